@@ -14,7 +14,6 @@ public struct BoundedTable<Key: Hashable, Value> {
     /// Creates a table of at most `limit` entries, two or more.
     @inlinable public init(limit: Int) { self.limit = limit }
 
-    /// The number of entries.
     public var count: Int { young.count + old.count }
 
     /// The number of entries for which a condition holds.
@@ -55,7 +54,6 @@ public struct BoundedTable<Key: Hashable, Value> {
     /// Drops the older generation, and begins a new one.
     @inlinable public mutating func age() { (old, young) = (young, [:]) }
 
-    /// Removes all entries.
     public mutating func removeAll() { (young, old) = ([:], [:]) }
 
     /// Removes the entries for which a condition holds.

@@ -67,7 +67,6 @@ final class PublicNumbers: Sendable {
         try write(openings, in: database)
     }
 
-    /// Stores the openings in an emptied file.
     func write(in database: Database) throws { try Self.write(openings, in: database) }
 
     private static func write(_ openings: [Opening], in database: Database) throws {

@@ -10,7 +10,6 @@ public struct Invalidation: Sendable, Equatable, Codable {
     public var upstream: String?
     /// Paths as in cache keys, for every principal and with any query.
     public var paths: Set<String>
-    /// Patterns of further paths.
     public var patterns: [InvalidationPattern]
     /// Objects that make each response outdated which shows one of them; one without identity stands for all of its model.
     public var objects: [BoundObject]
@@ -32,10 +31,8 @@ public struct Invalidation: Sendable, Equatable, Codable {
         (self.principals, self.time) = (principals, time)
     }
 
-    /// Whether it makes everything of its upstream outdated.
     public var isOfEverything: Bool { paths.isEmpty && patterns.isEmpty && objects.isEmpty }
 
-    /// Whether it concerns an upstream at all.
     public func concerns(_ upstream: String) -> Bool { self.upstream == nil || self.upstream == upstream }
 
     /// Whether it covers a response.
@@ -63,9 +60,9 @@ public struct Invalidation: Sendable, Equatable, Codable {
 /// A pattern of paths below a base path.
 public struct InvalidationPattern: Sendable, Equatable {
     /// The base path; the pattern matches what follows it.
-    public var base: String
+    var base: String
     /// The pattern, with its captures filled in.
-    public var pattern: RoutePattern
+    var pattern: RoutePattern
     /// The beginning of every path that it matches.
     private let start: String
 

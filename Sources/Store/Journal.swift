@@ -29,22 +29,18 @@ struct Journal {
     var dropped: Int64 = 0
     /// The new `floor` and `dropped`, to be set if the current transaction is committed.
     var newStart: (floor: CommitNumber, dropped: Int64)?
-    /// The changes of the current batch.
     var pending: [Entry] = []
     /// Whether the names of objects removed now are forgotten too.
     var isErasing = false
 
     var isOn: Bool { limit > 0 }
 
-    /// How many changes are in the journal.
     var count: Int64 { total - dropped }
 
     /// Whether to drop the oldest changes.
     ///
     /// The threshold is an eighth above the limit, so that they are dropped in larger portions.
     var isOverfull: Bool { count > limit + limit / 8 }
-
-    init(limit: Int64) { self.limit = limit }
 
     // MARK: Stored form
 
@@ -116,7 +112,6 @@ extension WriterSession {
         if journal.isOverfull { try dropChanges(downTo: journal.limit) }
     }
 
-    /// Adds the change of an object.
     func journal(_ kind: ObjectChange.Kind, _ object: ObjectID, at sequence: CommitNumber) {
         guard journal.isOn else { return }
         journal.pending.append(Journal.Entry(sequence: sequence, object: object, kind: kind))
@@ -181,7 +176,7 @@ extension WriterSession {
     private static let longestName = 512
 
     /// Erases the names of objects that have left the store, as a clean must.
-    func eraseJournaledNames(of collections: [CollectionID], identity: Identity?) throws {
+    func eraseJournaledNames(of collections: [CollectionID], identity: StoredIdentity?) throws {
         for collection in collections {
             if let identity {
                 try query("DELETE FROM _gone WHERE collection = ? AND identity = ?").run(collection, identity)
@@ -192,9 +187,8 @@ extension WriterSession {
     }
 }
 
-/// A change of one object; each has its own commit sequence.
+/// A change of one object, of an upstream by name and a principal by label; each has its own commit sequence.
 public struct ObjectChange: Sendable, Equatable {
-    /// The kind of change.
     public enum Kind: UInt8, Sendable, CaseIterable {
         /// A response showed the object for the first time, or for the first time since it was forgotten or deleted.
         case created = 0
@@ -204,7 +198,6 @@ public struct ObjectChange: Sendable, Equatable {
         /// A write may have changed the object, and its response did not show it.
         case unknown = 3
 
-        /// The name of the kind, for people and programs.
         public var name: String { String(describing: self) }
     }
 
@@ -213,11 +206,8 @@ public struct ObjectChange: Sendable, Equatable {
     public var kind: Kind
     /// When it was committed, in microseconds of the store's clock.
     public var time: Int64
-    /// The upstream's name.
     public var upstream: String
-    /// The principal's label.
     public var principal: String
-    /// The requested representation.
     public var context: String
     /// The model's name; for a cluster, that of its base.
     public var model: String
@@ -226,21 +216,17 @@ public struct ObjectChange: Sendable, Equatable {
     /// For a cluster, its base and the concrete model selected by its members, or all models if its members are no longer
     /// known.
     public var models: [String]
-    /// Its identity as stored.
     public var identity: String
     /// Its identity as JSON, as the upstream spells it if a response that shows it is still stored.
-    public var id: [UInt8]
+    var id: [UInt8]
     /// Its newest known members as JSON at the time of reading; nil if not requested or not known.
     public var json: [UInt8]?
 }
 
-/// A page of the journal.
 public struct ChangePage: Sendable {
-    /// The changes, in the order of their sequences.
     public var changes: [ObjectChange]
     /// The commit sequence up to which this page is complete: the start of the next page.
     public var end: CommitNumber
-    /// Whether this is the last page.
     public var isLast: Bool
     /// The commit sequence up to which changes are no longer in the journal.
     public var floor: CommitNumber
@@ -332,7 +318,7 @@ struct ChangeReader {
         var principal: String
         var context: String
         var model: String
-        var identity: Identity
+        var identity: StoredIdentity
         /// Nil if the object has left the store.
         var state: StoredState?
         var isDeleted = false
@@ -341,10 +327,9 @@ struct ChangeReader {
 
         static let columns = "u.text, p.label, x.text, m.text, o.identity"
 
-        /// Reads `columns`.
         init(_ row: QueryRow) {
             (upstream, principal, context) = (row.string(0), row.string(1), row.string(2))
-            (model, identity) = (row.string(3), Identity(row, column: 4))
+            (model, identity) = (row.string(3), StoredIdentity(row, column: 4))
         }
     }
 

@@ -37,7 +37,6 @@ extension ObjectStore {
         }
     }
 
-    /// Decomposes a write's response.
     private func prepare(_ write: CompletedWrite) async -> PreparedBody? {
         guard let observation = write.observation else { return nil }
         return await withCheckedContinuation { continuation in
@@ -71,7 +70,7 @@ extension ObjectStore {
     private func removeDocumentsOfPatterns(_ invalidation: Invalidation) async throws(StoreError) {
         guard !invalidation.patterns.isEmpty else { return }
         let last = try await core.commit(.invalidation, .express) { session in
-            session.bans.invalidated(invalidation, at: session.clock.now())
+            session.bans.banPatterns(of: invalidation, at: session.clock.now())
             return session.numbers.document
         }
         let found = try await core.read { try invalidation.documentsOfPatterns(until: last, in: $0) }
@@ -104,32 +103,25 @@ extension ObjectStore {
 
 /// A write whose response has arrived, or never will.
 public struct CompletedWrite: Sendable {
-    /// The effect on the written object.
     public enum Effect: Sendable, Equatable {
         /// The write may have changed everything that its response does not show.
         case changed
-        /// The write deleted the object.
         case deleted
         /// The object did not exist, so nothing has changed.
         case absent
     }
 
-    /// The upstream's name.
-    public var upstream: String
-    /// The principal that wrote.
-    public var principal: PrincipalID
-    /// The requested representation.
-    public var context: String
-    /// The path that was written to.
+    var upstream: String
+    var principal: PrincipalID
+    var context: String
     public var path: String
     /// The request's method; empty if the daemon ended before the response arrived.
     public var method = ""
     /// When the response was complete, or Larder stopped waiting for it.
     public var time: Int64
-    /// The effect on the object.
-    public var effect: Effect
+    var effect: Effect
     /// The object that the path identifies, by its route.
-    public var bound: BoundObject?
+    var bound: BoundObject?
     /// The response; nil if it shows no objects.
     public var observation: ReceivedObservation?
     /// Paths whose documents are removed.
@@ -143,7 +135,6 @@ public struct CompletedWrite: Sendable {
     /// Whether the path is that of a collection, in which the write may have created an object.
     public var isCreation = false
 
-    /// Describes a write.
     public init(
         upstream: String,
         principal: PrincipalID,
@@ -170,25 +161,21 @@ extension CompletedWrite {
 public struct WriteCompletion: Sendable, Equatable {
     /// Further paths whose documents were removed: those of collections and of a created object.
     public var removed: [String] = []
-    /// The mapping's warnings about the response.
-    public var warnings: [MappingWarning] = []
+    var warnings: [MappingWarning] = []
 }
 
 /// A response that shows that an object does not exist: a 404 or 410 to a GET.
 public struct ObservedAbsence: Sendable {
-    /// The cache key of the request.
-    public var key: CacheKey
-    /// The method of the request.
+    var key: CacheKey
     public var method = "GET"
     /// The object that the path identifies, by its route.
-    public var bound: BoundObject?
+    var bound: BoundObject?
     /// When its request was sent, minus `Age`.
-    public var start: Int64
+    var start: Int64
 
     /// The object, if the path alone identifies it; a query may ask for something other than the object itself.
     var named: BoundObject? { key.url.utf8.contains(UInt8(ascii: "?")) ? nil : bound }
 
-    /// Describes a response.
     public init(key: CacheKey, bound: BoundObject?, start: Int64) {
         (self.key, self.bound, self.start) = (key, bound, start)
     }

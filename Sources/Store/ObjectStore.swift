@@ -20,7 +20,6 @@ public final class ObjectStore: Sendable {
     /// Decomposes the responses of writes, so that they need not wait for lists.
     let writeResponses = DispatchQueue(label: "larder.writes")
 
-    /// The store's own clock.
     public var clock: StoreClock { core.clock }
     /// Digests keys under this store's secret.
     public var hasher: KeyHasher { core.hasher }
@@ -231,9 +230,7 @@ public final class ObjectStore: Sendable {
     }
 }
 
-/// Counts and lists.
 extension ObjectStore {
-    /// Counts the store's contents.
     public func count() async throws(StoreError) -> StoreCount {
         try await core.read { [core] in try Inventory($0, of: core).count() }
     }
@@ -265,7 +262,7 @@ extension ObjectStore {
     ///
     /// Beyond that, a new one displaces the oldest. Some servers vary by a field that differs in each request. Their responses
     /// would fill the store.
-    public static let variantLimit = 64
+    static let variantLimit = 64
 
     /// The wanted variants under a key, composed if newer values of their objects are known.
     ///
@@ -416,7 +413,6 @@ extension ObjectStore {
         }
     }
 
-    /// Counts a response as queued.
     private func countAsQueued(_ document: ReceivedDocument) -> (time: Int64, pathHash: Int64) {
         let pathHash = core.hasher.pathHash(upstream: document.key.upstream, url: document.key.url)
         core.queuedResponses.enter(document, pathHash: pathHash)

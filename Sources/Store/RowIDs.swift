@@ -4,12 +4,10 @@ public import Synchronization
 ///
 /// Each kind of number has its own type, so that none is taken for another. They are issued from 1 on.
 public protocol RowID: RawRepresentable<Int64>, Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// Creates an id from a number.
     init(rawValue: Int64)
 }
 
 extension RowID {
-    /// Orders ids as they were issued.
     @inlinable
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
@@ -31,10 +29,8 @@ extension RowID {
 
 /// The surrogate id of a principal.
 public struct PrincipalID: RowID {
-    /// The row's number.
     public let rawValue: Int64
 
-    /// Creates an id from a number.
     @inlinable
     public init(rawValue: Int64) { self.rawValue = rawValue }
 
@@ -49,20 +45,16 @@ public struct PrincipalID: RowID {
 
 /// The id of an object; it is never reused while the store is open.
 public struct ObjectID: RowID {
-    /// The row's number.
     public let rawValue: Int64
 
-    /// Creates an id from a number.
     @inlinable
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
 /// The id of a document; it is never reused while the store is open.
 public struct DocumentID: RowID, AtomicRepresentable {
-    /// The row's number.
     public let rawValue: Int64
 
-    /// Creates an id from a number.
     @inlinable
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }
@@ -73,17 +65,14 @@ public struct DocumentID: RowID, AtomicRepresentable {
 public struct CommitNumber: RowID, AtomicRepresentable {
     public let rawValue: Int64
 
-    /// Creates one from a number.
     @inlinable
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
 /// The id of a set of URLs that a write in progress may change.
 public struct SuspectID: RowID {
-    /// The row's number.
     public let rawValue: Int64
 
-    /// Creates an id from a number.
     @inlinable
     public init(rawValue: Int64) { self.rawValue = rawValue }
 }
@@ -91,7 +80,6 @@ public struct SuspectID: RowID {
 /// The id of an observation: of a response, as evidence about objects.
 struct ObservationID: RowID { let rawValue: Int64 }
 
-/// The id of a version of an object.
 struct VersionID: RowID { let rawValue: Int64 }
 
 /// The id of a scope: an upstream, a principal and a context.

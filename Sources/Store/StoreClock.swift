@@ -2,23 +2,15 @@ import Glibc
 import Synchronization
 
 /// The clocks behind a store's clock; tests replace them.
-public struct TimeSource: Sendable {
+struct TimeSource: Sendable {
     /// Wall-clock time in microseconds since 1970.
-    public let wall: @Sendable () -> Int64
-
+    let wall: @Sendable () -> Int64
     /// Microseconds since some fixed moment, including time in suspend.
-    public let elapsed: @Sendable () -> Int64
-
+    let elapsed: @Sendable () -> Int64
     /// Identifies the start of `elapsed`; readings with the same number can be compared.
-    public let boot: Int64
+    var boot: Int64 = 0
 
-    /// Creates a source from its readings.
-    public init(wall: @escaping @Sendable () -> Int64, elapsed: @escaping @Sendable () -> Int64, boot: Int64 = 0) {
-        (self.wall, self.elapsed, self.boot) = (wall, elapsed, boot)
-    }
-
-    /// The machine's clocks.
-    public static let system = TimeSource(
+    static let system = TimeSource(
         wall: { read(CLOCK_REALTIME) },
         // Unlike CLOCK_MONOTONIC, CLOCK_BOOTTIME also counts while the machine is suspended.
         elapsed: { read(CLOCK_BOOTTIME) },

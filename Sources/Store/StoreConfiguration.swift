@@ -1,37 +1,34 @@
 public import Mapping
 
-/// The settings of a store.
 public struct StoreConfiguration: Sendable {
     /// The database file; its folder must exist.
-    public var path: String
+    var path: String
     /// The bound on the database file and its WAL together.
-    public var maximumFileBytes: Int64
+    var maximumFileBytes: Int64
     /// How long the first job of a batch waits for others.
-    public var batchDelay: Duration
+    var batchDelay: Duration
     /// How many documents and observations may wait to be written.
-    public var queueLimit = 1024
+    var queueLimit = 1024
     /// How many bytes of bodies may wait to be written.
-    public var queueBytes: Int
+    var queueBytes: Int
     /// The maximum number of objects in one body; a body with more is stored as received.
-    public var objectLimit: Int
+    var objectLimit: Int
     /// How many connections may read at once.
-    public var readers: Int
+    var readers: Int
     /// How far responses may lag behind the upstream's data.
-    public var lag: Lag
+    var lag: Lag
     /// The lag of upstreams with their own setting.
     public var lags: [String: Lag] = [:]
-    /// The models of each upstream.
     public var models: [String: Models]
-    /// The source of time.
-    public var time = TimeSource.system
+    var time = TimeSource.system
     /// The size of a database page in bytes; applies only to new files.
-    public var pageSize = 8192
+    var pageSize = 8192
     /// The group that may read the files; nil for only their owner, or everybody who may enter the folder.
     public var group: String?
     /// After this many new principals, those without data are forgotten.
-    public var unusedPrincipals: Int64 = 4096
+    var unusedPrincipals: Int64 = 4096
     /// How many changes of objects the journal keeps; 0 for no journal.
-    public var changes: Int64
+    var changes: Int64
     /// Receives notices of what the store does on its own while it is open; any thread.
     public var notify: @Sendable (StoreNotice) -> Void = { _ in }
     /// Receives a report of each commit; writer's thread.
@@ -57,9 +54,7 @@ public struct StoreConfiguration: Sendable {
     }
 }
 
-/// What one commit was about.
 public struct CommitReport: Sendable {
-    /// How many jobs of each kind it contained.
     public let jobs: [(kind: String, count: Int)]
     /// About how many bytes of responses it added to the file.
     public let bytes: Int
@@ -78,7 +73,6 @@ public struct CommitReport: Sendable {
     }
 }
 
-/// A step of a commit.
 public enum CommitStep: Sendable {
     /// All is written, and memory is marked; readers still find the former state.
     case marked
@@ -88,23 +82,18 @@ public enum CommitStep: Sendable {
 
 /// The state of a store at run time, for operators.
 public struct StoreStatistics: Sendable, Equatable {
-    /// Bytes of the database file.
-    public var fileBytes: Int64 = 0
-    public var walBytes: Int64 = 0
     /// How many jobs are waiting to be written.
     public var queued = 0
     /// Commits since opening.
     public var commits: Int64 = 0
-    /// How long they took.
     public var commitTimes = Histogram()
-    /// The jobs in them, by kind.
     public var jobs: [String: Int64] = [:]
     /// Bytes of responses in them.
     public var committedBytes: Int64 = 0
     /// How long complete responses waited until they were committed.
     public var responseTimes = Histogram()
     /// Batches that failed since opening.
-    public var failures: Int64 = 0
+    var failures: Int64 = 0
     /// How often damage was found in the file since opening.
     public var damaged: Int64 = 0
     /// Documents evicted since opening.
@@ -113,8 +102,6 @@ public struct StoreStatistics: Sendable, Equatable {
     public var warnings: Int64 = 0
     /// The process whose lock keeps the store from being written, such as `process 4711 (sqlite3)`; nil for none.
     public var lockHolder: String?
-    /// The last error; nil once a commit has succeeded again.
-    public var trouble: String?
 
     mutating func record(_ report: CommitReport) {
         commits += 1

@@ -12,15 +12,12 @@ final class StoreCore: Sendable {
     let hasher: KeyHasher
     let secret: HashSecret
     private let damage = Mutex<String?>(nil)
-    /// The progress of the copy being made.
     let copying = Mutex<CopyProgress?>(nil)
-    /// Whether a copy is being loaded.
     let isLoading = Atomic(false)
     let configuration: StoreConfiguration
     let batchDelay: Int64
     /// Bounds the memory of decomposed bodies until their commit.
     let preparedBodies: QueueLimit
-    let unusedPrincipals: Int64
     let changeLimit: Int64
     /// Reports to the operator what the store does on its own; any thread.
     let notify: @Sendable (StoreNotice) -> Void
@@ -37,13 +34,11 @@ final class StoreCore: Sendable {
     var isGivenUp: Bool { closing.load(ordering: .relaxed) }
     private let dispensable = Atomic(0)
     private let readings = DispatchGroup()
-    /// Signals that the file is closed.
     let end = Signal()
     /// Searches through the whole store run one slice at a time, so that they never occupy all readers.
     private let scans = DispatchQueue(label: "larder.scan", qos: .utility)
     let lock: StoreLock
     let reserve: DiskReserve
-    /// Other processes' locks on the files.
     let foreignLocks: ForeignLockWatch
     private let shared: Mutex<Shared>
 
@@ -66,7 +61,6 @@ final class StoreCore: Sendable {
         self.configuration = configuration
         preparedBodies = QueueLimit(count: .max, bytes: configuration.queueBytes)
         batchDelay = Int64(configuration.batchDelay / .microseconds(1))
-        unusedPrincipals = configuration.unusedPrincipals
         notify = configuration.notify
         foreignLocks = ForeignLockWatch(store: file.budget.path, notify: configuration.notify)
         changeLimit = file.budget.changes(wanted: configuration.changes)
@@ -77,7 +71,6 @@ final class StoreCore: Sendable {
         models = compiled(configuration.models, lags: configuration.lags)
     }
 
-    /// The compiled models, with the lag of each upstream.
     func compiled(_ models: [String: Models], lags: [String: Lag]) -> [String: UpstreamModels] {
         var compiled: [String: UpstreamModels] = [:]
         for (upstream, models) in models {
@@ -95,14 +88,12 @@ final class StoreCore: Sendable {
         models[key]?.isConfigured == true ? UpstreamKey.name(of: key) : key
     }
 
-    /// The upstream with a label.
     func upstream(labelled label: String?) -> String? {
         label.map { label in
             models.first { UpstreamKey.name(of: $0.key) == label && $0.value.isConfigured }?.key ?? label
         }
     }
 
-    /// The models of the upstreams in the current configuration.
     var configuredModels: [String: Models] { models.filter(\.value.isConfigured).mapValues(\.models) }
 
     var models: [String: UpstreamModels] {
@@ -131,8 +122,6 @@ final class StoreCore: Sendable {
     var statistics: StoreStatistics {
         var statistics = shared.withLock(\.statistics)
         statistics.queued = queueLimit.queued
-        statistics.fileBytes = budget.fileBytes
-        statistics.walBytes = budget.walBytes
         statistics.lockHolder = foreignLocks.reportedHolder
         return statistics
     }
@@ -259,7 +248,6 @@ final class StoreCore: Sendable {
         readings.wait()
     }
 
-    /// Reads in one snapshot.
     func read<Value: Sendable>(
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(StoreError) -> Value {
@@ -284,7 +272,6 @@ final class StoreCore: Sendable {
         return error
     }
 
-    /// The damage found in the file, if any.
     var foundDamage: String? { damage.withLock { $0 } }
 
     /// Records that the file is whole again.

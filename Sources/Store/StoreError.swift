@@ -22,7 +22,6 @@ public enum StoreError: Error, Sendable, Equatable {
     case unwritable(String)
     /// Another process locks the file; a `StoreNotice` reports when that begins and ends.
     case lockedOut(String)
-    /// The file is damaged.
     case corrupt(String)
     /// An earlier Larder wrote the file in a format that this one does not read.
     case earlierFormat
@@ -30,9 +29,7 @@ public enum StoreError: Error, Sendable, Equatable {
     case queueFull
     /// The request cannot be fulfilled as given, or not now; the reason says what to do.
     case refused(String)
-    /// The store has been closed.
     case closed
-    /// Any other SQLite error, with its message.
     case sqlite(code: Int32, message: String)
 }
 
@@ -126,10 +123,8 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     /// The store's file was moved, removed or replaced while in use.
     case fileMoved(path: String)
 
-    /// Whether it reports the end of a problem.
     public var isRelief: Bool { self == .writesWork || self == .lockGone }
 
-    /// The notice as a sentence.
     public var description: String {
         switch self {
         case .corruptFileSetAside(let path, let reason):

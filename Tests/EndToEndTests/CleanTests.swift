@@ -175,13 +175,13 @@ import Testing
 
     @Test func `another program that reads the store delays the erasure, and the clean says so`() throws {
         let (_, larder) = try Self.filled()
-        // A reader that holds its view of the file until it is told to go.
+        // A reader that holds its view of the file until it is ended.
         let script = """
-            import sqlite3, sys
+            import signal, sqlite3, sys
             store = sqlite3.connect(sys.argv[1])
             store.execute("BEGIN"); store.execute("SELECT count(*) FROM User").fetchall()
             print("reading", file=sys.stderr, flush=True)
-            sys.stdin.readline() if False else __import__("signal").pause()
+            signal.pause()
             """
         let reader = try ChildProcess("python3", ["-c", script, larder.folder.file("larder.db")])
         #expect(reader.waitForErrors { $0.contains("reading") })

@@ -195,9 +195,9 @@ private final class ForetoldWalk {
         let (action, status) = (outcome["action"] as? String ?? "", outcome["status"] as? Int)
         let asked = origin.count()
         let response = try larder.request(method, path, fields)
-        let told = (outcome["cache_status"] as? String ?? "").filter { $0 != " " }
+        let explained = (outcome["cache_status"] as? String ?? "").filter { $0 != " " }
         history.append(
-            "\(method) \(path) \(lines)\n  \(action) \(status ?? 0) \(told): \(outcome["reason"] ?? "")"
+            "\(method) \(path) \(lines)\n  \(action) \(status ?? 0) \(explained): \(outcome["reason"] ?? "")"
                 + "\n  \(response.status) \(response.cacheStatus)"
         )
         if let tag = response["ETag"], tag.hasPrefix("\"larder-") { ownTag = tag }
@@ -222,7 +222,7 @@ private final class ForetoldWalk {
         default:
             if origin.count() != asked { return "the upstream was asked" }
         }
-        return difference(told, response)
+        return difference(explained, response)
     }
 
     /// Waits until all transfers are over and what they brought is stored.
@@ -237,9 +237,9 @@ private final class ForetoldWalk {
     }
 
     /// What `Cache-Status` says otherwise than foretold.
-    private func difference(_ told: String, _ response: Response) -> String? {
+    private func difference(_ explained: String, _ response: Response) -> String? {
         let words = response.cacheStatus.split(separator: ";").map(String.init)
-        let foretold = told.split(separator: ";").map(String.init)
+        let foretold = explained.split(separator: ";").map(String.init)
         // The status of the upstream, and what becomes of its response, is not known before.
         let known = foretold.filter { !$0.hasPrefix("ttl=") && !$0.hasPrefix("detail=") }
         guard known.allSatisfy({ words.contains($0) }) else { return "Cache-Status is another" }

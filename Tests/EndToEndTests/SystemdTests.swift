@@ -70,6 +70,28 @@ import Testing
         #expect(larder.terminate() == .exited(0))
     }
 
+    @Test func `at a socket of systemd's without an upstream, the response says that all have their own addresses`()
+        throws
+    {
+        let data = try Socket.listen()
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let folder = TemporaryFolder()
+        let config = "upstreams: { api: { url: '\(origin.url)', listen: 'unix:\(folder.file("api.sock"))' } }"
+        let larder = try Larder(
+            arguments: ["--config", try folder.write(config, to: "larder.yaml")],
+            folder: folder,
+            environment: ["LISTEN_FDS": "1", "LISTEN_FDNAMES": "data"],
+            startedBy: ["sh", "-c", #"LISTEN_PID=$$ exec "$0" "$@""#],
+            descriptors: [data.descriptor],
+            addresses: ["--admin", "127.0.0.1:0"]
+        )
+        #expect(try Client(.unix(folder.file("api.sock"))).get("/x").text == "[]")
+        let response = try larder.get("/x")
+        #expect(response.status == 404)
+        #expect(response.text.contains("No upstream is served at this address: each has addresses of its own"))
+        #expect(try Client(port: data.port).get("/x", ["Host": "evil.example"]).status == 421)
+    }
+
     @Test func `a daemon that systemd starts at the first connection serves it`() throws {
         let folder = TemporaryFolder()
         let origin = try Origin { _ in .json("[]", Fresh.hour) }

@@ -59,10 +59,10 @@ import Testing
         }
     }
 
-    @Test(arguments: [200, 204, 205, 304], [ReplyFraming.length(5), .chunked])
+    @Test(arguments: [200, 204, 205, 304], [BodyFraming.length(5), .chunked])
     func `no body is sent where none is allowed, nor its framing, and the next response is found`(
         status: Int,
-        framing: ReplyFraming
+        framing: BodyFraming
     ) async throws {
         try await serving { exchange in
             exchange.reply.start(status: status, fields: Fields(), framing: framing)
@@ -135,8 +135,8 @@ import Testing
 
     enum Truncation: CaseIterable { case abort, drop, finishEarly }
 
-    @Test(arguments: Truncation.allCases, [ReplyFraming.length(100), .chunked])
-    func `a response that cannot be completed looks cut short`(how: Truncation, framing: ReplyFraming) async throws {
+    @Test(arguments: Truncation.allCases, [BodyFraming.length(100), .chunked])
+    func `a response that cannot be completed looks cut short`(how: Truncation, framing: BodyFraming) async throws {
         if how == .finishEarly, framing == .chunked { return }
         try await serving { exchange in
             exchange.reply.start(status: 200, fields: Fields(), framing: framing)

@@ -172,6 +172,28 @@ import Testing
         }
     }
 
+    @Test func `among too many back-offs, those that are over are forgotten first, then those that end first`() throws {
+        let upstream = try ProxyFixture.upstream()
+        var backOffs = BackOffs()
+        func record(_ number: Int, seconds: Int, at now: UInt64) {
+            let request = ProxyFixture.request("GET", "/\(number)", of: upstream)
+            backOffs.record(head(503, [("Retry-After", "\(seconds)")]), for: request, now: now, wall: 0)
+        }
+        func isHeld(_ number: Int, at now: UInt64) -> Bool {
+            backOffs.backOff(for: ProxyFixture.request("GET", "/\(number)", of: upstream), now: now) != nil
+        }
+        record(0, seconds: 3_600, at: 0)
+        for number in 1..<BackOffs.limit { record(number, seconds: number < 10 ? 5 : 600, at: 0) }
+        record(10_000, seconds: 600, at: 6 * Self.second)
+        let early = (0..<BackOffs.limit).filter { isHeld($0, at: 6 * Self.second) }
+        #expect(early == [0] + Array(10..<BackOffs.limit))
+        for number in 10_001..<10_100 { record(number, seconds: 1_000, at: 7 * Self.second) }
+        let late = [0, 10_001, 10_099].map { isHeld($0, at: 8 * Self.second) }
+        #expect(late == [true, true, true])
+        let kept = (1..<BackOffs.limit).count { isHeld($0, at: 8 * Self.second) }
+        #expect(kept == BackOffs.limit - 10 - 91)
+    }
+
     @Test(
         arguments: [
             (503, "10", 10), (503, "Thu, 01 Jan 1970 00:17:10 GMT", 30), (503, "999999", 3_600), (429, "86400", 3_600),
@@ -211,19 +233,24 @@ import Testing
         let request = ProxyFixture.request(of: upstream)
         let subject = Refreshes.Subject(ProxyFixture.answer([], of: upstream, for: request))
         var refreshes = Refreshes()
+        func isStarted(at now: UInt64) -> Bool {
+            guard refreshes.mayStart(subject, now: now) else { return false }
+            refreshes.began(subject)
+            return true
+        }
         var now: UInt64 = 0
         for wait in [1, 2, 4, 8, 16, 32, 60, 60] as [UInt64] {
-            let (first, second) = (refreshes.start(subject, now: now), refreshes.start(subject, now: now))
+            let (first, second) = (isStarted(at: now), isStarted(at: now))
             #expect(first)
             #expect(!second)
             refreshes.ended(subject, hasSucceeded: false, now: now)
-            let tooSoon = refreshes.start(subject, now: now + wait * Self.second - 1)
+            let tooSoon = isStarted(at: now + wait * Self.second - 1)
             #expect(!tooSoon)
             now += wait * Self.second
         }
-        _ = refreshes.start(subject, now: now)
+        _ = isStarted(at: now)
         refreshes.ended(subject, hasSucceeded: true, now: now)
-        let again = refreshes.start(subject, now: now)
+        let again = isStarted(at: now)
         #expect(again)
     }
 }

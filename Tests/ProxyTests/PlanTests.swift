@@ -1,4 +1,5 @@
 import Mapping
+import Store
 import Testing
 
 @testable import CachePolicy
@@ -37,7 +38,7 @@ import Testing
         _ fields: [(String, String)]?,
         request: [(String, String)] = [],
         method: String = "GET",
-        form: Proxy.CachedResponse.Form = .received,
+        form: StoredDocument.Form = .asReceived,
         mode: Mode = .online,
         now: Int64
     ) throws -> String {
@@ -106,8 +107,8 @@ import Testing
 
     @Test func `a response that cannot show the newest values is fetched, and served only in the offline mode`() throws
     {
-        #expect(try outcome(minute, form: .outdated, now: 1_010) == "ask stale with stored")
-        #expect(try outcome(minute, form: .outdated, mode: .offline, now: 1_010) == "offline stale")
+        #expect(try outcome(minute, form: .outdated(reason: ""), now: 1_010) == "ask stale with stored")
+        #expect(try outcome(minute, form: .outdated(reason: ""), mode: .offline, now: 1_010) == "offline stale")
     }
 
     @Test func `conditions for the origin go there without a look-up, and are ignored in the offline mode`() throws {

@@ -1,11 +1,11 @@
 import HTTPSemantics
 import HTTPServer
 import Settings
-import Store
 import TestSupport
 import Testing
 
 @testable import Proxy
+@testable import Store
 
 struct PrincipalsTests {
     @Test func `a principal whose id the store has forgotten gets a new one`() async throws {

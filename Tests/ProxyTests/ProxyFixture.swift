@@ -51,7 +51,7 @@ enum ProxyFixture {
     static func answer(
         _ fields: [(String, String)],
         body: String = "{}",
-        form: Proxy.CachedResponse.Form = .received,
+        form: StoredDocument.Form = .asReceived,
         of upstream: ProxiedUpstream,
         for request: ProxyRequest,
         base: String = "localhost:8787"

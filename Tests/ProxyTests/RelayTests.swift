@@ -19,7 +19,7 @@ import Testing
 
         var text: String { String(decoding: bytes, as: UTF8.self) }
 
-        func begin(status: Int, reason: String?, fields: Fields, framing: ReplyFraming, isKept: Bool) {
+        func begin(status: Int, reason: String?, fields: Fields, framing: BodyFraming, isKept: Bool) {
             self.status = status
         }
         func write(_ piece: [UInt8]) { bytes += piece }

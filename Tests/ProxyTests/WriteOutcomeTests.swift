@@ -19,9 +19,9 @@ import Testing
         )
     }
 
-    private func invalidated(_ method: String, _ url: String, _ outcome: WriteOutcome) throws -> [String] {
+    private func outdatedPaths(_ method: String, _ url: String, _ outcome: WriteOutcome) throws -> [String] {
         let upstream = try ProxyFixture.upstream()
-        return outcome.invalidated(by: ProxyFixture.request(method, url, of: upstream))
+        return outcome.outdatedPaths(by: ProxyFixture.request(method, url, of: upstream))
     }
 
     @Test(arguments: [(200, true), (204, true), (303, true), (400, false), (409, false), (500, false)])
@@ -40,16 +40,20 @@ import Testing
     }
 
     @Test func `the target, what the response names, and the collection are invalidated`() throws {
-        #expect(try invalidated("DELETE", "/posts/1?x=1", outcome(204)) == ["/posts/1", "/posts"])
+        #expect(try outdatedPaths("DELETE", "/posts/1?x=1", outcome(204)) == ["/posts/1", "/posts"])
         for status in [404, 410] {
-            #expect(try invalidated("DELETE", "/posts/1", outcome(status)) == ["/posts/1", "/posts"])
+            #expect(try outdatedPaths("DELETE", "/posts/1", outcome(status)) == ["/posts/1", "/posts"])
         }
-        #expect(try invalidated("POST", "/posts", outcome(201, [("Location", "/posts/9")])) == ["/posts", "/posts/9"])
         #expect(
-            try invalidated("PUT", "/a/b/c", outcome(200, [("Content-Location", "https://api.example.com/d")]))
+            try outdatedPaths("POST", "/posts", outcome(201, [("Location", "/posts/9")])) == ["/posts", "/posts/9"]
+        )
+        #expect(
+            try outdatedPaths("PUT", "/a/b/c", outcome(200, [("Content-Location", "https://api.example.com/d")]))
                 == ["/a/b/c", "/d", "/a/b"]
         )
-        #expect(try invalidated("POST", "/posts", outcome(201, [("Location", "https://evil.example/x")])) == ["/posts"])
+        #expect(
+            try outdatedPaths("POST", "/posts", outcome(201, [("Location", "https://evil.example/x")])) == ["/posts"]
+        )
     }
 
     @Test func `a token shows what invalidates a write's target, also by a pattern`() throws {
@@ -70,6 +74,8 @@ import Testing
     }
 
     @Test func `without a response the target and its collection are in doubt`() throws {
-        #expect(try invalidated("PATCH", "/posts/1", outcome(nil, error: .firstByteTimeout)) == ["/posts/1", "/posts"])
+        #expect(
+            try outdatedPaths("PATCH", "/posts/1", outcome(nil, error: .firstByteTimeout)) == ["/posts/1", "/posts"]
+        )
     }
 }

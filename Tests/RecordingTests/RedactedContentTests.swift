@@ -1,10 +1,10 @@
 import Foundation
-import Proxy
 import Settings
 import TestSupport
 import Testing
 
 @testable import HTTPSemantics
+@testable import Proxy
 @testable import Recording
 @testable import Upstream
 

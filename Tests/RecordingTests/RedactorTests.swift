@@ -1,11 +1,11 @@
 import Foundation
 import Mapping
-import Proxy
 import Settings
 import TestSupport
 import Testing
 
 @testable import HTTPSemantics
+@testable import Proxy
 @testable import Recording
 
 /// What is taken out of exchanges before they are written.

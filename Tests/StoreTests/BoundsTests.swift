@@ -1,9 +1,10 @@
 import Foundation
 import Mapping
-import Store
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import Store
 
 struct BoundsTests {
     /// Remembers the notices of a listener.
@@ -27,8 +28,8 @@ struct BoundsTests {
             try await bench.receive("/issues/\(number)", #"{"id":\#(number),"title":"\#(filler)"}"#, issue)
             if number % 50 == 0, let id = favourite.document { bench.store.touchUsed([id]) }
             if number % 100 == 0 {
-                let statistics = bench.store.statistics
-                #expect(statistics.fileBytes + statistics.walBytes <= maximum)
+                let budget = bench.store.core.budget
+                #expect(budget.fileBytes + budget.walBytes <= maximum)
             }
         }
         #expect(try await bench.body("/favourite") == "keep me")
@@ -72,7 +73,6 @@ struct BoundsTests {
         try await bench.receive("/after", "2")
         #expect(try await bench.body("/after") == "2")
         #expect(try await bench.body("/huge") == nil)
-        #expect(bench.store.statistics.trouble == nil)
         await bench.store.close()
         #expect(sqlite(bench.folder.file(), "PRAGMA integrity_check") == "ok")
     }

@@ -1,8 +1,9 @@
 import Mapping
-import Store
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import Store
 
 /// Writes do not wait for queued responses.
 @Suite(.scripts) struct ExpressTests {

@@ -1,7 +1,8 @@
 import Mapping
-import Store
 import TestSupport
 import Testing
+
+@testable import Store
 
 struct ForgettingTests {
     private func digest(_ number: Int) -> [UInt8] {

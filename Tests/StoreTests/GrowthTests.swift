@@ -1,8 +1,9 @@
 import Foundation
 import Mapping
-import Store
 import TestSupport
 import Testing
+
+@testable import Store
 
 /// An upstream whose responses differ for each request does not make the store larger.
 @Suite struct GrowthTests {

@@ -1,7 +1,8 @@
 import Mapping
-import Store
 import TestSupport
 import Testing
+
+@testable import Store
 
 struct ObjectTests {
     private let list = #"[{"id":1,"title":"a","user":{"id":7,"login":"x"}},{"id":2,"title":"b"}]"#

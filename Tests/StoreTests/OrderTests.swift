@@ -1,7 +1,8 @@
 import Mapping
-import Store
 import TestSupport
 import Testing
+
+@testable import Store
 
 /// Law 3 as the store keeps it, over what it drops and what it counts once.
 @Suite struct OrderTests {

@@ -1,7 +1,8 @@
 import Mapping
-import Store
 import TestSupport
 import Testing
+
+@testable import Store
 
 /// What the store has of objects that a document only names.
 struct RelatedObjectTests: WriteMarkFixtures {

@@ -1,7 +1,8 @@
 import Mapping
-import Store
 import TestSupport
 import Testing
+
+@testable import Store
 
 /// What deletions leave behind in the store: tombstones, what still shows the object, and its identity used again.
 struct TombstoneTests: WriteMarkFixtures {

@@ -1,7 +1,8 @@
 import Mapping
-import Store
 import TestSupport
 import Testing
+
+@testable import Store
 
 /// Responses that contain more objects than are taken out of one.
 @Suite struct UndividedTests {

@@ -1,8 +1,9 @@
 import Foundation
 import Mapping
-import Store
 import TestSupport
 import Testing
+
+@testable import Store
 
 /// Where what is known of an object comes from, and what shows it.
 struct WhyTests {

@@ -1,7 +1,8 @@
 import Mapping
-import Store
 import TestSupport
 import Testing
+
+@testable import Store
 
 /// The words of one document, which are ordered without the lag (law 3, row D1), as the store keeps them.
 struct WordTests: WriteMarkFixtures {

@@ -1,7 +1,8 @@
 import Mapping
-import Store
 import TestSupport
 import Testing
+
+@testable import Store
 
 /// What writes leave behind in the store, for what is older than they are.
 struct WriteMarkTests: WriteMarkFixtures {

@@ -1,7 +1,8 @@
 import Mapping
-import Store
 import TestSupport
 import Testing
+
+@testable import Store
 
 /// Which objects a write concerns, and their marks besides what its response shows.
 struct WriteSubjectTests {

@@ -1,8 +1,9 @@
 import Mapping
-import Store
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import Store
 
 /// What becomes of work that fails, or cannot be done at all.
 @Suite(.scripts) struct WriterTests {

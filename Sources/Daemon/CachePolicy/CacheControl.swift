@@ -120,7 +120,6 @@ package struct ResponseDirectives: Sendable, Equatable {
 
     init() {}
 
-    /// Reads all lines of `Cache-Control`.
     package init(lines: [[UInt8]]) {
         var isInDoubt = false
         for line in lines {

@@ -29,7 +29,7 @@ package struct CacheOverrides: Sendable, Equatable {
         package var ignore: [String] = []
 
         package init() {}
-        package init(sort: Bool, ignore: [String]) { (self.sort, self.ignore) = (sort, ignore) }
+        init(sort: Bool, ignore: [String]) { (self.sort, self.ignore) = (sort, ignore) }
     }
 
     package enum Cache: String, Sendable, CaseIterable {

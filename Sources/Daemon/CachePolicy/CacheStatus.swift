@@ -43,11 +43,9 @@ package struct CacheStatus: Sendable, Equatable {
     /// The status of a request that was neither served from the cache nor sent on, with the reason.
     package static func refused(_ detail: String) -> CacheStatus { CacheStatus(isRefusal: true, detail: detail) }
 
-    /// Whether the upstream was asked.
     package var isForwarded: Bool { forward != nil }
     package var isHit: Bool { forward == nil && !isRefusal }
 
-    /// Adds a word to the detail.
     package mutating func add(detail word: String?) {
         guard let word else { return }
         detail = detail.map { "\(word)+\($0)" } ?? word

@@ -82,7 +82,6 @@ package enum Freshening {
         )
     }
 
-    /// Whether an update has the strong form of a stored weak tag.
     private static func isStrongForm(of stored: Fields, in update: Fields) -> Bool {
         guard let new = update[first: "etag"].flatMap({ EntityTag($0) }),
             let old = stored[first: "etag"].flatMap({ EntityTag($0) })

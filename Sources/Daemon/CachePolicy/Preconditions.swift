@@ -8,7 +8,6 @@ package struct Preconditions: Sendable, Equatable {
     var ifModifiedSince: Int64?
     var ifUnmodifiedSince: Int64?
 
-    /// The validators of a stored response.
     package struct Stored: Sendable, Equatable {
         var status: Int
         package var entityTag: EntityTag?

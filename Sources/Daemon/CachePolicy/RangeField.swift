@@ -2,7 +2,6 @@ import HTTPSemantics
 
 /// The ranges that a request asks for (RFC 9110 §14).
 package struct RangeField: Sendable, Equatable {
-    /// One requested range.
     enum Spec: Sendable, Equatable {
         /// From an offset to the end, or through another offset (inclusive).
         case from(Int64, through: Int64?)

@@ -11,13 +11,6 @@ package struct RateLimit: Sendable, Equatable {
     package var reset: Int64?
     /// The upstream's name for the limited resource; nil if there is none.
     package var resource: String?
-
-    package init(limit: Int64? = nil, remaining: Int64, reset: Int64? = nil, resource: String? = nil) {
-        self.limit = limit
-        self.remaining = remaining
-        self.reset = reset
-        self.resource = resource
-    }
 }
 
 /// Reads an upstream's rate limits from response fields.

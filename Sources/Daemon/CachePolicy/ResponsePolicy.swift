@@ -15,7 +15,6 @@ package struct CachePolicySettings: Sendable, Equatable {
     package var targets: [String] = ["Larder-Cache-Control"]
     /// The longest heuristic lifetime, in seconds.
     package var heuristicMaximum: Int64 = 86_400
-    /// Whether partial responses may be stored.
     package var storesPartialContent = false
 
     package init() {}
@@ -35,7 +34,6 @@ package struct ExchangeTimes: Sendable {
     }
 }
 
-/// Whether a response may be stored.
 package enum Storability: Sendable, Equatable {
     case yes
     case no(Reason)
@@ -110,7 +108,7 @@ package struct ResponsePolicy: Sendable, Equatable {
         stored.lifetimeSource = lifetime.source
         stored.staleWhileRevalidate = directives.staleWhileRevalidate ?? -1
         stored.staleIfError = directives.staleIfError ?? -1
-        stored.flags = Self.flags(directives, fields: fields, isShared: settings.isShared)
+        stored.flags = Self.flags(directives, isShared: settings.isShared)
         if dateField == nil { stored.flags.insert(.dateAssumed) }
         self.stored = stored
         vary = VaryField(fields)
@@ -143,7 +141,7 @@ package struct ResponsePolicy: Sendable, Equatable {
         }
     }
 
-    private static func flags(_ directives: ResponseDirectives, fields: Fields, isShared: Bool) -> StoredPolicy.Flags {
+    private static func flags(_ directives: ResponseDirectives, isShared: Bool) -> StoredPolicy.Flags {
         var flags: StoredPolicy.Flags = []
         if directives.noCache { flags.insert(.noCache) }
         if directives.noStore, !directives.mustUnderstand { flags.insert(.noStore) }

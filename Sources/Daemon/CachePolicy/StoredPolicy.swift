@@ -88,7 +88,6 @@ package struct StoredPolicy: Sendable, Equatable {
     @inline(__always)
     package func timeToLive(at now: Int64) -> Int64 { lifetime &- age(at: now) }
 
-    /// Computes `corrected_initial_age` (RFC 9111 §4.2.3).
     static func initialAge(_ times: ExchangeTimes, apparentAge: Int64, ageValue: Int64) -> Int64 {
         let correctedAge = max(0, ageValue) + max(0, times.response - times.request)
         return min(max(0, apparentAge, correctedAge), DeltaSeconds.maximum)

@@ -47,7 +47,7 @@ package struct VarySelection: Sendable, Equatable {
     }
 
     /// Whether a new request selects the same response.
-    package func matches(_ value: (String) -> [UInt8]?) -> Bool {
+    func matches(_ value: (String) -> [UInt8]?) -> Bool {
         lines.allSatisfy { line in
             guard let stored = line.value else { return value(line.name) == nil }
             guard let new = value(line.name) else { return false }
@@ -101,7 +101,6 @@ package struct VarySelection: Sendable, Equatable {
 
 /// For the hit path: compares a request's fields in place, without allocating while their spelling is nearly as before.
 extension VarySelection {
-    /// Whether a request selects this response.
     package func matches(_ request: borrowing RequestHead) -> Bool {
         for line in lines {
             var found = -1
@@ -221,7 +220,6 @@ extension VarySelection {
 /// Such requests have one cache key with those that accept anything. A response that is not JSON may be what the upstream sends
 /// to the others only, so it is stored as if `Vary` named a field that such requests have, and others do not.
 package enum JSONOnly {
-    /// The name of that field, in lower case.
     package static let name = "larder-json-only"
     package static let field = Field(name, "1")
 }

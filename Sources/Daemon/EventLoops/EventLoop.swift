@@ -61,7 +61,6 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: The thread
 
-    /// Whether the caller is on the loop's thread.
     var isCurrent: Bool { runningThread.load(ordering: .relaxed) == UInt(pthread_self()) }
 
     /// Runs the loop on a thread of its own, which keeps the loop alive until `stop`.
@@ -338,7 +337,6 @@ package struct LoopReference<Object: AnyObject>: @unchecked Sendable {
 package enum LoopError: Error, Sendable, Equatable {
     /// libevent returned no base: memory or descriptors are exhausted.
     case noBase
-    /// A system call that the loop needs failed.
     case system(call: String, errno: Int32)
 }
 
@@ -356,7 +354,6 @@ package enum EventSystem {
     /// Limits the number of glibc's memory arenas (mallopt(3)); must be called before threads start.
     package static func limitArenas(to count: Int32) { mallopt(M_ARENA_MAX, count) }
 
-    /// The version of the linked libevent.
     package static var version: String { String(cString: event_get_version()) }
 
     /// Accepts one waiting connection from a listener, non-blocking and closed on exec.
@@ -389,7 +386,6 @@ package enum SystemCall {
         }
     }
 
-    /// The system's message for an error number.
     package static func message(_ number: Int32) -> String {
         var buffer = [CChar](repeating: 0, count: 128)
         return buffer.withUnsafeMutableBufferPointer { room in

@@ -48,13 +48,11 @@ package final class EventWatch: LoopEvent {
         super.init(loop, descriptor, flags: events.rawValue | Int16(EV_PERSIST), ready)
     }
 
-    /// Starts or resumes watching.
     package func enable() {
         loop.proveOwnership()
         event_add(event, nil)
     }
 
-    /// Stops watching until `enable`.
     package func disable() {
         loop.proveOwnership()
         event_del(event)

@@ -17,7 +17,6 @@ package struct EntityTag: Sendable, Equatable {
         self.opaque = Array(opaque)
     }
 
-    /// The tag in the field's syntax.
     package var bytes: [UInt8] { (isWeak ? [0x57, 0x2F] : []) + [0x22] + opaque + [0x22] }
 
     /// Whether both are strong and have the same bytes (RFC 9110 §8.8.3.2).

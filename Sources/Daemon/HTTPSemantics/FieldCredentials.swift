@@ -35,7 +35,6 @@ package enum FieldCredentials {
         return FieldSyntax.trimmed(value[space...])
     }
 
-    /// A value without the quotes around it.
     package static func unquoted(_ value: [UInt8]) -> [UInt8] {
         value.count >= 2 && value.first == 0x22 && value.last == 0x22 ? Array(value[1..<value.count - 1]) : value
     }

@@ -25,7 +25,6 @@ public enum FieldSyntax {
         return (byte < 64 ? low >> UInt64(byte) : high >> UInt64(byte &- 64)) & 1 == 1
     }
 
-    /// Whether the bytes are a token.
     @inlinable
     public static func isToken(_ bytes: some Collection<UInt8>) -> Bool {
         !bytes.isEmpty && bytes.allSatisfy(isTokenByte)
@@ -73,7 +72,6 @@ public enum FieldSyntax {
         return true
     }
 
-    /// Whether both contain the same bytes.
     @inline(__always)
     package static func isSame(_ bytes: UnsafeRawBufferPointer, _ other: [UInt8]) -> Bool {
         guard bytes.count == other.count, let start = bytes.baseAddress else { return bytes.count == other.count }
@@ -82,7 +80,7 @@ public enum FieldSyntax {
     }
 
     /// Where a text stands in a value for the last time, in the same case.
-    package static func last(_ text: StaticString, in value: [UInt8]) -> Range<Int>? {
+    static func last(_ text: StaticString, in value: [UInt8]) -> Range<Int>? {
         let count = text.utf8CodeUnitCount
         return text.withUTF8Buffer { text in
             let start = value.indices.dropLast(count - 1).last { value[$0...].starts(with: text) }

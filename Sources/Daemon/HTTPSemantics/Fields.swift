@@ -35,7 +35,6 @@ package struct Fields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
 
     package func text(_ name: String) -> String? { lines.first { $0.isNamed(name) }?.text }
 
-    /// The values of all lines of this name, in order.
     package func all(_ name: String) -> [[UInt8]] {
         var values: [[UInt8]] = []
         for line in lines where line.isNamed(name) { values.append(line.value) }

@@ -87,6 +87,4 @@ package struct UpstreamTimeouts: Sendable, Equatable {
     package var firstByte: Duration = .seconds(30)
     /// Between two pieces of the body; nil for no limit, as event streams need it.
     package var stall: Duration? = .seconds(30)
-
-    package init() {}
 }

@@ -44,13 +44,10 @@ package enum JSONText: Sendable, ExpressibleByStringLiteral, ExpressibleByIntege
     }
 }
 
-/// Writes `JSONText`.
 private struct JSONWriter {
     let indents: Bool
     private(set) var bytes: [UInt8] = []
-    private var level = 0
-
-    init(indents: Bool) { self.indents = indents }
+    var level = 0
 
     mutating func write(_ value: JSONText) {
         switch value {

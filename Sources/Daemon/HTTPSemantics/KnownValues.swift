@@ -8,7 +8,7 @@ package struct KnownValues: Sendable {
     /// Shorter values are not looked for, because they would be found by chance.
     package static let shortest = 8
     /// Longer ones are not either: they are files, and no credentials.
-    package static let longest = 16 << 10
+    static let longest = 16 << 10
     /// How many times a value may be escaped or encoded, at most.
     private static let depth = 4
     /// The bytes that are searched at once.
@@ -22,8 +22,7 @@ package struct KnownValues: Sendable {
         let alignment: Int?
     }
 
-    /// The number of values.
-    package private(set) var count = 0
+    private(set) var count = 0
     private var patterns: [[UInt8]] = []
     /// Of each pattern.
     private var spellings: [Spelling] = []
@@ -34,7 +33,7 @@ package struct KnownValues: Sendable {
 
     package init(_ values: [[UInt8]]) { for value in values { insert(value) } }
 
-    package var isEmpty: Bool { count == 0 }
+    var isEmpty: Bool { count == 0 }
 
     /// Adds a value, unless it is too short or too long; returns its number.
     @discardableResult
@@ -99,7 +98,6 @@ package struct KnownValues: Sendable {
 
     // MARK: Search
 
-    /// Whether one of the values occurs.
     package func occurs(in bytes: [UInt8]) -> Bool {
         guard !isEmpty else { return false }
         return bytes.withUnsafeBufferPointer { bytes in

@@ -6,7 +6,6 @@ import Basics
 package enum NameMeaning: Sendable, Equatable {
     /// The value does not depend on the principal.
     case harmless
-    /// The name is not known.
     case unknown
     /// The value says on whose behalf the request is made, and is not a secret: a user, an account, a tenant.
     case identity(word: String)
@@ -73,7 +72,7 @@ package enum NameMeaning: Sendable, Equatable {
     }
 
     /// Whether a parameter of `Authorization` is a secret, or a proof made with one.
-    package static func isSecret(authorizationParameter name: [UInt8]) -> Bool {
+    static func isSecret(authorizationParameter name: [UInt8]) -> Bool {
         isSecretItself(name) || Words.separated(name).last.map { Names.proofs.contains($0) } == true
     }
 

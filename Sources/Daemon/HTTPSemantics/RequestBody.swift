@@ -15,7 +15,6 @@ package enum RequestBodyError: Error, Sendable, Equatable {
 /// The connection stops reading its socket while more than a window of bytes waits here. `100 Continue` is sent when
 /// the body is first asked for, so a handler refuses a request without reading the body.
 package final class RequestBody: Sendable {
-    /// The result of `take`.
     package enum Chunk: Sendable, Equatable {
         case bytes([UInt8])
         /// Nothing has arrived yet; `onAvailable` reports when there is more.
@@ -49,7 +48,6 @@ package final class RequestBody: Sendable {
     /// Asks the connection to send `100 Continue`, or to read on.
     private let ask: (@Sendable () -> Void)?
 
-    /// Makes a body that a connection fills.
     package init(declaredLength: Int?, window: Int, ask: @escaping @Sendable () -> Void) {
         (self.declaredLength, self.window, self.ask) = (declaredLength, window, ask)
         state = Mutex(State())
@@ -95,7 +93,6 @@ package final class RequestBody: Sendable {
         if isReady { callback() }
     }
 
-    /// Waits for the whole body.
     package func collect(limit: Int) async throws(RequestBodyError) -> [UInt8] {
         var whole: [UInt8] = []
         while true {
@@ -128,10 +125,8 @@ package final class RequestBody: Sendable {
 
     // MARK: For the connection that fills it
 
-    /// Whether the whole body has arrived.
     package var isComplete: Bool { state.withLock { $0.isComplete } }
 
-    /// Whether a reader has asked for the body.
     package var isWanted: Bool { state.withLock { $0.isWanted } }
 
     /// Whether the connection should read on; if not, it resumes when `ask` is called.

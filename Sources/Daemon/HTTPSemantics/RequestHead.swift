@@ -1,8 +1,12 @@
-/// How a request's body is delimited (RFC 9112 §6.3).
+/// How the body of a request or of a response is delimited (RFC 9112 §6.3).
 package enum BodyFraming: Sendable, Equatable {
     case none
     case length(Int)
+    /// The length is not known; for an HTTP/1.0 client the end of the connection marks the end.
     case chunked
+
+    /// The framing of a body with this length; nil for one whose length is not known.
+    package init(ofBodyWith length: Int?) { self = length.map { .length($0) } ?? .chunked }
 }
 
 /// The form of a request target (RFC 9112 §3.2).
@@ -120,7 +124,6 @@ package struct RequestHead: ~Copyable {
         )
     }
 
-    /// Whether the head contains this field.
     package func has(_ field: KnownField) -> Bool { firstLine[Int(field.rawValue)] != 0 }
 
     /// The value of the first line of this field.
@@ -131,7 +134,6 @@ package struct RequestHead: ~Copyable {
         return bytes(Int(span.value), Int(span.valueCount))
     }
 
-    /// The number of lines of this field.
     package func count(of field: KnownField) -> Int {
         let line = Int(firstLine[Int(field.rawValue)])
         if line == 0 { return 0 }
@@ -222,7 +224,6 @@ package enum MethodFacts {
         method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE"
     }
 
-    /// Whether the method may be served from stored responses.
     package static func isCacheable(_ method: String) -> Bool { method == "GET" || method == "HEAD" }
 }
 
@@ -274,6 +275,5 @@ package enum RequestFault: Error, Sendable, Equatable, CaseIterable {
 
     package var status: Int { response.status }
 
-    /// The problem document sent as the response.
     package var problem: ProblemDocument { ProblemDocument(status: response.status, detail: response.detail) }
 }

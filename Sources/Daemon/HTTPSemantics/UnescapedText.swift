@@ -18,8 +18,8 @@ package struct UnescapedText: Sendable {
 
         package static let percent = Escapes(rawValue: 1)
         package static let backslash = Escapes(rawValue: 2)
-        package static let reference = Escapes(rawValue: 4)
-        package static let all: Escapes = [.percent, .backslash, .reference]
+        static let reference = Escapes(rawValue: 4)
+        static let all: Escapes = [.percent, .backslash, .reference]
     }
 
     /// Decodes each escape once; nil if there is none.
@@ -62,12 +62,12 @@ package struct UnescapedText: Sendable {
     }
 
     /// Leaves out all NULs, which stand between the letters of UTF-16 and UTF-32; nil if there are none.
-    package init?(withoutNULs source: UnsafeBufferPointer<UInt8>) {
+    init?(withoutNULs source: UnsafeBufferPointer<UInt8>) {
         self.init(source, around: 0) { $0..<$0 + 1 }
     }
 
     /// Leaves out the line ends within Base64; nil if there are none.
-    package init?(joiningBase64Lines source: UnsafeBufferPointer<UInt8>) {
+    init?(joiningBase64Lines source: UnsafeBufferPointer<UInt8>) {
         // Shorter lines are no folded Base64.
         let shortest = 20
         self.init(source, around: 0x0A) { place in
@@ -127,7 +127,6 @@ private struct NextEscape {
 
 /// One escape in a text.
 private struct Escape {
-    /// Its length.
     private(set) var count: Int
     private let value: Value
 

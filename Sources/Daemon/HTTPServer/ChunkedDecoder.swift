@@ -4,7 +4,6 @@ import HTTPSemantics
 ///
 /// Extensions are skipped and trailers are dropped, both within bounds. Anything malformed is refused.
 struct ChunkedDecoder {
-    /// The result of one call of `next`.
     enum Step: Equatable {
         /// This range of the bytes belongs to the body.
         case body(Range<Int>)

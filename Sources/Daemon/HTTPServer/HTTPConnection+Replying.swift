@@ -37,7 +37,7 @@ extension HTTPConnection {
         }
     }
 
-    private func begin(_ status: Int, _ reason: String?, _ fields: Fields, _ framing: ReplyFraming) {
+    private func begin(_ status: Int, _ reason: String?, _ fields: Fields, _ framing: BodyFraming) {
         let closes = !keepsAlive || host.isDraining || owesContinue
         let head = makeHead(status, reason: reason, fields, framing, closes: closes)
         closesAfterResponse = head.closes
@@ -82,7 +82,7 @@ extension HTTPConnection {
         guard bodyEnd == nil else { return breakOff() }
         host.noticeMissingResponse()
         let problem = ProblemDocument(status: 500, detail: "Larder lost the response to this request.")
-        begin(500, nil, Fields([Field("Content-Type", ProblemDocument.mediaType)]), .length(problem.bytes.count))
+        begin(500, nil, ["Content-Type": ProblemDocument.mediaType], .length(problem.bytes.count))
         write(problem.bytes)
         finishResponse(Fields())
     }

@@ -46,7 +46,6 @@ package final class HTTPConnection {
 
     /// Whether it is one too many, and open only until its client has read so.
     var isSurplus = false
-    /// Whether the head of a request has arrived.
     var hasServed = false
 
     // The current exchange.
@@ -65,7 +64,6 @@ package final class HTTPConnection {
     var draining: ReplyChannel?
     /// The delimiter of the deferred response's body; nil before the response has begun.
     var bodyEnd: ReplyHead.BodyEnd?
-    /// Whether the connection ends with this response.
     var closesAfterResponse = false
 
     /// The action to take when the queue is empty.
@@ -92,7 +90,6 @@ package final class HTTPConnection {
         self.host = host
     }
 
-    /// Starts to read.
     func open() {
         // This cycle is broken by `close`: the loop keeps the connection alive as long as its socket is open.
         readWatch = host.loop.watch(descriptor: descriptor, events: .read) { _ in self.readable() }
@@ -172,7 +169,7 @@ package final class HTTPConnection {
     }
 
     /// Builds the head of a response to the current request.
-    func makeHead(_ status: Int, reason: String? = nil, _ fields: Fields, _ framing: ReplyFraming, closes: Bool)
+    func makeHead(_ status: Int, reason: String? = nil, _ fields: Fields, _ framing: BodyFraming, closes: Bool)
         -> ReplyHead
     {
         ReplyHead(
@@ -373,17 +370,10 @@ extension HTTPConnection {
         }
         if phase == .discarding { return finish(.linger) }
         if hasBegun { return abort() }
+        (isHead, isHTTP11) = (false, true)
         let problem = fault.problem
-        let head = ReplyHead(
-            status: problem.status,
-            reason: nil,
-            fields: Fields([Field("Content-Type", ProblemDocument.mediaType)]),
-            framing: .length(problem.bytes.count),
-            isHead: false,
-            isHTTP11: true,
-            closes: true,
-            dateLine: host.dateLine
-        )
+        let fields: Fields = ["Content-Type": ProblemDocument.mediaType]
+        let head = makeHead(problem.status, fields, .length(problem.bytes.count), closes: true)
         host.output.append(head.bytes)
         host.output.append(problem.bytes)
         flush()
@@ -457,7 +447,6 @@ extension HTTPConnection {
         resetTimer?.schedule(after: .milliseconds(20))
     }
 
-    /// Cuts the connection with a reset.
     func abort() {
         guard phase != .closed else { return }
         SocketCall.resetOnClose(descriptor)
@@ -486,7 +475,6 @@ extension HTTPConnection {
         host.worker.assumeIsolated { $0.connectionClosed() }
     }
 
-    /// Runs when the deadline has passed.
     func expired() {
         if !queue.isEmpty || ending == .reset { return abort() }
         switch phase {

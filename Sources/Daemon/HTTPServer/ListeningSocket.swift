@@ -187,7 +187,6 @@ struct ListeningSocket: Sendable {
     }
 }
 
-/// The system calls on a connection's socket.
 enum SocketCall {
     /// Reads the bytes that have arrived; returns 0 at the end.
     static func receive(_ descriptor: Int32, _ memory: UnsafeMutableRawPointer, _ count: Int) -> SystemCall.Outcome<Int>
@@ -195,7 +194,6 @@ enum SocketCall {
         SystemCall.retried { recv(descriptor, memory, count, 0) }
     }
 
-    /// Writes as much as the socket accepts.
     static func send(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> SystemCall.Outcome<Int> {
         SystemCall.retried { Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)) }
     }

@@ -24,7 +24,7 @@ package final class Reply: Sendable {
     /// The connection adds a missing Date, and alone decides on Connection, Transfer-Encoding and Content-Length. Where no body
     /// is allowed (HEAD, 204, 205, 304) written bytes are dropped. The response to HEAD then has the Content-Length of `framing`,
     /// or of the fields if that is `.none`; a 304 and a 204 have none, and a 205 has the length 0.
-    package func start(status: Int, reason: String? = nil, fields: Fields, framing: ReplyFraming) {
+    package func start(status: Int, reason: String? = nil, fields: Fields, framing: BodyFraming) {
         submit([.start(status: status, reason: reason, fields: fields, framing: framing)])
     }
 
@@ -36,7 +36,6 @@ package final class Reply: Sendable {
     /// Ends the response; trailers are sent if it is chunked.
     package func finish(trailers: Fields = Fields()) { submit([.finish(trailers: trailers)]) }
 
-    /// Sends a whole response.
     package func respond(status: Int, fields: Fields, body: [UInt8] = []) {
         submit([
             .start(status: status, reason: nil, fields: fields, framing: .length(body.count)),
@@ -76,24 +75,13 @@ package final class Reply: Sendable {
     }
 }
 
-/// How the body of a response is delimited.
-package enum ReplyFraming: Sendable, Equatable {
-    /// The body has this many bytes.
-    case length(Int)
-    /// The length is not known; for an HTTP/1.0 client the end of the connection marks the end.
-    case chunked
-    /// There is no body.
-    case none
-}
-
 /// Carries operations from a `Reply`, on any thread, to its connection, on the worker's thread.
 ///
 /// Operations submitted while the worker is busy are carried out together and written with one system call.
 final class ReplyChannel: Sendable {
-    /// One call of a `Reply`.
     enum Operation: Sendable {
         case informational(status: Int, fields: Fields)
-        case start(status: Int, reason: String?, fields: Fields, framing: ReplyFraming)
+        case start(status: Int, reason: String?, fields: Fields, framing: BodyFraming)
         case write([UInt8])
         case finish(trailers: Fields)
         case abort
@@ -160,7 +148,6 @@ final class ReplyChannel: Sendable {
         return isAccepted
     }
 
-    /// Reports all further operations to an observer.
     func observe(_ observer: any ReplyObserver) { state.withLock { $0.observers.append(observer) } }
 
     var observers: [any ReplyObserver] { state.withLock(\.observers) }
@@ -193,7 +180,6 @@ final class ReplyChannel: Sendable {
 
     // MARK: The worker's thread
 
-    /// Removes and returns the pending operations.
     func takeOperations() -> [Operation] {
         state.withLock { state in
             state.isScheduled = false
@@ -267,11 +253,8 @@ extension ReplyChannel.State {
 ///
 /// It is called on the thread that responds, in the order of the response.
 package protocol ReplyObserver: AnyObject, Sendable {
-    /// The response begins.
     func began(status: Int, fields: Fields, length: Int?)
-    /// The next bytes of the body.
     func wrote(_ bytes: [UInt8])
-    /// The response is complete.
     func finished()
     /// The response breaks off, or there is none.
     func aborted()
@@ -301,13 +284,11 @@ extension Reply {
     /// Reports the response to an observer; must be called before it begins.
     package func observe(_ observer: any ReplyObserver) { channel.observe(observer) }
 
-    /// The observers, in the order in which they were added.
     package var observers: [any ReplyObserver] { channel.observers }
 }
 
 /// The head of a response, serialized.
 struct ReplyHead {
-    /// How the end of the body is marked.
     enum BodyEnd: Equatable {
         /// No body; written bytes are dropped.
         case noBody
@@ -318,7 +299,6 @@ struct ReplyHead {
 
     var bytes: [UInt8] = []
     private(set) var bodyEnd = BodyEnd.noBody
-    /// Whether the connection must be closed after this response.
     private(set) var closes: Bool
 
     /// Fields that only the connection sets.
@@ -330,7 +310,7 @@ struct ReplyHead {
         status: Int,
         reason: String?,
         fields: Fields,
-        framing: ReplyFraming,
+        framing: BodyFraming,
         isHead: Bool,
         isHTTP11: Bool,
         closes: Bool,
@@ -351,7 +331,6 @@ struct ReplyHead {
         bytes += "\r\n".utf8
     }
 
-    /// Makes a 1xx head.
     init(informational status: Int, fields: Fields) {
         closes = false
         appendStatusLine(status, nil)
@@ -362,7 +341,7 @@ struct ReplyHead {
     /// Adds the framing fields, by RFC 9112 §6.3.
     ///
     /// A response without a body has no `Transfer-Encoding`, though RFC 9112 §6.1 permits it: clients wait for the chunks.
-    private mutating func frame(status: Int, framing: ReplyFraming, fields: Fields, isHead: Bool, isHTTP11: Bool) {
+    private mutating func frame(status: Int, framing: BodyFraming, fields: Fields, isHead: Bool, isHTTP11: Bool) {
         if status == 204 || status == 304 || status < 200 { return }
         if status == 205 { return append("Content-Length", "0") }
         if isHead {

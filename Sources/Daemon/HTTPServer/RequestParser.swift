@@ -35,7 +35,6 @@ package final class RequestParser {
         start()
     }
 
-    /// Resets the parser for the next head.
     func start() {
         lineStart = 0
         scanned = 0

@@ -9,12 +9,10 @@ import Synchronization
 package final class Metrics: Sendable {
     private let workers: [WorkerMetrics]
     private let upstreams = Mutex<[String: UpstreamMetrics]>([:])
-    /// Streams of `/changes` that are open.
     package let changeStreams = Gauge()
     /// Streams of `/changes` that were cut off because their clients did not keep up.
     package let changeStreamsCut = Counter()
     package let live = LiveMetrics()
-    /// Lines of the access log that were not written.
     package let accessLogDropped = Counter()
     /// When the process started, in seconds since 1970.
     package let startTime: Double
@@ -37,7 +35,6 @@ package final class Metrics: Sendable {
         }
     }
 
-    /// The sum of one counter over all workers.
     package func total(_ read: (WorkerMetrics) -> UInt64) -> UInt64 {
         workers.reduce(0) { $0 &+ read($1) }
     }
@@ -131,7 +128,6 @@ extension WorkerMetrics: HTTPMeter {
 
 /// The metrics of live streams; any thread.
 package final class LiveMetrics: Sendable {
-    /// Streams that are open.
     package let streams = Gauge()
     /// Responses that they follow; several streams may share one.
     package let documents = Gauge()
@@ -143,7 +139,6 @@ package final class LiveMetrics: Sendable {
 
 /// The metrics of one upstream; any thread.
 package final class UpstreamMetrics: Sendable {
-    /// Fetches under way.
     package let inFlight = Gauge()
     /// Requests that joined a fetch already under way.
     package let coalesced = Counter()
@@ -155,7 +150,6 @@ package final class UpstreamMetrics: Sendable {
     private let condition = Mutex(UpstreamHealth())
     private let routes = Mutex<[String?: Histogram]>([:])
 
-    /// The fetches that have ended.
     package struct Finished: Sendable {
         /// Their number by result: `2xx` … `5xx`, or the label of an `UpstreamError`.
         package fileprivate(set) var results: [String: UInt64] = [:]
@@ -174,7 +168,6 @@ package final class UpstreamMetrics: Sendable {
         }
     }
 
-    /// Counts the end of a fetch with this status.
     func ended(status: Int, seconds: Double) {
         ended(result: (100..<600).contains(status) ? "\(status / 100)xx" : "other", seconds: seconds)
     }

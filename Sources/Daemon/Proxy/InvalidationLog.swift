@@ -28,13 +28,11 @@ struct InvalidationLog {
 
     private static let capacity = 8_192
     private var entries: [Invalidation] = []
-    /// The number of entries dropped from the front.
     private var dropped = 0
 
     /// A token for a read or fetch that begins now.
     var token: Token { Token(count: dropped + entries.count) }
 
-    /// Adds what a write or a clean has invalidated.
     mutating func append(_ invalidation: Invalidation) {
         if entries.count >= Self.capacity {
             entries.removeFirst(Self.capacity / 2)
@@ -56,6 +54,5 @@ struct InvalidationLog {
 }
 
 extension Invalidation {
-    /// Whether it covers a request's response.
     func covers(_ request: ProxyRequest) -> Bool { covers(request.key.url, of: request.upstream.storeKey) }
 }

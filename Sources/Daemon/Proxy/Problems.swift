@@ -1,4 +1,4 @@
-package import CachePolicy
+import CachePolicy
 package import HTTPSemantics
 import Logging
 import Store
@@ -18,7 +18,7 @@ extension ProblemDocument {
     private static let prefix = "urn:larder:"
 
     /// The member of `Cache-Status` for a request that was neither served from the cache nor sent on.
-    package var cacheStatus: CacheStatus { .refused(String(type.dropFirst(Self.prefix.count))) }
+    var cacheStatus: CacheStatus { .refused(String(type.dropFirst(Self.prefix.count))) }
 
     /// The upstream gave no usable response, and no stored one may replace it.
     ///
@@ -39,7 +39,7 @@ extension ProblemDocument {
     }
 
     /// The upstream's own refusal, repeated without asking it again.
-    package static func backedOff(_ pause: BackOff, seconds: Int64, upstream: String) -> ProblemDocument {
+    static func backedOff(_ pause: BackOff, seconds: Int64, upstream: String) -> ProblemDocument {
         var problem = make(pause.status, "retry-after", "The upstream has asked clients to wait") {
             "Upstream \"\(upstream)\" responded with \(pause.status) and `Retry-After`, which applies to "
                 + "\(pause.scope.description). Larder asks it again in \(seconds) s. Nothing stored may be used meanwhile."
@@ -53,7 +53,7 @@ extension ProblemDocument {
             + "Switch with `larder mode online`."
     }
 
-    package static func offline(_ method: String) -> ProblemDocument {
+    static func offline(_ method: String) -> ProblemDocument {
         make(504, "offline", "Larder is offline") {
             "\(method) needs the upstream, which Larder does not ask in offline mode. Switch with `larder mode online`."
         }
@@ -91,14 +91,16 @@ extension ProblemDocument {
             + "GET the resource again: the next response has the upstream's tag."
     }
 
-    package static func guarded(_ refusal: Guard.Refusal) -> ProblemDocument {
+    static func guarded(_ refusal: Guard.Refusal) -> ProblemDocument {
         make(refusal.status, "guard", refusal.title) { refusal.message }
     }
 
     static func noUpstream(path: String, prefixes: [String]) -> ProblemDocument {
         make(404, "no-upstream", "No upstream here") {
-            "No upstream is configured for the path \(PrincipalFields().redacted(url: path)). Paths here begin with "
-                + "\(prefixes.joined(separator: " or "))."
+            prefixes.isEmpty
+                ? "No upstream is served at this address: each has addresses of its own (`listen:`)."
+                : "No upstream is configured for the path \(PrincipalFields().redacted(url: path)). Paths here begin with "
+                    + "\(prefixes.joined(separator: " or "))."
         }
     }
 
@@ -169,7 +171,7 @@ extension ProblemDocument {
         }
     }
 
-    package static let traceRefused = make(405, "trace", "TRACE is not passed on") {
+    static let traceRefused = make(405, "trace", "TRACE is not passed on") {
         "It would show the request's credentials."
     }
 
@@ -199,7 +201,6 @@ extension ProblemDocument {
         }
     }
 
-    /// A recorded response cannot be read.
     package static func recordingUnreadable(_ reason: String) -> ProblemDocument {
         make(500, "recording-unreadable", "The recording cannot be read") { reason }
     }

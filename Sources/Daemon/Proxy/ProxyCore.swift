@@ -21,12 +21,12 @@ import Upstream
 /// `ProxyHandler` serves hits on the worker's own loop. This actor runs on the upstream loop, so that fetches need no locks.
 /// Waiting for the store happens here, never on a worker.
 package actor ProxyCore {
-    package nonisolated let loop: EventLoop
+    nonisolated let loop: EventLoop
     package nonisolated let cache: ResponseCache
     package nonisolated let principals: PrincipalResolver
-    package nonisolated let modes: ModeSwitch
+    nonisolated let modes: ModeSwitch
     nonisolated let metrics: Metrics
-    package nonisolated let requests: RequestLog
+    nonisolated let requests: RequestLog
     package nonisolated let configuration: CurrentConfiguration
     /// Whether any upstream may be asked; a replay asks none (law 11).
     let asksUpstreams: Bool
@@ -37,8 +37,6 @@ package actor ProxyCore {
     private var followed: LiveDocuments?
     /// Look-ups on disk under way (`Lookup/LookUp.swift`).
     var diskReads: [DiskReadKey: [CheckedContinuation<DiskRead, Never>]] = [:]
-    /// The number of writes that could not be stored so far.
-    var uncommittedWriteCount = 0
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 
@@ -69,7 +67,7 @@ package actor ProxyCore {
         Task(executorPreference: loop.taskExecutor) { await self.serve(incoming, reply) }
     }
 
-    package func makeRequest(_ incoming: IncomingRequest, of principal: PrincipalID) -> ProxyRequest {
+    func makeRequest(_ incoming: IncomingRequest, of principal: PrincipalID) -> ProxyRequest {
         let other = principals.otherFields(incoming.otherLines)
         return ProxyRequest(
             incoming,
@@ -173,7 +171,6 @@ package actor ProxyCore {
         }
     }
 
-    /// The stored variants to validate, besides what was found.
     private func variants(besides found: ReadyResponse?, for request: ProxyRequest) async -> [Variant] {
         guard request.asksForItself, cache.mayHaveVariants(besides: found, of: request) else { return [] }
         do {
@@ -228,13 +225,13 @@ package actor ProxyCore {
         return followed
     }
 
-    package var fetches: Fetches {
+    var fetches: Fetches {
         guard let started else { preconditionFailure("the proxy was not started") }
         return started
     }
 
     /// The store's clock in seconds; ages are counted by it.
-    package var now: Int64 { cache.seconds }
+    var now: Int64 { cache.seconds }
 
     /// The wall clock in seconds; dates in messages are compared with it.
     var wall: Int64 { Int64(loop.wallSeconds) }

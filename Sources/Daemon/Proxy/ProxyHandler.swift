@@ -88,7 +88,6 @@ package final class ProxyHandler: HTTPHandler {
         handOver(request, upstream, connection)
     }
 
-    /// Takes the current configuration.
     private func takeConfiguration() {
         replacements = configuration.replacements
         upstreams = configuration.value.upstreams
@@ -189,7 +188,7 @@ package final class ProxyHandler: HTTPHandler {
         }
         variable.append(ready.hitDetail)
         variable.append("\r\n\r\n")
-        ready.response.form == .composed ? metrics.composed.add() : metrics.hits.add()
+        ready.response.isComposed ? metrics.composed.add() : metrics.hits.add()
         let isConditional = request.has(.ifNoneMatch) || request.has(.ifModifiedSince)
         guard isConditional, ready.isNotModified(request, now: now) else {
             connection.respond(head: ready.head, variable: variable, body: ready.body)
@@ -199,7 +198,6 @@ package final class ProxyHandler: HTTPHandler {
         return 304
     }
 
-    /// Records a hit in the request log.
     private func recordHit(
         _ ready: ReadyResponse,
         _ status: Int,
@@ -217,7 +215,7 @@ package final class ProxyHandler: HTTPHandler {
         )
         served.cacheStatus = cacheStatus
         (served.status, served.key) = (status, digest)
-        served.outcome = ready.response.form == .composed ? .composed : .hit
+        served.outcome = ready.response.isComposed ? .composed : .hit
         if request.method != .head, status != 304, status != 204 { served.bytes = ready.body.count }
         let elapsed = RequestClock.nanoseconds - started
         served.time = RequestClock.wall - Int64(elapsed / 1_000)

@@ -50,10 +50,9 @@ package struct CurlExchange {
         case broken(String)
     }
 
-    /// Sends the request.
     package func perform(_ received: (UpstreamHead, UnsafeRawBufferPointer) -> Void) throws(Failure) -> UpstreamHead {
         let result = withoutActuallyEscaping(received) { received in
-            Run(body: body ?? [], upload: upload, received: received).perform(self)
+            BlockingTransfer(body: body ?? [], upload: upload, received: received).perform(self)
         }
         return try result.get()
     }
@@ -62,7 +61,7 @@ package struct CurlExchange {
         var options = UpstreamOptions()
         options.proxy = .none
         let request = UpstreamRequest(method: method, url: url, fields: fields, unixSocket: unixSocket, decodes: false)
-        let framing = (upload?.length ?? body?.count).map { RequestBodyFraming.length($0) } ?? .none
+        let framing = (upload?.length ?? body?.count).map { BodyFraming.length($0) } ?? .none
         try curl.prepare(request, options: options, body: framing, waitsForMultiplexing: false)
         guard let silence else { return }
         curl.set(CURLOPT_LOW_SPEED_LIMIT, 1)
@@ -71,7 +70,7 @@ package struct CurlExchange {
 }
 
 /// Handles libcurl's callbacks during an exchange.
-private final class Run: CurlTransfer.Owner {
+private final class BlockingTransfer: CurlTransfer.Owner {
     private let body: [UInt8]
     private let upload: CurlExchange.Upload?
     private var sent = 0
@@ -118,13 +117,13 @@ private final class Run: CurlTransfer.Owner {
         return !isMalformed
     }
 
-    func curlReceived(body bytes: UnsafeRawBufferPointer) -> CurlTransfer.Write {
+    func curlReceived(body bytes: UnsafeRawBufferPointer) -> CurlTransfer.Taking {
         guard let head else { return .abort }
         received(head, bytes)
         return .taken
     }
 
-    func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> CurlTransfer.Read {
+    func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> CurlTransfer.Supply {
         if let upload {
             let count = pread(upload.descriptor, room.baseAddress, min(room.count, upload.length - sent), off_t(sent))
             // A file that has become shorter no longer has the announced length.

@@ -89,7 +89,6 @@ final class CurlMulti {
         return call()
     }
 
-    /// Reports the transfers that have finished.
     func reportCompleted() {
         var finished: [(CurlTransfer, CurlResult)] = []
         var left: Int32 = 0

@@ -7,7 +7,7 @@ import HTTPSemantics
 /// call libcurl.
 final class CurlTransfer {
     /// The result of offering a piece of the response body.
-    enum Write {
+    enum Taking {
         case taken
         /// The piece was not accepted; libcurl offers it again once receiving resumes.
         case pause
@@ -15,7 +15,7 @@ final class CurlTransfer {
     }
 
     /// The result of asking for more of the request body.
-    enum Read {
+    enum Supply {
         case bytes(Int)
         case end
         /// Nothing is available yet; libcurl asks again once sending resumes.
@@ -23,16 +23,15 @@ final class CurlTransfer {
         case abort
     }
 
-    /// Handles the transfer's events.
     protocol Owner: AnyObject {
         /// The request is about to be sent on a connection; false forbids it. Called again if libcurl wants to repeat it.
         func curlWillSend() -> Bool
         /// A line of the response's head with its line end, including the final empty one; false aborts.
         func curlReceived(headLine: UnsafeRawBufferPointer) -> Bool
         /// A piece of the response body, still in its content coding.
-        func curlReceived(body: UnsafeRawBufferPointer) -> Write
+        func curlReceived(body: UnsafeRawBufferPointer) -> Taking
         /// Fills `room` with the next bytes of the request body.
-        func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> Read
+        func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> Supply
         /// Rewinds the request body to its first byte; false if some of it is gone.
         func curlRewinds() -> Bool
     }
@@ -148,7 +147,6 @@ final class CurlTransfer {
         return length < 0 ? nil : length
     }
 
-    /// The number of connections made for this transfer.
     var madeConnections: Int { long(CURLINFO_NUM_CONNECTS) }
 
     /// The error number of the system call that failed last; 0 if none did.
@@ -177,76 +175,6 @@ final class CurlTransfer {
     }
 }
 
-/// libcurl's result of a transfer.
-struct CurlResult {
-    let code: CURLcode
-    /// libcurl's message for this failure.
-    let text: String
-
-    var isSuccess: Bool { code == CURLE_OK }
-
-    /// Whether the connection failed while sending or receiving.
-    var isLostConnection: Bool {
-        [CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2, CURLE_HTTP2_STREAM].contains(code)
-    }
-
-    /// Whether the connection's HTTP/2 session ended, for whatever reason, before this request was done.
-    var isEndOfSession: Bool { code == CURLE_HTTP2 || code == CURLE_RECV_ERROR && text.contains("nghttp2") }
-
-    /// The error for a failure before any request was sent.
-    func errorBeforeSending() -> UpstreamError {
-        switch code {
-        case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL: .invalidRequest(text)
-        case CURLE_COULDNT_RESOLVE_HOST: .couldNotResolve(text)
-        case CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY: .proxy(text)
-        case CURLE_OPERATION_TIMEDOUT: .connectTimeout
-        case CURLE_COULDNT_CONNECT: .refused(text)
-        case _ where isTLS: .tls(text)
-        // A proxy's refusal to open a tunnel arrives as a failed read.
-        case _ where text.contains("CONNECT"): .proxy(text)
-        default: .refused(text)
-        }
-    }
-
-    /// The error for a failure while waiting for the response's head.
-    func errorBeforeHead() -> UpstreamError {
-        switch code {
-        // A single line over libcurl's 100 KiB ends as "out of memory".
-        case CURLE_OUT_OF_MEMORY: .headTooLarge
-        case _ where text.hasPrefix("Too large response headers"): .headTooLarge
-        // A response that is not HTTP looks like HTTP/0.9, which is not allowed.
-        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY: .badResponse(text)
-        case CURLE_UPLOAD_FAILED, CURLE_READ_ERROR: .requestBodyFailed(text)
-        case CURLE_HTTP2: .badResponse(text)
-        // A faulty frame, or a head over libcurl's 128 KiB.
-        case CURLE_RECV_ERROR where text.contains("nghttp2"): .badResponse(text)
-        case _ where isTLS: .tls(text)
-        default: .reset(afterBytes: 0)
-        }
-    }
-
-    /// The error for a failure while receiving the response's body.
-    func errorInBody(announced: Int?, received: Int) -> UpstreamError {
-        switch code {
-        case CURLE_PARTIAL_FILE: .truncated(expected: announced, got: received)
-        // Data that exceeds libcurl's buffers is reported as lack of memory.
-        case CURLE_WRITE_ERROR, CURLE_OUT_OF_MEMORY, CURLE_WEIRD_SERVER_REPLY: .badResponse(text)
-        case CURLE_RECV_ERROR where text.contains("chunk"): .badResponse(text)
-        case CURLE_UPLOAD_FAILED, CURLE_READ_ERROR: .requestBodyFailed(text)
-        default: .reset(afterBytes: received)
-        }
-    }
-
-    private var isTLS: Bool {
-        [
-            CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
-            CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_SHUTDOWN_FAILED,
-            CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT,
-            CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED, CURLE_USE_SSL_FAILED,
-        ].contains(code)
-    }
-}
-
 /// The linked libcurl: its one-time initialisation and its version.
 package enum CurlLibrary {
     /// Initialises libcurl once for the process; must be read before a handle is made.
@@ -254,18 +182,6 @@ package enum CurlLibrary {
 
     /// The version of libcurl, with those of the libraries that it uses.
     package static var version: String { String(cString: curl_version()) }
-}
-
-/// How a request's body is sent.
-enum RequestBodyFraming: Equatable {
-    case none
-    case length(Int)
-    case chunked
-
-    /// The framing of a body with this length; nil for one whose length is not known.
-    init(ofBodyWith length: Int?) { self = length.map { .length($0) } ?? .chunked }
-
-    var length: Int? { if case .length(let length) = self { length } else { nil } }
 }
 
 extension CurlTransfer {
@@ -276,7 +192,7 @@ extension CurlTransfer {
     func prepare(
         _ request: UpstreamRequest,
         options: UpstreamOptions,
-        body: RequestBodyFraming,
+        body: BodyFraming,
         waitsForMultiplexing: Bool
     )
         throws(UpstreamError)
@@ -300,13 +216,14 @@ extension CurlTransfer {
         set(CURLOPT_HTTP09_ALLOWED, false)
     }
 
-    private func setMethod(_ method: String, body: RequestBodyFraming) {
+    private func setMethod(_ method: String, body: BodyFraming) {
         if method == "HEAD" {
             set(CURLOPT_NOBODY, true)
         } else if body != .none {
             // Selects the read callback as the body's source; the method's name is replaced below.
             set(CURLOPT_UPLOAD, true)
-            set(CURLOPT_INFILESIZE_LARGE, offset: body.length ?? -1)
+            let length = if case .length(let length) = body { length } else { -1 }
+            set(CURLOPT_INFILESIZE_LARGE, offset: length)
             set(CURLOPT_CUSTOMREQUEST, method)
         } else {
             set(CURLOPT_HTTPGET, true)
@@ -314,7 +231,7 @@ extension CurlTransfer {
         }
     }
 
-    private func setFields(_ request: UpstreamRequest, body: RequestBodyFraming) throws(UpstreamError) {
+    private func setFields(_ request: UpstreamRequest, body: BodyFraming) throws(UpstreamError) {
         var fields = request.fields.withoutHopByHop()
         fields.remove("content-length")
         // Larder has handled the client's expectation; libcurl would wait a second for an upstream that ignores it.
@@ -346,7 +263,7 @@ extension CurlTransfer {
         add(fieldLine: field.name + rest)
     }
 
-    private func setConnection(_ request: UpstreamRequest, options: UpstreamOptions, body: RequestBodyFraming) {
+    private func setConnection(_ request: UpstreamRequest, options: UpstreamOptions, body: BodyFraming) {
         set(CURLOPT_NOSIGNAL, true)
         set(CURLOPT_TCP_KEEPALIVE, true)
         set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(options.timeouts.connect.nanoseconds / 1_000_000)))

@@ -69,7 +69,7 @@ package enum EncodedBody {
 
 extension DecodedBody {
     /// The largest content of a body with several codings, or within a recording, in bytes.
-    package static let limit = 256 << 20
+    static let limit = 256 << 20
 
     /// The body without all of its content codings; nil if one is unknown, or the body does not conform to it.
     package static func decode(_ body: [UInt8], _ fields: Fields) -> [UInt8]? {

@@ -33,7 +33,7 @@ package final class Transfer {
     /// Whether body bytes are dropped, because the response has no content.
     var dropsBody = false
     /// What shows that the response's body is whole, once its head has come.
-    private var framing = BodyFraming.none
+    private var endProof = EndProof.none
     /// The end of a TLS connection with which the body ends.
     private var closure: CurlClosure?
 
@@ -83,14 +83,13 @@ package final class Transfer {
         let curl = CurlTransfer(owner: self)
         let sendsBody = request.body != nil && request.body?.declaredLength != 0 && request.method != "HEAD"
         if body == nil { body = sendsBody ? request.body.map(RequestBodySender.init) : nil }
-        let framing = body.map { RequestBodyFraming(ofBodyWith: $0.declaredLength) } ?? .none
+        let framing = body.map { BodyFraming(ofBodyWith: $0.declaredLength) } ?? .none
         try curl.prepare(request, options: client.options, body: framing, waitsForMultiplexing: waits)
         self.curl = curl
         watch()
         return curl
     }
 
-    /// Whether its origin is one of these.
     func isBound(for origins: Set<Substring>) -> Bool { !origins.isEmpty && origins.contains(request.origin) }
 
     /// Resumes paused directions; must be called with libcurl off the stack.
@@ -112,7 +111,6 @@ package final class Transfer {
             && state.ownReason == nil
     }
 
-    /// Runs when libcurl has finished the transfer.
     func ended(_ result: CurlResult) {
         guard let curl else { return }
         passOnHead()
@@ -163,7 +161,7 @@ package final class Transfer {
         if let codingCheck, !codingCheck.isMalformed, curl.receivedBytes > 0 {
             return codingCheck.isAtEnd ? nil : .decoding("it ends too early")
         }
-        switch framing {
+        switch endProof {
         case .none, .length, .chunks: return nil
         case .stream(let length): return length == curl.receivedBytes ? nil : .unprovenEnd(.stream)
         case .connection:
@@ -234,12 +232,12 @@ extension Transfer: CurlTransfer.Owner {
         case .final(let response):
             state.headArrived(now: client.loop.now)
             dropsBody = response.status == 205
-            if request.method != "HEAD" { framing = response.framing }
-            if framing == .connection { closure = curl?.watchingClosure() }
+            if request.method != "HEAD" { endProof = response.endProof }
+            if endProof == .connection { closure = curl?.watchingClosure() }
             if request.method != "HEAD" {
                 decoder = response.decodedFrom.flatMap(ContentDecoder.Coding.init(named:)).map(ContentDecoder.init)
                 // A part is not the beginning of its coding, and a stream of events is never stored.
-                if decoder == nil, framing != .none, response.status != 206, !response.isEventStream {
+                if decoder == nil, endProof != .none, response.status != 206, !response.isEventStream {
                     codingCheck = CodingCheck(response.fields)
                 }
             }
@@ -257,7 +255,7 @@ extension Transfer: CurlTransfer.Owner {
         return !state.isCancelled
     }
 
-    func curlReceived(body bytes: UnsafeRawBufferPointer) -> CurlTransfer.Write {
+    func curlReceived(body bytes: UnsafeRawBufferPointer) -> CurlTransfer.Taking {
         guard !state.isCancelled, delegate != nil else { return .abort }
         if bytes.isEmpty { return .taken }
         if dropsBody {
@@ -275,7 +273,7 @@ extension Transfer: CurlTransfer.Owner {
     }
 
     /// Decodes a piece and passes it on; if the delegate pauses, decoding continues with the same piece later.
-    private func decode(_ bytes: UnsafeRawBufferPointer, _ decoder: ContentDecoder) -> CurlTransfer.Write {
+    private func decode(_ bytes: UnsafeRawBufferPointer, _ decoder: ContentDecoder) -> CurlTransfer.Taking {
         var input = UnsafeRawBufferPointer(rebasing: bytes[decodedBytes...])
         while true {
             let rest = passOnUntaken()
@@ -306,7 +304,7 @@ extension Transfer: CurlTransfer.Owner {
     }
 
     /// Handles a body that does not conform to its coding: passes it on as received, or fails if some was already passed on.
-    private func broken(_ bytes: UnsafeRawBufferPointer, because reason: String) -> CurlTransfer.Write {
+    private func broken(_ bytes: UnsafeRawBufferPointer, because reason: String) -> CurlTransfer.Taking {
         guard withheldHead != nil, let garbled = head.garbled else {
             state.stop(because: .decoding(reason))
             return .abort
@@ -325,14 +323,14 @@ extension Transfer: CurlTransfer.Owner {
     private static let withheldLimit = 256 << 10
 
     /// Offers the delegate the bytes again that it did not accept.
-    private func passOnUntaken() -> CurlTransfer.Write {
+    private func passOnUntaken() -> CurlTransfer.Taking {
         guard !untaken.isEmpty else { return .taken }
         let write = untaken.withUnsafeBytes { passOn($0) }
         if write == .taken { untaken = [] }
         return write
     }
 
-    private func passOn(_ bytes: UnsafeRawBufferPointer) -> CurlTransfer.Write {
+    private func passOn(_ bytes: UnsafeRawBufferPointer) -> CurlTransfer.Taking {
         // The delegate may have cancelled when it got the head.
         guard let delegate, !state.isCancelled else { return .abort }
         let flow = delegate.received(body: bytes)
@@ -354,7 +352,7 @@ extension Transfer: CurlTransfer.Owner {
         delegate?.received(head: head)
     }
 
-    func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> CurlTransfer.Read {
+    func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> CurlTransfer.Supply {
         guard !state.isCancelled, body != nil else { return .abort }
         let reference = LoopReference(self, on: client.loop)
         do {
@@ -385,7 +383,6 @@ package enum Flow: Sendable, Equatable {
 package protocol TransferDelegate: AnyObject {
     /// An interim response (102, 103 …), but no 100, which concerns only Larder and the upstream.
     func informational(status: Int, fields: Fields)
-    /// The final response's head.
     func received(head: UpstreamHead)
     /// A piece of the body, decoded; the bytes are valid during the call only.
     func received(body: UnsafeRawBufferPointer) -> Flow
@@ -399,7 +396,6 @@ package struct TransferSummary: Sendable, Equatable {
     var bodyBytes: Int
     /// The number of body bytes received over the wire, before decoding.
     var wireBytes: Int
-    /// Whether it used a connection from the pool.
     var reusedConnection: Bool
     /// How often the request was sent; more than once only for a safe one whose pooled connection died.
     var attempts: Int

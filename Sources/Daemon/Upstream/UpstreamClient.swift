@@ -158,7 +158,6 @@ package final class UpstreamClient {
 package struct UpstreamSlots {
     typealias ID = ObjectIdentifier
 
-    /// The two kinds of slots.
     package enum Kind: CaseIterable {
         /// A request without a body, or with a body that had arrived as a whole when it was made.
         case exchange

@@ -17,14 +17,13 @@ package struct UpstreamHead: Sendable, Equatable {
     /// other bytes.
     package var hasFixedCoding = false
     /// What shows that the body is whole, unless the response is one to HEAD.
-    var framing = BodyFraming.none
+    var endProof = EndProof.none
     /// Whether the body does not conform to the coding in its fields: it is passed on as received, and not worth storing.
     package var isGarbled = false
 
     /// The reason phrase to pass on, which some clients show, or even expect; nil if there is none.
     package var reasonPhrase: String? { reason.isEmpty ? nil : String(decoding: reason, as: UTF8.self) }
 
-    /// The HTTP version of the response.
     enum Version: Sendable, Equatable {
         case http10
         case http11
@@ -40,7 +39,7 @@ package struct UpstreamHead: Sendable, Equatable {
 }
 
 /// What shows that a response's body is whole (RFC 9112 §6.3, RFC 9113 §8.1).
-enum BodyFraming: Sendable, Equatable {
+enum EndProof: Sendable, Equatable {
     /// There is no body.
     case none
     /// It has a length, which libcurl compares.
@@ -169,14 +168,14 @@ struct ResponseHeadReader {
         } else if !passed.unifyContentLength() {
             return .failed(.badResponse("contradictory Content-Length fields"))
         }
-        let framing = BodyFraming(status: line.status, line.version, passed, isChunked: fields.isChunked)
+        let endProof = EndProof(status: line.status, line.version, passed, isChunked: fields.isChunked)
         if line.status == 205 {
             // A 205 has no content (RFC 9110 §15.3.6), whatever follows.
             passed.removeEncodedBodyFields()
             passed.append("Content-Length", "0")
         }
         var head = UpstreamHead(version: line.version, status: line.status, reason: line.reason, fields: passed)
-        head.framing = framing
+        head.endProof = endProof
         guard decodes, line.status != 205, let codings = fields.decodableCodings() else { return .final(head) }
         if let clientCodings {
             head.hasFixedCoding = fields.forbidTransforming
@@ -190,7 +189,7 @@ struct ResponseHeadReader {
     }
 }
 
-extension BodyFraming {
+extension EndProof {
     fileprivate init(status: Int, _ version: UpstreamHead.Version, _ fields: Fields, isChunked: Bool) {
         let length = fields.text("content-length").flatMap(Int.init)
         switch version {

@@ -21,7 +21,6 @@ package struct UpstreamRequest: Sendable {
     /// The client that made the request, for a fair share of limited resources.
     package var client = UpstreamSlots.Client()
 
-    /// The kind of slot that the request needs.
     var slotKind: UpstreamSlots.Kind { body.map { $0.isComplete ? .exchange : .upload } ?? .exchange }
 
     package init(
@@ -68,7 +67,7 @@ struct RequestBodySender {
     mutating func fill(
         _ room: UnsafeMutableRawBufferPointer,
         available: @escaping @Sendable () -> Void
-    ) throws(UpstreamError) -> CurlTransfer.Read {
+    ) throws(UpstreamError) -> CurlTransfer.Supply {
         if hasEnded { return .end }
         let step = try take(into: room)
         guard case .pause = step else { return step }
@@ -77,7 +76,7 @@ struct RequestBodySender {
         return try take(into: room)
     }
 
-    private mutating func take(into room: UnsafeMutableRawBufferPointer) throws(UpstreamError) -> CurlTransfer.Read {
+    private mutating func take(into room: UnsafeMutableRawBufferPointer) throws(UpstreamError) -> CurlTransfer.Supply {
         switch body.take(max: room.count) {
         case .bytes(let bytes):
             if let length = declaredLength, taken + bytes.count > length {

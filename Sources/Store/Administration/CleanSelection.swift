@@ -4,17 +4,15 @@ import Mapping
 /// Selects a part of the store; all conditions must hold.
 public struct CleanFilter: Sendable {
     /// Objects of this model, and documents that show them.
-    public var model: String?
+    var model: String?
     /// The object's identity; has an effect only with `model`.
     public var identity: String?
-    /// An upstream's name.
     public var upstream: String?
-    /// A principal's label.
     public var principal: String?
     /// Documents whose path and query this accepts, such as a route's.
     public var url: (@Sendable (String) -> Bool)?
     /// Only what was last observed more than this many microseconds ago.
-    public var olderThan: Int64?
+    var olderThan: Int64?
     /// Only what belongs to a principal.
     var isPrivate = false
     /// Only what belongs to principals with greater ids.
@@ -58,14 +56,13 @@ struct CleanSelection {
     /// The time before which the last observation must lie; nil: any.
     private let before: Int64?
     let collections: [CollectionID]
-    let identity: Identity?
+    let identity: StoredIdentity?
     private let concrete: ConcreteModel?
     /// The base of the filter's model, if that is a concrete model of a cluster.
     var base: String? { concrete?.base }
     /// Whether it selects by URL; objects are then selected only as parts of documents.
     var isOfURLs: Bool { filter.url != nil }
 
-    /// Some of the selected objects.
     struct Slice: Sendable {
         var found: [ObjectID] = []
         /// The last object that was examined.
@@ -79,7 +76,7 @@ struct CleanSelection {
         (self.database, self.filter) = (database, filter)
         concrete = filter.model.flatMap { ConcreteModel(of: $0, models) }
         before = filter.olderThan.map { now - $0 }
-        identity = filter.identity.map { Identity($0) }
+        identity = filter.identity.map { StoredIdentity($0) }
         collections = try database.query(
             """
             SELECT c.id FROM _collections c
@@ -131,14 +128,13 @@ struct CleanSelection {
         guard filter.model != nil else { return true }
         let isOfCollection = try database.query("SELECT collection, identity FROM _objects WHERE id = ?")
             .first(object) { row in
-                collections.contains(row.id(0)) && (identity == nil || Identity(row, column: 1) == identity)
+                collections.contains(row.id(0)) && (identity == nil || StoredIdentity(row, column: 1) == identity)
             }
         return try isOfCollection == true && isOfModel(object)
     }
 
     // MARK: Objects
 
-    /// The rows that `isSelected` reads.
     private static let orphans =
         "SELECT r.object, o.collection, o.identity, o.state FROM _orphans r JOIN _objects o ON o.id = r.object"
 
@@ -170,7 +166,7 @@ struct CleanSelection {
 
     private func isSelected(_ row: QueryRow, in collections: Set<CollectionID>) throws -> Bool {
         guard collections.contains(row.id(1)) else { return false }
-        if let identity, Identity(row, column: 2) != identity { return false }
+        if let identity, StoredIdentity(row, column: 2) != identity { return false }
         if let before, try lastSeen(row.bytes(3)) >= before { return false }
         return try isOfModel(row.id(0))
     }

@@ -36,22 +36,15 @@ extension StoreCore {
 /// slice in a transaction that fits into the WAL, and does other work in between. The store is consistent after each slice: if
 /// the process dies or the caller stops, the store is partly cleaned.
 private struct Cleaner {
-    private let core: StoreCore
-    private let filter: CleanFilter
-    private let isDryRun: Bool
-    private let progress: CleanProgress
-    private var removed = StoreCount()
-    private var unshown = 0
-    private var isStopped = false
+    let core: StoreCore
+    let filter: CleanFilter
+    let isDryRun: Bool
+    let progress: CleanProgress
+    var removed = StoreCount()
+    var unshown = 0
+    var isStopped = false
     /// For a dry run: how many of the places that show each object would go.
-    private var unpinned: [ObjectID: Int64] = [:]
-
-    init(core: StoreCore, filter: CleanFilter, isDryRun: Bool, progress: @escaping CleanProgress) {
-        self.core = core
-        self.filter = filter
-        self.isDryRun = isDryRun
-        self.progress = progress
-    }
+    var unpinned: [ObjectID: Int64] = [:]
 
     mutating func run() async throws(StoreError) -> CleanResult {
         let (time, last) = isDryRun ? (core.clock.now(), .max) : try await begin()
@@ -312,7 +305,6 @@ extension StoreCount {
             + ifnull(length(b.body), 0)
         FROM _documents d JOIN _bodies b ON b.document = d.id WHERE d.id = ?
         """
-    /// The query for the size of a version of an object.
     static let bytesOfVersion: StaticString = "SELECT length(CAST(payload AS BLOB)) FROM _versions WHERE id = ?"
 }
 
@@ -322,10 +314,8 @@ public struct StoreCount: Codable, Sendable, Equatable {
     public var documents = 0
     /// Bytes in use in the file, or freed in it.
     public var bytes: Int64 = 0
-    /// Number of objects of each model.
     public var models: [String: Int] = [:]
 
-    /// Adds another count.
     public static func += (left: inout StoreCount, right: StoreCount) {
         (left.objects, left.documents) = (left.objects + right.objects, left.documents + right.documents)
         left.bytes += right.bytes
@@ -333,9 +323,7 @@ public struct StoreCount: Codable, Sendable, Equatable {
     }
 }
 
-/// What a clean did.
 public struct CleanResult: Sendable, Equatable {
-    /// Whether the bytes are erased.
     public enum Erasure: String, Sendable {
         /// They are neither in the file nor in its WAL.
         case erased
@@ -345,13 +333,10 @@ public struct CleanResult: Sendable, Equatable {
         case notAsked
     }
 
-    /// What was removed, or would be.
     public var removed: StoreCount
-    /// Whether the bytes are erased.
     public var erasure: Erasure
     /// How many other objects no document shows any more; they are kept until their room is needed.
     public var unshown = 0
-    /// Whether it was stopped before its end.
     public var isStopped = false
 }
 

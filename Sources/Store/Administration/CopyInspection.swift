@@ -3,11 +3,9 @@ import Mapping
 
 /// A stored response as the caller's own code reads it: what the store keeps for it as opaque bytes.
 public struct OpaqueResponse: Sendable {
-    /// The status code.
     public var status: Int
     /// The `Vary` selection.
     public var variant: [UInt8]
-    /// The fields.
     public var head: [UInt8]
     /// The input for computing freshness.
     public var policy: [UInt8]
@@ -24,7 +22,6 @@ struct CopyInspection {
     let latest: Int64
     /// The most bytes that a body may have: a few rows, shown very often, make an endless one.
     let bodyLimit: Int
-    /// Whether the opaque parts of a response can be served.
     let isServable: @Sendable (OpaqueResponse) -> Bool
 
     func run() throws {

@@ -66,8 +66,7 @@ struct CopyRebuilding {
 
     // MARK: Values
 
-    /// What a value may be.
-    fileprivate enum Rule: Sendable {
+    private enum Rule: Sendable {
         case number(ClosedRange<Int64>)
         case time
         case text
@@ -86,7 +85,6 @@ struct CopyRebuilding {
     private struct Table: Sendable {
         var name: String
         var columns: [(name: String, rule: Rule)]
-        /// The condition on its rows.
         var condition = ""
     }
 
@@ -167,16 +165,10 @@ struct CopyRebuilding {
     )
     private static let use = Table(name: "_used", columns: [("at", .time)], condition: "WHERE document = ?")
 
-    /// The columns that are copied, by table.
     static var columns: [String: [String]] {
         let all = tables + [document, body, use]
         return Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0.columns.map(\.name)) })
     }
-
-    /// The tables that are not copied column by column.
-    static let otherTables: Set<String> = [
-        "_meta", "_undivided", "_changes", "_gone", "_told", "_recent_marks",
-    ]
 
     private func select(_ table: Table) throws -> Query {
         let names = table.columns.map(\.name).joined(separator: ", ")
@@ -208,7 +200,8 @@ struct CopyRebuilding {
             row.isInteger(column) && RowBounds.times ~= row.integer(column) && row.integer(column) <= latest
                 ? .integer(row.integer(column)) : nil
         case .blob: row.isBlob(column) ? .blob(row.bytes(column)) : nil
-        case .text, .line: text(row, column, isLine: rule.isLine)
+        case .text: text(row, column, isLine: false)
+        case .line: text(row, column, isLine: true)
         case .identity: identity(row, column)
         }
     }
@@ -223,8 +216,8 @@ struct CopyRebuilding {
 
     private func identity(_ row: QueryRow, _ column: Int32) -> SQLValue? {
         guard row.isInteger(column) || row.isText(column) else { return nil }
-        let identity = Identity(row, column: column)
-        guard Identity(identity.text) == identity else { return nil }
+        let identity = StoredIdentity(row, column: column)
+        guard StoredIdentity(identity.text) == identity else { return nil }
         return identity.sql
     }
 
@@ -329,8 +322,4 @@ struct CopyRebuilding {
             .integer(PrincipalID.anonymous)
         guard anonymous == true, others == nil else { throw StoreError.corrupt("its users are not those of a store") }
     }
-}
-
-extension CopyRebuilding.Rule {
-    fileprivate var isLine: Bool { if case .line = self { true } else { false } }
 }

@@ -6,21 +6,18 @@ public import Mapping
 /// It suits stores of any size: see ``ObjectListing``.
 public struct DocumentListing: Sendable {
     /// Only documents whose path and query contain this text, ignoring the case of ASCII letters; nil: all.
-    public var text: String?
+    var text: String?
     /// Only documents whose path and query begin with this; nil: all.
-    public var prefix: String?
-    /// Whether the newest come first.
-    public var isDescending: Bool
+    var prefix: String?
+    var isDescending: Bool
     /// An upstream's name; nil: all.
-    public var upstream: String?
+    var upstream: String?
     /// A principal's label; nil: all.
-    public var principal: String?
-    /// The page size.
-    public var limit: Int
+    var principal: String?
+    var limit: Int
     /// The `next` of the previous page.
     public var after: Int64?
 
-    /// Creates a listing.
     public init(
         text: String? = nil,
         prefix: String? = nil,
@@ -36,20 +33,14 @@ public struct DocumentListing: Sendable {
     }
 }
 
-/// A document in a listing.
+/// A document in a listing; its upstream by name, its principal by label.
 public struct DocumentRow: Sendable {
     public var id: DocumentID
-    /// The upstream's name.
     public var upstream: String
-    /// The principal's label.
     public var principal: String
-    /// The requested representation.
     public var context: String
-    /// Path and query.
     public var url: String
-    /// The status code.
     public var status: Int
-    /// How many objects it shows.
     public var objects: Int
     /// The length of the body received, in bytes.
     public var bytes: Int64
@@ -66,7 +57,6 @@ struct DocumentScan: Sendable {
     let listing: DocumentListing
     /// Only documents of principals with greater ids.
     var owners = PrincipalID.zero
-    /// The last document to examine.
     var last: DocumentID
     private(set) var position: DocumentID
     private(set) var isAtEnd = false
@@ -122,15 +112,13 @@ struct DocumentScan: Sendable {
 
 /// One document as a look-up finds it, with details for display.
 public struct InspectedDocument: Sendable {
-    /// Its row in listings.
     public var row: DocumentRow
     /// The result of a look-up, composed if newer values are known.
     public var stored: StoredDocument
     /// The names of the objects that it shows, in the order of the body, at most ``objectLimit``.
     public var objects: [ObjectName]
 
-    /// The maximum number of named objects.
-    public static let objectLimit = 200
+    static let objectLimit = 200
 }
 
 extension ObjectStore {
@@ -182,7 +170,7 @@ extension InspectedDocument {
         for pin in try StoredBody.pins(of: id, in: database) where objects.count < Self.objectLimit {
             guard seen.insert(pin.object).inserted else { continue }
             let found = try name.first(pin.object) {
-                ObjectName(model: $0.string(0), identity: Identity($0, column: 1).text)
+                ObjectName(model: $0.string(0), identity: StoredIdentity($0, column: 1).text)
             }
             if let found { objects.append(found) }
         }
@@ -190,7 +178,6 @@ extension InspectedDocument {
     }
 }
 
-/// Reads rows of documents for listings.
 extension DocumentRow {
     /// One document's row; nil if it is gone.
     static func read(_ id: DocumentID, in database: Database) throws -> DocumentRow? {

@@ -81,17 +81,15 @@ enum ForeignCopy {
             throw StoreError.refused("the file is empty; make a copy with larder save")
         }
         try StoreFile.checkHeader(path, file)
-        var header = [UInt8](repeating: 0, count: 100)
-        guard pread(file, &header, header.count, 0) == header.count else { throw StoreError.corrupt("it is cut short") }
-        func number(_ start: Int) -> Int64 { header[start..<start + 4].reduce(0) { $0 << 8 | Int64($1) } }
-        guard number(68) == Schema.applicationID else {
+        guard let header = FileHeader(of: file) else { throw StoreError.corrupt("it is cut short") }
+        guard header.number(at: 68) == Schema.applicationID else {
             throw StoreError.cannotOpen(path: path, reason: "it is an SQLite database of another program")
         }
         // A store has a WAL, a copy has none.
         guard header[18] <= 1, header[19] <= 1 else { throw isStore }
         // The format of the schema, the encoding of texts (UTF-8), and the checksums of pages.
-        guard number(44) == 4, number(56) == 1, number(60) == Schema.checksummed,
-            PageChecksums.areReserved(in: file)
+        guard header.number(at: 44) == 4, header.number(at: 56) == 1, header.number(at: 60) == Schema.checksummed,
+            header.reservesChecksums
         else { throw changed("its header differs") }
         return Int64(status.st_size)
     }
@@ -119,7 +117,6 @@ enum ForeignCopy {
 
         /// Whether it is a view, which says nothing about rows.
         var isView: Bool { type == "view" && sql.hasPrefix("CREATE VIEW ") && !name.hasPrefix("_") }
-        /// Whether it is the table of the migrations that were applied.
         var isMigrations: Bool { name == "grdb_migrations" && type == "table" }
     }
 

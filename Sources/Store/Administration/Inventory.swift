@@ -5,7 +5,6 @@ public import Mapping
 struct Inventory {
     let database: Database
     private let models: [String: UpstreamModels]
-    /// Digests the keys of objects.
     private let keyHasher: KeyHasher
 
     init(_ database: Database, of core: StoreCore) {
@@ -73,7 +72,7 @@ struct Inventory {
             """
         ).all(
             query.model,
-            query.identity.map { Identity($0) },
+            query.identity.map { StoredIdentity($0) },
             query.upstream,
             query.principal,
             query.after ?? 0,
@@ -95,7 +94,6 @@ struct Inventory {
         models.values.lazy.map { $0.models.objectName(of: model) }.first { $0 != model }
     }
 
-    /// Rows with the newest values of objects.
     func rows(
         of found: some Collection<FoundObject>,
         view: ObjectQuery.View,
@@ -175,14 +173,12 @@ struct FoundObject {
         JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope JOIN _names m ON m.id = c.model
         JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context JOIN _principals p ON p.id = s.principal
         """
-    /// The number of these columns.
     static let columnCount: Int32 = 13
 
     var row: ObjectRow
     let state: StoredState
     let scope: ScopeID
 
-    /// Reads a row that begins with `columns`.
     init(_ row: QueryRow) throws {
         self.row = ObjectRow(
             id: row.id(0),
@@ -190,7 +186,7 @@ struct FoundObject {
             principal: row.string(2),
             context: row.string(3),
             model: row.string(4),
-            identity: Identity(row, column: 5).text
+            identity: StoredIdentity(row, column: 5).text
         )
         state = try StoredState(row, from: 7)
         scope = row.id(6)
@@ -203,7 +199,6 @@ public struct OwnerNames: Sendable, Equatable {
     public var upstreams: [String]
     /// The labels of the oldest principals, at most ten.
     public var principals: [String]
-    /// Whether these are all principals.
     public var areAllPrincipals: Bool
 
     private static let limit = 10
@@ -221,14 +216,12 @@ public struct OwnerNames: Sendable, Equatable {
 }
 
 extension ObjectStore {
-    /// The names of the upstreams and principals that have data in the store.
     public func ownerNames() async throws(StoreError) -> OwnerNames {
         var names = try await core.read { try OwnerNames($0) }
         names.upstreams = names.upstreams.map { core.label(ofUpstream: $0) }.sorted()
         return names
     }
 
-    /// Whether a principal has this label.
     public func hasPrincipal(_ label: String) async throws(StoreError) -> Bool {
         try await core.read { try $0.query("SELECT 1 FROM _principals WHERE label = ?").integer(label) != nil }
     }
@@ -248,16 +241,13 @@ public struct ObjectQuery: Sendable {
     public var upstream: String?
     /// A principal's label; nil: all.
     public var principal: String?
-    /// Whether to include the mapped view.
     public var view: View = .wire
-    /// The page size.
     public var limit: Int
     /// The `next` of the previous page.
     public var after: Int64?
     /// Whether to list deleted objects instead of existing ones.
     public var areDeleted = false
 
-    /// How objects are shown.
     public enum View: Sendable {
         /// The upstream's members.
         case wire
@@ -265,7 +255,6 @@ public struct ObjectQuery: Sendable {
         case mapped(members: [String]?)
     }
 
-    /// Creates a query.
     public init(
         model: String? = nil,
         identity: String? = nil,
@@ -283,17 +272,12 @@ public struct ObjectQuery: Sendable {
     }
 }
 
-/// An object in a listing.
+/// An object in a listing; its upstream by name, its principal by label.
 public struct ObjectRow: Sendable {
-    /// Its id in the store.
     public var id: ObjectID
-    /// The upstream's name.
     public var upstream: String
-    /// The principal's label.
     public var principal: String
-    /// The requested representation.
     public var context: String
-    /// The model's name.
     public var model: String
     public var identity: String
     /// Its newest known members as JSON; nested objects are `"Model:identity"`.
@@ -303,12 +287,11 @@ public struct ObjectRow: Sendable {
     /// Since when its state is unknown, because no observation followed a write; microseconds of the store's clock.
     public var unknownSince: Int64?
     /// Whether it was found by a key from a route's path, which its members need not contain.
-    public var isBound = false
+    var isBound = false
     /// The mapped view, if requested: related objects by their identities, and the values of key paths through them.
     public var mapped: MappedBody?
 }
 
-/// One page of a listing.
 public struct Page<Row: Sendable>: Sendable {
     public var rows: [Row] = []
     /// The cursor of the next page; nil at the end.

@@ -6,7 +6,6 @@ import Mapping
 /// It suits stores of any size: every page is read through indexes, and a search stops after a while and returns where to
 /// continue.
 public struct ObjectListing: Sendable {
-    /// The order of the rows.
     public enum Order: Sendable, Equatable {
         /// By principal and context, then by identity: integers by value, before texts.
         case identity
@@ -14,22 +13,17 @@ public struct ObjectListing: Sendable {
         case stored
     }
 
-    /// The model's name.
-    public var model: String
+    var model: String
     /// Only objects whose identity or JSON contains this text, ignoring the case of ASCII letters; nil: all.
-    public var text: String?
-    public var order: Order
-    /// Whether the order is reversed.
-    public var isDescending: Bool
+    var text: String?
+    var order: Order
+    var isDescending: Bool
     /// An upstream's name; nil: all.
-    public var upstream: String?
+    var upstream: String?
     /// A principal's label; nil: all.
-    public var principal: String?
-    /// The page size.
-    public var limit: Int
-    /// How objects are shown.
-    public var view: ObjectQuery.View
-    /// The position at which the page begins.
+    var principal: String?
+    var limit: Int
+    var view: ObjectQuery.View
     fileprivate var start: ObjectScan.Position = .start
 
     /// Creates a listing.
@@ -66,7 +60,6 @@ public struct ObjectListingPage: Sendable {
     public var rows: [ObjectRow] = []
     /// The cursor of the next page; nil at the end.
     public var next: String?
-    /// How many objects were examined.
     public var examined = 0
 }
 
@@ -75,10 +68,9 @@ public struct ObjectListingPage: Sendable {
 /// By identity, it follows the index of each collection in turn. Otherwise it reads the rows of all objects, among which those
 /// of the model may be few.
 struct ObjectScan: Sendable {
-    /// The last examined object.
     enum Position: Sendable, Equatable {
         case start
-        case identity(collection: CollectionID, Identity?)
+        case identity(collection: CollectionID, StoredIdentity?)
         case row(ObjectID)
 
         /// Parses the text from `text`; nil for anything else.
@@ -90,7 +82,7 @@ struct ObjectScan: Sendable {
             case .identity:
                 let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
                 guard parts.count == 2, let collection = Int64(parts[0]).map(CollectionID.init) else { return nil }
-                self = .identity(collection: collection, parts[1].isEmpty ? nil : Identity(String(parts[1])))
+                self = .identity(collection: collection, parts[1].isEmpty ? nil : StoredIdentity(String(parts[1])))
             }
         }
 
@@ -119,7 +111,6 @@ struct ObjectScan: Sendable {
         position = listing.start
     }
 
-    /// The objects of the next slice.
     mutating func next(
         _ bounds: SliceBounds,
         in database: Database,
@@ -132,7 +123,6 @@ struct ObjectScan: Sendable {
         }
     }
 
-    /// The collections of the model, in the order of their ids.
     private func collections(in database: Database, models: [String: UpstreamModels]) throws -> [CollectionID] {
         try database.query(
             """
@@ -157,7 +147,7 @@ struct ObjectScan: Sendable {
         in database: Database
     ) throws -> [ObjectID] {
         let isDescending = listing.isDescending
-        var (found, first): ([ObjectID], Identity?) = ([], nil)
+        var (found, first): ([ObjectID], StoredIdentity?) = ([], nil)
         var rest = isDescending ? collections.reversed()[...] : collections[...]
         if case .identity(let collection, let identity) = position {
             rest = rest.drop { isDescending ? $0 > collection : $0 < collection }
@@ -172,7 +162,7 @@ struct ObjectScan: Sendable {
                 WHERE o.collection = ?2 \(bound) ORDER BY o.identity \(isDescending ? "DESC" : "")
                 """
             ).eachWhile(listing.text, collection, first) { row in
-                last = Identity(row, column: 2)
+                last = StoredIdentity(row, column: 2)
                 if row.integer(1) != 0 { found.append(row.id(0)) }
                 isStopped = isFull(bounds, found)
                 return !isStopped

@@ -1,36 +1,29 @@
 import GRDB
 public import Mapping
 
-/// A document that shows an object.
 public struct ShowingDocument: Sendable {
     public var row: DocumentRow
     /// The form in which a look-up returns it.
     public var form: StoredDocument.Form
-    /// The versions of the object that it pins.
     var versions: [VersionID]
     var observation: Observation
 }
 
-/// The response of an observation.
 public struct ObservationSource: Sendable, Equatable {
-    /// The method of the request.
     public var method: String
     /// Path and query; credentials are redacted.
     public var url: String
-    /// Whether the response is still in the store.
     public var isStored: Bool
 }
 
 /// A notice that an object is deleted, or that a write may have changed it in a way that no response has shown.
 public struct ObjectNotice: Sendable, Equatable {
-    /// The kind of notice.
     public enum Kind: Sendable, Equatable {
         case deleted
         /// A write may have changed it, and no response has shown it since.
         case unknown
     }
 
-    /// What caused it.
     public enum Cause: Sendable, Equatable {
         case request(MarkSource)
         /// A response that shows the deletion; nil if its request is no longer known.
@@ -42,7 +35,6 @@ public struct ObjectNotice: Sendable, Equatable {
     public var kind: Kind
     /// The time of the cause: the end of a write, or the start of a read; microseconds of the store's clock.
     public var time: Int64
-    /// What caused it.
     public var cause: Cause
     /// Whether the object was observed later; the notice then concerns only older responses.
     public var isSuperseded: Bool
@@ -59,7 +51,6 @@ public struct ObjectWhy: Sendable {
     public var documents: Page<ShowingDocument>
 }
 
-/// Explains an object's values.
 extension ObjectStore {
     /// The maximum bytes of bodies composed for one page; a single document may be larger.
     private static let composedBytes: Int64 = 16 << 20
@@ -68,8 +59,6 @@ extension ObjectStore {
     ///
     /// A page may be short, or empty with a `next`: the search stops after `patience`. Searches run one at a time, and none
     /// holds a snapshot for long.
-    ///
-    /// - Parameter after: the `next` of the previous page.
     public func documents(
         showing object: ObjectID,
         limit: Int = 100,
@@ -167,14 +156,12 @@ struct ProvenanceReader {
                 sources[sequence] = try source(of: ObservationID(rawValue: sequence))
             }
         }
-        let notice = try notice(of: state, object: object, model: found.model, models[found.upstream])
+        let notice = try notice(of: state, object: object, models[found.upstream])
         return (notice, provenance.members, sources)
     }
 
     /// Whether the object is deleted or in an unknown state; its own members take precedence over a write's mark.
-    private func notice(of state: ObjectState, object: ObjectID, model: String, _ models: UpstreamModels?) throws
-        -> ObjectNotice?
-    {
+    private func notice(of state: ObjectState, object: ObjectID, _ models: UpstreamModels?) throws -> ObjectNotice? {
         let isOutdated = state.isOutdated(lag: models?.lag ?? Lag(lists: 0))
         if !isOutdated, let time = state.deletedSince, let base = state.base {
             return ObjectNotice(
@@ -279,7 +266,6 @@ struct ShowingScan: Sendable {
         isBegun = last != nil
     }
 
-    /// The documents of the next slice.
     mutating func next(_ bounds: SliceBounds, in database: Database) throws -> [DocumentID] {
         if !isBegun {
             isBegun = true

@@ -51,7 +51,6 @@ extension ObjectStore {
 
 /// The progress of a copy, in bytes.
 public struct CopyProgress: Sendable {
-    /// The copied bytes.
     public var copied: Int64 = 0
     /// The total bytes; 0 if not yet known.
     public var total: Int64 = 0
@@ -106,12 +105,8 @@ final class StoreCopy {
         // The copy does not count until it is complete.
         sqlite3_exec(handle, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", nil, nil, nil)
         guard let backup = sqlite3_backup_init(handle, "main", database.sqliteConnection, "main") else {
-            let error = StoreError(
-                code: sqlite3_extended_errcode(handle),
-                message: String(cString: sqlite3_errmsg(handle))
-            )
-            sqlite3_close(handle)
-            throw error
+            defer { sqlite3_close(handle) }
+            throw StoreError(of: handle)
         }
         (target, self.backup) = (handle, backup)
         pageSize = try database.query("PRAGMA page_size").integer() ?? 0

@@ -4,7 +4,6 @@ import Glibc
 import Mapping
 import Synchronization
 
-/// The result of loading a copy.
 public struct LoadResult: Sendable {
     /// The store's contents afterwards.
     public var count: StoreCount
@@ -111,7 +110,6 @@ extension ObjectStore {
     }
 }
 
-/// The steps of loading a copy.
 enum StoreLoading {
     /// More documents than can be stored while one copy is loaded.
     static let distance: Int64 = 1 << 24
@@ -239,7 +237,6 @@ enum StoreLoading {
         return dropped
     }
 
-    /// The principals with data.
     static func principals(in path: String) throws -> [(id: PrincipalID, digest: [UInt8])] {
         let queue = try DatabaseQueue(path: path)
         defer { try? queue.close() }

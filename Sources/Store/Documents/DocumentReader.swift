@@ -55,7 +55,6 @@ struct DocumentReader {
         }
     }
 
-    /// The columns that `read` reads.
     private static let columns = """
         d.id, d.scope, d.verified, d.variant, d.status, d.head, d.policy, d.observation, o.start, o.finish, o.kind
         """
@@ -194,7 +193,9 @@ struct DocumentReader {
         """
 
     func id(of name: ObjectName, scope: ScopeID) throws -> ObjectID? {
-        try database.query("SELECT o.id \(Self.byName)").first(scope, name.model, Identity(name.identity)) { $0.id(0) }
+        try database.query("SELECT o.id \(Self.byName)").first(scope, name.model, StoredIdentity(name.identity)) {
+            $0.id(0)
+        }
     }
 
     /// The name of an object that is given by its identity or by a key; nil if none has the key, or several have.
@@ -207,7 +208,7 @@ struct DocumentReader {
             JOIN _collections c ON c.id = o.collection AND c.scope = ?1 JOIN _names m ON m.id = c.model AND m.text = ?2
             WHERE k.value = ?3
             """
-        ).all(scope, object.model, hasher.keyHash(key)) { Identity($0, column: 0).text }
+        ).all(scope, object.model, hasher.keyHash(key)) { StoredIdentity($0, column: 0).text }
         let names = try found.map { ObjectName(model: object.model, identity: $0) }.filter { name in
             // The key may be one that the object had before.
             let json = try state(of: name, scope: scope)?.payload ?? []
@@ -219,7 +220,7 @@ struct DocumentReader {
     /// The state of an object; nil if nothing is known of it.
     func state(of name: ObjectName, scope: ScopeID) throws -> ObjectState? {
         let found = try database.query("SELECT \(StoredState.columns), u.text \(Self.byName)")
-            .first(scope, name.model, Identity(name.identity)) {
+            .first(scope, name.model, StoredIdentity(name.identity)) {
                 (state: try StoredState($0, from: 0), upstream: $0.string(6))
             }
         return try found.map { try $0.state.state(of: name.model, models[$0.upstream]?.models, in: database) }
@@ -273,13 +274,11 @@ struct DocumentReader {
 
 /// One document of a URL, without its body.
 public struct DocumentOfURL: Sendable {
-    /// The principal's label.
     public var principal: String
     /// The requested representation, as in its key.
     public var context: String
     /// Identifies the `Vary` selection.
     public var variant: [UInt8]
-    /// The status code.
     public var status: Int
     /// The input for computing freshness, in the caller's own form.
     public var policy: [UInt8]
@@ -301,7 +300,6 @@ extension ObjectStore {
 
 /// An object that a document names without showing it.
 public struct RelatedObject: Sendable {
-    /// The object in the store.
     public var id: ObjectID
     /// The newest values of its shared members.
     public var json: [UInt8]

@@ -13,7 +13,6 @@ public enum UpstreamKey {
     ///   - url: its origin and base path in a canonical spelling.
     public static func make(name: String, url: String) -> String { "\(name) \(url)" }
 
-    /// The name alone.
     static func name(of key: String) -> String { String(key.prefix { $0 != " " }) }
 }
 
@@ -39,44 +38,43 @@ public struct CacheKey: Hashable, Sendable {
 
 /// A complete response, to be stored.
 public struct ReceivedDocument: Sendable {
-    public var key: CacheKey
+    var key: CacheKey
     /// Opaque bytes that identify the `Vary` selection; a document with equal bytes is replaced.
-    public var variant: [UInt8]
+    var variant: [UInt8]
     /// A second variant of which a document is replaced, because requests that select this one selected it too; nil for none.
     public var variantForAllFields: [UInt8]?
     /// What the response varies by besides the context of its key, as lines of text.
     ///
     /// Objects of different selections are separate.
-    public var selectedBy: String
+    var selectedBy: String
     /// Digest of the request's fields, if it only serves requests that agree in them; nil otherwise.
     ///
     /// No value that it shows moves into a document for other requests.
     public var dividedBy: Int64?
-    /// The status code.
-    public var status: Int
+    var status: Int
     /// The fields to be replayed, in the caller's own form.
-    public var head: [UInt8]
+    var head: [UInt8]
     /// The input for computing freshness, in the caller's own form.
-    public var policy: [UInt8]
+    var policy: [UInt8]
     /// The whole decoded body.
-    public var body: [UInt8]
+    var body: [UInt8]
     /// When its request was sent, minus `Age`; microseconds of the store's clock.
     ///
     /// It may show any state since then.
-    public var start: Int64
+    var start: Int64
     /// When its last byte arrived.
-    public var end: Int64
+    var end: Int64
     /// When the first response to a write to its upstream arrived while this response was under way.
     ///
     /// Nil for no write. A response under the same key that was complete after that time counts as the later one.
     public var upstreamWrittenAt: Int64?
     /// When its request was sent; it is not stored if a clean or an invalidation came later.
-    public var sent: Int64
-    public var kind: Observation.Kind
+    var sent: Int64
+    var kind: Observation.Kind
     /// The models that the body contains; nil to store it as it is.
-    public var rule: BodyRule?
+    var rule: BodyRule?
     /// The surroundings of the body, for identities and keys that are not in it.
-    public var surroundings: MappingContext
+    var surroundings: MappingContext
     /// Whether its fields hold a secret, so that only its objects are stored.
     public var isInMemoryOnly = false
 
@@ -106,29 +104,24 @@ public struct ReceivedDocument: Sendable {
 
 /// The response of a write; it is not stored as a document.
 public struct ReceivedObservation: Sendable {
-    /// The whole decoded body.
     public var body: [UInt8]
     /// When the request was sent; microseconds of the store's clock.
-    public var start: Int64
-    /// The models that the body contains.
-    public var rule: BodyRule
+    var start: Int64
+    var rule: BodyRule
     /// The path and query of the request, for warnings and to recognise the response.
-    public var url: String
+    var url: String
     /// The surroundings of the body, for identities and keys that are not in it.
-    public var surroundings: MappingContext
+    var surroundings: MappingContext
 
-    /// Describes a response.
     public init(body: [UInt8], start: Int64, rule: BodyRule, url: String = "", surroundings: MappingContext = .none) {
         (self.body, self.start, self.rule) = (body, start, rule)
         (self.url, self.surroundings) = (url, surroundings)
     }
 }
 
-/// The result of storing a response.
 public struct Receipt: Sendable {
     /// The document; nil if none was stored: it was cleaned or invalidated meanwhile, or a later one is stored.
     public var document: DocumentID?
-    /// The objects it shows.
     public var objects: [ObjectID] = []
     /// Whether the store knows newer values than this response shows.
     public var isDirty = false
@@ -136,19 +129,27 @@ public struct Receipt: Sendable {
     public var sequence: CommitNumber
     /// Whether the response holds a secret; only its objects without the secret are stored, and it may be kept only in memory.
     public var isInMemoryOnly = false
-    public var warnings: [MappingWarning]
+    var warnings: [MappingWarning]
 }
 
 /// A document as read from the store.
 public struct StoredDocument: Sendable {
     /// The origin of a body.
-    public enum Form: Sendable, Equatable {
+    public enum Form: Sendable, Equatable, CustomStringConvertible {
         /// As received; nothing newer is known.
         case asReceived
         /// Composed with newer values.
         case composed
         /// Newer values are known, but not all of them: objects with unknown values are as received.
         case outdated(reason: String)
+
+        public var description: String {
+            switch self {
+            case .asReceived: "received"
+            case .composed: "composed"
+            case .outdated: "outdated"
+            }
+        }
     }
 
     /// For each member in doubt that it shows, when to resolve the doubt by a fetch; microseconds of the store's clock.
@@ -157,17 +158,14 @@ public struct StoredDocument: Sendable {
     public var key: CacheKey
     /// Identifies the `Vary` selection.
     public var variant: [UInt8] = []
-    /// The status code.
     public var status = 200
     /// The fields, in the caller's own form.
     public var head: [UInt8] = []
     /// The input for computing freshness, in the caller's own form.
     public var policy: [UInt8] = []
-    /// The body, composed if necessary.
     public var body: [UInt8] = []
     /// The body migrated to the current model versions, for the mapped view; nil if that is the body itself.
     public var migrated: [UInt8]?
-    /// The origin of the body.
     public var form = Form.asReceived
     /// Whether it shows values from responses for requests that agree in their fields with the one it was read for, although it
     /// serves others too.
@@ -202,7 +200,6 @@ public protocol ChangeListener: Sendable {
     ///
     /// If the commit fails, they have not changed after all.
     func objectsWillChange(_ objects: [ObjectID])
-    /// These objects have changed.
     func objectsChanged(_ objects: [ObjectID])
     /// Documents under these keys were removed or replaced.
     func documentsRemoved(_ keys: [Digest128])
@@ -212,13 +209,11 @@ public protocol ChangeListener: Sendable {
     func storeEmptied()
 }
 
+/// Each listener implements what concerns it.
 extension ChangeListener {
-    /// Does nothing: most listeners need not act before others can see a change.
     public func objectsWillChange(_ objects: [ObjectID]) {}
-
-    /// Does nothing: most listeners do not track principals.
+    public func objectsChanged(_ objects: [ObjectID]) {}
+    public func documentsRemoved(_ keys: [Digest128]) {}
     public func principalsForgotten() {}
-
-    /// Does nothing: most listeners keep no stored data.
     public func storeEmptied() {}
 }

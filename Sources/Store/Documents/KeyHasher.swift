@@ -12,7 +12,6 @@ public typealias HashSecret = (UInt64, UInt64)
 public struct KeyHasher: Sendable {
     private let secret: HashSecret
 
-    /// Creates a hasher for a secret; hashers with the same secret agree.
     public init(secret: HashSecret) { self.secret = secret }
 
     /// The digest of a key in bytes, the form available on the hit path.
@@ -99,7 +98,6 @@ public struct Digest128: Hashable, Sendable {
     /// The lower 64 bits, which the store's index contains.
     public let low: UInt64
 
-    /// The upper 64 bits.
     public let high: UInt64
 
     /// Combines the two halves of a digest.

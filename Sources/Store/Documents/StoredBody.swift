@@ -48,7 +48,6 @@ struct StoredBody {
             .first(id) { try Pins.decode($0.bytes(0)) } ?? []
     }
 
-    /// The objects among these that have changed since a commit sequence.
     static func changedObjects(among objects: Set<ObjectID>, since sequence: CommitNumber, in database: Database) throws
         -> Set<ObjectID>
     {
@@ -62,7 +61,6 @@ struct StoredBody {
         return changed
     }
 
-    /// The payloads of the pins, in their order.
     func payloads(in database: Database) throws -> [[UInt8]] {
         var known: [VersionID: [UInt8]] = [:]
         known.reserveCapacity(pins.count)
@@ -105,7 +103,6 @@ struct StoredBody {
         return DecomposedBody.areEmbedded(skeleton: skeleton ?? [], payloads: payloads, in: kind)
     }
 
-    /// The body as received.
     func received(payloads: [[UInt8]]) throws -> [UInt8] {
         if let literal { return literal }
         guard let skeleton, let body = recompose(skeleton: skeleton, payloads: payloads) else {

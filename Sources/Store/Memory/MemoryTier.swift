@@ -6,11 +6,9 @@ public protocol MemoryResident: AnyObject, Sendable {
     var key: CacheKey { get }
     /// The selection by `Vary`, and whatever else distinguishes responses of one key; equal bytes replace each other.
     var variant: [UInt8] { get }
-    /// Its size in bytes.
     var byteCount: Int { get }
     /// The precedence among responses of one key that match a request; the highest is found first.
     var precedence: Int64 { get }
-    /// Its entry, which the tier reads and writes.
     var entry: MemoryEntry { get }
     /// Its document in the store; `.zero` until its commit.
     var documentID: DocumentID { get }
@@ -21,9 +19,7 @@ public protocol MemoryResident: AnyObject, Sendable {
 extension MemoryResident {
     /// By default the newest comes first.
     public var precedence: Int64 { 0 }
-    /// By default it is not stored.
     public var documentID: DocumentID { .zero }
-    /// By default it replaces those of its variant.
     public func replaces(_ other: Self) -> Bool { isOfVariant(of: other) }
 
     func isOfVariant(of other: Self) -> Bool { variant == other.variant && key == other.key }
@@ -68,10 +64,10 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     @usableFromInline static var shardCount: Int { 16 }
 
     /// How many variants of one document are held; beyond that, the oldest go.
-    public static var variantLimit: Int { 16 }
+    static var variantLimit: Int { 16 }
 
     /// The bound, in bytes.
-    public let capacity: Int
+    let capacity: Int
     @usableFromInline let shards: [ShardBox]
     private let occupied = Atomic<Int>(0)
     private let count = Atomic<Int>(0)
@@ -165,7 +161,6 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         shard(digest).lock.withLock { $0.residences[digest]?.transit.altered ?? 0 }
     }
 
-    /// Whether the responses under a digest may have changed since a number.
     package func hasChanged(at digest: Digest128, since number: Int) -> Bool {
         shard(digest).lock.withLock { shard in
             (shard.residences[digest] ?? Residence()).hasChanged(since: number, shard.forgotten)
@@ -198,7 +193,6 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     /// Removes the responses under a digest, which are gone from disk, or will be.
     public func remove(_ digest: Digest128) { process(.removed { _ in true }, at: digest) }
 
-    /// Removes one response, if it is still resident.
     public func remove(_ response: Response, at digest: Digest128) { process(.left { $0 === response }, at: digest) }
 
     /// Removes the responses that an invalidation covers, for every query, principal, context and variant.
@@ -358,9 +352,6 @@ private struct ResidentPaths {
 extension MemoryTier: ChangeListener {
     /// Marks the ready responses that show one of these objects as dirty, before anybody can read the change from disk.
     public func objectsWillChange(_ objects: [ObjectID]) { responsesByObject.objectsWillChange(objects) }
-
-    /// Does nothing: the responses were marked before the commit.
-    public func objectsChanged(_ objects: [ObjectID]) {}
 
     /// Removes the ready responses of removed documents; called on the writer's thread.
     public func documentsRemoved(_ digests: [Digest128]) { for digest in digests { remove(digest) } }

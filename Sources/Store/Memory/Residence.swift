@@ -21,7 +21,7 @@ import Mapping
 @usableFromInline
 package struct Residence<Response: MemoryResident> {
     /// Whether look-ups find a response that is on its way to disk, and what its commit does.
-    package enum Standing: Hashable {
+    package enum Visibility: Hashable {
         /// It is resident, or has been.
         case shown
         /// Its commit makes it resident, if it is clean.
@@ -35,7 +35,7 @@ package struct Residence<Response: MemoryResident> {
     /// A response on its way to disk.
     struct Arrival {
         let response: Response
-        var standing: Standing
+        var visibility: Visibility
     }
 
     /// What has become of a document, although a reader of the disk may find it as it was.
@@ -56,7 +56,7 @@ package struct Residence<Response: MemoryResident> {
 
     package enum Event: Sendable {
         /// A response has arrived whole; its commit follows.
-        case arrived(Response, Standing)
+        case arrived(Response, Visibility)
         /// The commit of a response that was on its way is over; its document is noted in it.
         case committed(Response, Commit)
         /// A response turned out to be outdated.
@@ -88,14 +88,13 @@ package struct Residence<Response: MemoryResident> {
     }
 
     /// An instruction for the tier, or for its owner.
-    package enum Action: Sendable {
+    enum Action: Sendable {
         /// Look-ups find the response from now on.
         case enter(Response)
         /// It was resident, and is no longer.
         case leave(Response)
         /// It is not resident, and will not be.
         case discard(Response)
-        /// Remove a document from disk.
         case remove(DocumentID)
         /// Look-ups that wait for an arrival go on.
         case wake
@@ -131,8 +130,6 @@ package struct Residence<Response: MemoryResident> {
 
     var isEmpty: Bool { residents.isEmpty && box == nil }
 
-    init() {}
-
     /// Processes an event; returns the actions to perform, in order.
     ///
     /// - Parameters:
@@ -140,13 +137,13 @@ package struct Residence<Response: MemoryResident> {
     ///   - forgotten: up to which number nothing is known any more.
     mutating func handle(_ event: Event, number: Int, forgotten: Int = 0) -> [Action] {
         switch event {
-        case .arrived(let response, let standing):
+        case .arrived(let response, let visibility):
             supersede(number)
             for index in transit.arrivals.indices where response.replaces(transit.arrivals[index].response) {
-                if transit.arrivals[index].standing == .hidden { transit.arrivals[index].standing = .superseded }
+                if transit.arrivals[index].visibility == .hidden { transit.arrivals[index].visibility = .superseded }
             }
-            transit.arrivals.append(Arrival(response: response, standing: standing))
-            return leave { response.replaces($0) } + (standing == .shown ? enter(response) : [])
+            transit.arrivals.append(Arrival(response: response, visibility: visibility))
+            return leave { response.replaces($0) } + (visibility == .shown ? enter(response) : [])
         case .committed(let response, let commit): return committed(response, commit, number)
         case .dropped(let response): return dropped(response, number)
         case .freshened(let response, let fields, let since):
@@ -176,9 +173,9 @@ package struct Residence<Response: MemoryResident> {
         guard let index = transit.arrivals.firstIndex(where: { $0.response === response }) else {
             return [.discard(response), .wake]
         }
-        let standing = transit.arrivals.remove(at: index).standing
+        let visibility = transit.arrivals.remove(at: index).visibility
         transit.altered = number
-        switch (commit, standing) {
+        switch (commit, visibility) {
         case (.refused, _), (.failed(isLost: true), _): return leave { $0 === response } + [.wake]
         case (.stored, .shown), (.failed(isLost: false), .shown): return [.wake]
         case (.stored(isClean: true), .hidden): return leave { response.replaces($0) } + enter(response) + [.wake]
@@ -190,7 +187,7 @@ package struct Residence<Response: MemoryResident> {
     private mutating func dropped(_ response: Response, _ number: Int) -> [Action] {
         let gone = leave { $0 === response }
         if let index = transit.arrivals.firstIndex(where: { $0.response === response }) {
-            transit.arrivals[index].standing = .dropped
+            transit.arrivals[index].visibility = .dropped
             return gone
         }
         return gone + drop(response.documentID, number)
@@ -234,15 +231,12 @@ package struct Residence<Response: MemoryResident> {
     /// Whether nothing has arrived or was removed after a number.
     func isLatest(_ since: Int, _ forgotten: Int) -> Bool { max(transit.superseded, forgotten) <= since }
 
-    /// Whether the responses may have changed since a number.
     func hasChanged(since: Int, _ forgotten: Int) -> Bool { max(transit.altered, forgotten) > since }
 
     private mutating func supersede(_ number: Int) { (transit.superseded, transit.altered) = (number, number) }
 
-    /// Whether a response is on its way to disk.
     var isArriving: Bool { !transit.arrivals.isEmpty }
 
-    /// Forgets what happened up to a number.
     mutating func forget(upTo number: Int) {
         guard box != nil else { return }
         var transit = transit
@@ -259,7 +253,7 @@ package struct FreshenedFields: Hashable, Sendable {
     package var head: [UInt8]
     package var policy: [UInt8]
     /// When the validating request was sent, on the store's clock.
-    package var sent: Int64
+    var sent: Int64
 
     package init(head: [UInt8], policy: [UInt8], sent: Int64) {
         (self.head, self.policy, self.sent) = (head, policy, sent)
@@ -268,14 +262,11 @@ package struct FreshenedFields: Hashable, Sendable {
 
 /// What a reader of the disk must know of a key's documents, taken after it has read them.
 package struct Overlay: Sendable {
-    /// Whether a response is on its way to disk, so that the documents there are not the latest.
-    package var isArriving = false
     private var dropped: Set<DocumentID> = []
     private var freshened: [DocumentID: FreshenedFields] = [:]
 
     init<Response>(_ residence: Residence<Response>?) {
         guard let transit = residence?.transit else { return }
-        isArriving = !transit.arrivals.isEmpty
         for (document, (_, change)) in transit.changes {
             switch change {
             case .dropped: dropped.insert(document)

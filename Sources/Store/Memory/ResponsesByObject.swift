@@ -8,7 +8,6 @@ public import Synchronization
 /// Every flag is a relaxed atomic: a reader that is a moment late sees the state of a moment earlier. Where order matters (a
 /// write's response), a lock or a hop between threads follows.
 public final class MemoryEntry: Sendable {
-    /// The digest under which the response is found.
     public let digest: Digest128
     /// Whether a newer value of an object that it shows is known.
     public let isDirty = Atomic<Bool>(false)
@@ -73,16 +72,13 @@ public final class ResponsesByObject: Sendable {
         }
     }
 
-    /// The objects under which a resident response is registered.
     public func objects(of entry: MemoryEntry) -> [ObjectID] { entry.objects.withLock(\.self) }
 
     /// The number of registrations, including those of dirty responses that are still resident.
-    public var registrationCount: Int { registrations.load(ordering: .relaxed) }
+    var registrationCount: Int { registrations.load(ordering: .relaxed) }
 
-    /// The size of the registrations in bytes.
     var byteCount: Int { registrationCount * Self.registrationSize }
 
-    /// Removes the registrations of a retired response.
     func forget(_ entry: MemoryEntry) {
         lists.withLock { lists in
             let objects = entry.objects.withLock { objects in

@@ -17,7 +17,7 @@ final class ObjectRecord {
 
     let id: ObjectID
     let collection: CollectionID
-    let identity: Identity
+    let identity: StoredIdentity
     /// The commit sequence of the last change.
     var changed = CommitNumber.zero
     /// The entries of versions, beginning with the base, if there is one.
@@ -52,15 +52,14 @@ final class ObjectRecord {
         case replaced(MarkSource)
     }
 
-    /// A new object.
-    init(id: ObjectID, collection: CollectionID, identity: Identity) {
+    init(id: ObjectID, collection: CollectionID, identity: StoredIdentity) {
         (self.id, self.collection, self.identity) = (id, collection, identity)
         (isStored, wasPinned) = (false, false)
     }
 
     /// Reads the columns id, collection, identity and changed, those of `StoredState`, and wrote.
     init(_ row: QueryRow) throws {
-        (id, collection, identity) = (row.id(0), row.id(1), Identity(row, column: 2))
+        (id, collection, identity) = (row.id(0), row.id(1), StoredIdentity(row, column: 2))
         changed = row.id(3)
         let stored = try StoredState(row, from: 4)
         (entries, merged, knowledge) = (stored.entries, stored.merged, stored.knowledge)
@@ -125,7 +124,6 @@ final class ObjectRecord {
         isModified = true
     }
 
-    /// Sets when the latest write to it was complete.
     func setWrite(at time: Int64) {
         guard wrote.map({ $0 < time }) ?? true else { return }
         wrote = time
@@ -223,7 +221,6 @@ extension ObjectMark {
 struct EntryFinder {
     private var byVersion: [VersionID: Int] = [:]
     private var byContent: [UInt64: Int] = [:]
-    /// How many entries are indexed.
     private var count = 0
 
     mutating func index(of version: VersionID, in entries: [ObjectRecord.Entry]) -> Int? {
@@ -256,7 +253,7 @@ struct EntryFinder {
 }
 
 /// An object's identity as stored in its row: an integer if the canonical text is one.
-enum Identity: Hashable {
+enum StoredIdentity: Hashable {
     case integer(Int64)
     case text(String)
 

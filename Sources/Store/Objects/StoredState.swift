@@ -13,7 +13,6 @@ struct StoredState {
     let mark: ObjectMark?
     let deletedSince: Int64?
 
-    /// Reads the columns, beginning at `column`.
     init(_ row: QueryRow, from column: Int32) throws(StoreError) {
         entries = try ObjectRecord.decode(row.bytes(column))
         merged = row.isNull(column + 1) ? nil : row.bytes(column + 1)
@@ -38,7 +37,6 @@ struct StoredState {
         ).first(object) { (try StoredState($0, from: 0), $0.string(6), $0.string(7)) }
     }
 
-    /// The state, migrated to the current version of the model.
     func state(of model: String, _ models: Models?, in database: Database) throws -> ObjectState {
         var state = ObjectState(knowledge: knowledge, mark: mark)
         (state.merged, state.deletedSince) = (merged, deletedSince)
@@ -72,7 +70,6 @@ extension Observation {
 }
 
 extension Contribution {
-    /// The version's id.
     var versionID: VersionID { VersionID(rawValue: version) }
 }
 

@@ -185,23 +185,9 @@ enum PageChecksums {
         }
     }
 
-    /// Reads whether pages have checksums; the header says so in two places, in case one is damaged.
-    private static func readHeader(_ header: UnsafeRawPointer, of handle: Handle) {
-        file(handle).pointee.pageSize = Header(UnsafeRawBufferPointer(start: header, count: 100))?.pageSize ?? 0
-    }
-
-    /// The header of a database file; nil if its pages have no checksums.
-    private struct Header {
-        let pageSize: Int32
-
-        init?(_ bytes: UnsafeRawBufferPointer) {
-            func number(_ range: Range<Int>) -> Int32 { bytes[range].reduce(0) { $0 << 8 | Int32($1) } }
-            guard bytes.starts(with: Array("SQLite format 3\0".utf8)),
-                bytes[20] == UInt8(reserved) || Int64(number(60..<64)) == Schema.checksummed
-            else { return nil }
-            let size = number(16..<18)
-            pageSize = size == 1 ? 65536 : size
-        }
+    private static func readHeader(_ bytes: UnsafeRawPointer, of handle: Handle) {
+        let header = FileHeader([UInt8](UnsafeRawBufferPointer(start: bytes, count: FileHeader.size)))
+        file(handle).pointee.pageSize = header.map { $0.hasChecksums ? Int32($0.pageSize) : 0 } ?? 0
     }
 
     /// The checksum of a page without its last bytes.
@@ -226,14 +212,6 @@ enum PageChecksums {
     static func reserve(in database: Database) {
         var count = reserved
         sqlite3_file_control(database.sqliteConnection, "main", SQLITE_FCNTL_RESERVE_BYTES, &count)
-    }
-
-    /// Whether a file's header says that the end of each page is left free.
-    ///
-    /// - Parameter descriptor: must stay open as long as SQLite has the file open: closing it would release SQLite's locks.
-    static func areReserved(in descriptor: Int32) -> Bool {
-        var count: UInt8 = 0
-        return pread(descriptor, &count, 1, 20) == 1 && count == UInt8(reserved)
     }
 
     // MARK: Pages copied by another program
@@ -263,9 +241,8 @@ enum PageChecksums {
         defer { Glibc.close(descriptor) }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65536, alignment: 8)
         defer { buffer.deallocate() }
-        guard pread(descriptor, buffer.baseAddress, 100, 0) == 100,
-            let pageSize = Header(UnsafeRawBufferPointer(rebasing: buffer[..<100]))?.pageSize, pageSize >= 512
-        else { return }
+        guard let header = FileHeader(of: descriptor), header.hasChecksums, header.pageSize >= 512 else { return }
+        let pageSize = Int32(header.pageSize)
         let trailer = Int(pageSize - reserved)
         var offset: Int64 = 0
         while pread(descriptor, buffer.baseAddress, Int(pageSize), Int(offset)) == Int(pageSize) {
@@ -287,14 +264,15 @@ extension Schema {
     /// The header also has the number of reserved bytes, so that neither can be damaged unnoticed.
     static let checksummed: Int64 = 0x6368_6b38
 
-    /// Whether a file's pages have checksums.
     static func hasChecksums(_ database: Database) throws -> Bool {
         try database.query("PRAGMA user_version").integer() == checksummed
     }
 
     /// Records that a file's pages have checksums, if its header reserves space for them.
+    ///
+    /// - Parameter file: must stay open as long as SQLite has the file open: closing it would release SQLite's locks.
     static func recordChecksums(in database: Database, file: Int32) throws {
-        guard PageChecksums.areReserved(in: file) else { return }
+        guard FileHeader(of: file)?.reservesChecksums == true else { return }
         try database.execute(sql: "PRAGMA user_version = \(checksummed)")
     }
 }

@@ -23,7 +23,7 @@ extension [UInt8]: SQLBindable { var sql: SQLValue { .blob(self) } }
 extension Optional: SQLBindable where Wrapped: SQLBindable { var sql: SQLValue { self?.sql ?? .null } }
 /// The lower half alone, which the indexes contain.
 extension Digest128: SQLBindable { var sql: SQLValue { .integer(Int64(bitPattern: low)) } }
-extension Identity: SQLBindable {}
+extension StoredIdentity: SQLBindable {}
 extension SQLBindable where Self: RowID { var sql: SQLValue { .integer(rawValue) } }
 extension PrincipalID: SQLBindable {}
 extension ObjectID: SQLBindable {}
@@ -50,7 +50,6 @@ struct Query {
         handle = statement.sqliteStatement
     }
 
-    /// Runs to the end and ignores rows.
     func run(_ values: any SQLBindable...) throws { try run(values: values) }
 
     /// Runs to the end and ignores rows.
@@ -102,7 +101,7 @@ struct Query {
         switch sqlite3_step(handle) {
         case SQLITE_ROW: true
         case SQLITE_DONE: false
-        default: throw failure()
+        default: throw StoreError(of: sqlite3_db_handle(handle))
         }
     }
 
@@ -121,21 +120,13 @@ struct Query {
                         sqlite3_bind_blob(handle, position, $0.baseAddress ?? Self.nothing, Int32($0.count), Self.copy)
                     }
                 }
-            guard code == SQLITE_OK else { throw failure() }
+            guard code == SQLITE_OK else { throw StoreError(of: sqlite3_db_handle(handle)) }
         }
     }
 
     private func bind(text: UnsafeRawBufferPointer, at position: Int32) -> Int32 {
         let start = (text.baseAddress ?? Self.nothing).assumingMemoryBound(to: CChar.self)
         return sqlite3_bind_text(handle, position, start, Int32(text.count), Self.copy)
-    }
-
-    private func failure() -> StoreError {
-        let connection = sqlite3_db_handle(handle)
-        return StoreError(
-            code: sqlite3_extended_errcode(connection),
-            message: String(cString: sqlite3_errmsg(connection))
-        )
     }
 
     // The macro SQLITE_TRANSIENT, a cast that Swift does not import. SQLite copies the value before it returns.
@@ -211,7 +202,6 @@ struct QueryRow {
 }
 
 extension StoreError {
-    /// Whether the file is damaged.
     var isDamage: Bool { if case .corrupt = self { true } else { false } }
 
     /// Whether any write to the file would fail, because it is locked or not writable.
@@ -219,6 +209,11 @@ extension StoreError {
         if case .unwritable = self { return true }
         guard case .sqlite(let code, _) = self else { return false }
         return [SQLITE_BUSY, SQLITE_LOCKED, SQLITE_CANTOPEN].contains(code & 0xff)
+    }
+
+    /// The last error of a connection.
+    init(of connection: OpaquePointer?) {
+        self.init(code: sqlite3_extended_errcode(connection), message: String(cString: sqlite3_errmsg(connection)))
     }
 
     /// Converts an SQLite result code.
@@ -254,7 +249,6 @@ extension StoreError {
         [3, 4, 5, 6, 10, 18, 19].contains(code >> 8)
     }
 
-    /// Converts any error of GRDB.
     init(_ error: any Error) {
         self =
             switch error {
@@ -267,6 +261,5 @@ extension StoreError {
 }
 
 extension ObjectStore {
-    /// The version of the linked SQLite.
     public static var libraryVersion: String { String(cString: sqlite3_libversion()) }
 }

@@ -267,7 +267,6 @@ enum Meta: String {
     case keyLow, keyHigh
     /// The digest of the principal key under which the principals were made; only in copies.
     case principalKey
-    /// The commit sequence.
     case sequence
     /// The commit sequence of the last change to any object.
     case changed

@@ -85,10 +85,7 @@ struct StoreFile: Sendable {
         let file = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { return nil }
         defer { Glibc.close(file) }
-        var header = [UInt8](repeating: 0, count: 18)
-        guard pread(file, &header, header.count, 0) == header.count, header.starts(with: magic) else { return nil }
-        let size = Int64(header[16]) << 8 | Int64(header[17])
-        // 1 stands for 65536, which no store has.
+        guard let size = FileHeader(of: file)?.pageSize else { return nil }
         return size >= 512 && size.nonzeroBitCount == 1 ? size : nil
     }
 
@@ -192,7 +189,7 @@ struct StoreFile: Sendable {
             // This empties the WAL first, to make room in it.
             _ = try database.query("PRAGMA wal_checkpoint(RESTART)").integer()
             let tables = try database.query("SELECT count(*) FROM sqlite_schema").integer() ?? 0
-            try checkContent(database, path: path, isNew: tables == 0, budget: budget)
+            try checkContent(database, isNew: tables == 0, budget: budget)
             if tables == 0 { try Schema.recordChecksums(in: database, file: file) }
         }
         try Schema.migrator.migrate(pool)
@@ -256,35 +253,24 @@ struct StoreFile: Sendable {
         let file = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { return }
         defer { Glibc.close(file) }
-        var beginning = [UInt8](repeating: 0, count: magic.count)
+        var beginning = [UInt8](repeating: 0, count: FileHeader.magic.count)
         let count = read(file, &beginning, beginning.count)
-        if count > 0, !beginning[..<count].elementsEqual(magic) {
+        if count > 0, !beginning[..<count].elementsEqual(FileHeader.magic) {
             throw .cannotOpen(path: path, reason: "it is no SQLite database, and was never a store; name another file")
         }
     }
 
-    /// How every SQLite database begins.
-    private static let magic = Array("SQLite format 3\0".utf8)
-
     /// Refuses a damaged header that SQLite would treat as an empty database, or notice only later.
     static func checkHeader(_ path: String, _ descriptor: Int32) throws(StoreError) {
-        var header = [UInt8](repeating: 0, count: 100)
-        let count = pread(descriptor, &header, header.count, 0)
-        guard count > 0 else { return }
-        guard count == 100, header.starts(with: magic) else { throw .corrupt("it is no SQLite database") }
-        var wal = stat()
+        var (status, wal) = (stat(), stat())
+        guard fstat(descriptor, &status) == 0, status.st_size > 0 else { return }
+        guard let header = FileHeader(of: descriptor) else { throw .corrupt("it is no SQLite database") }
         // With a WAL, the file may be shorter than its header says: the rest is in the WAL.
         if stat(path + "-wal", &wal) == 0, wal.st_size > 0 { return }
-        let pageSize = Int64(header[16]) << 8 | Int64(header[17])
-        let pages = header[28..<32].reduce(Int64(0)) { $0 << 8 | Int64($1) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { return }
-        if Int64(status.st_size) < pages * (pageSize == 1 ? 65536 : pageSize) {
-            throw .corrupt("it has been cut short")
-        }
+        if Int64(status.st_size) < header.number(at: 28) * header.pageSize { throw .corrupt("it has been cut short") }
     }
 
-    private static func checkContent(_ database: Database, path: String, isNew: Bool, budget: FileBudget) throws {
+    private static func checkContent(_ database: Database, isNew: Bool, budget: FileBudget) throws {
         guard !isNew else { return }
         let wasClosed = try? Meta.closed.integer(in: database) == 1
         guard wasClosed != true, budget.fileBytes <= checkLimit else { return }

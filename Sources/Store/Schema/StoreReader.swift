@@ -84,7 +84,6 @@ public final class StoreReader {
     /// - Parameters:
     ///   - limit: how long it may take. Nil for no limit.
     ///   - columns: called once, with the names of the columns.
-    ///   - row: called for each row.
     public func run(_ sql: String, within limit: Duration?, columns: ([String]) -> Void, row: ([SQLCell]) -> Void)
         throws(QueryFailure)
     {
@@ -133,10 +132,9 @@ public final class StoreReader {
     }
 
     private func failure() -> QueryFailure {
-        let message = String(cString: sqlite3_errmsg(handle))
         // The code for a damaged page is the store's own, and SQLite has no message for it.
-        let error = StoreError(code: sqlite3_extended_errcode(handle), message: message)
-        return .failed(error.isDamage ? error.description : message)
+        let error = StoreError(of: handle)
+        return .failed(error.isDamage ? error.description : String(cString: sqlite3_errmsg(handle)))
     }
 
     /// The views with their columns, ordered by name, and whether each view has rows.
@@ -169,9 +167,7 @@ public final class StoreReader {
 public struct StoreView: Sendable {
     /// Its name, as SQL without quotes.
     public var name: String
-    /// The names of its columns.
     public var columns: [String] = []
-    /// Whether it shows any object.
     public var hasRows = false
 }
 
@@ -200,13 +196,10 @@ public enum SQLCell: Sendable, Equatable {
     }
 }
 
-/// Why a query failed.
 public enum QueryFailure: Error, Sendable, Equatable {
-    /// More than one statement was given.
     case severalStatements
     /// The statement is not read-only.
     case wouldWrite
-    /// It took longer than its limit.
     case tookTooLong
     /// SQLite's message, or the reason why the file cannot be read.
     case failed(String)

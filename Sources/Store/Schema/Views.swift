@@ -46,7 +46,6 @@ struct Views {
         try Meta.views.set(digest, in: database)
     }
 
-    /// The objects that a view shows.
     enum Scope {
         /// The objects of every principal and context.
         case all
@@ -65,7 +64,6 @@ struct Views {
     }
 }
 
-/// Builds the SQL of one view.
 private struct ViewDefinition {
     let model: ModelDeclaration
     let upstream: String
@@ -180,7 +178,6 @@ private struct ViewExpression {
         }
     }
 
-    /// The identity of an object, from its parts.
     private func reference(_ parts: [ViewColumn.Source]) -> String {
         guard parts.count > 1 else { return parts.first.map(value) ?? "NULL" }
         return parts.map { #"replace(replace(\#(value(of: $0)), '\', '\\'), ':', '\:')"# }.joined(

@@ -6,15 +6,14 @@ import Mapping
 /// They are in memory, because the requests die with the process. The number is bounded: a dropped ban counts as a ban of
 /// everything.
 struct Bans {
-    /// An invalidation of a path.
     private struct PathBan {
         var time: Int64
         /// The last write to the path.
-        var written: Write?
+        var written: PathWrite?
     }
 
     /// A write to a path, and the objects that it was known to concern.
-    struct Write {
+    struct PathWrite {
         let write: CompletedWrite
         let named: Set<BoundObject>
         /// Whether it deleted one of these objects.
@@ -43,19 +42,18 @@ struct Bans {
     /// Responses to requests sent until this time are blocked.
     private var everything: Int64 = .min
 
-    mutating func invalidated(pathHash: Int64, at time: Int64) {
+    mutating func banPath(_ pathHash: Int64, at time: Int64) {
         if paths.count >= Self.pathLimit {
-            everything = max(everything, paths.values.lazy.map(\.time).max() ?? .min)
+            banEverything(until: paths.values.lazy.map(\.time).max() ?? .min)
             paths = [:]
         }
         paths[pathHash] = PathBan(time: time, written: paths[pathHash]?.written)
     }
 
-    /// Adds the write to a path that it invalidated.
-    mutating func written(_ written: Write, to pathHash: Int64) { paths[pathHash]?.written = written }
+    mutating func written(_ written: PathWrite, to pathHash: Int64) { paths[pathHash]?.written = written }
 
     /// The last write to a response's path, if the response's request was sent before it.
-    func write(before document: ReceivedDocument, to pathHash: Int64) -> Write? {
+    func write(before document: ReceivedDocument, to pathHash: Int64) -> PathWrite? {
         paths[pathHash]?.written.flatMap { document.sent <= $0.write.time ? $0 : nil }
     }
 
@@ -64,18 +62,18 @@ struct Bans {
         upstreams[upstream] = max(upstreams[upstream] ?? .min, time)
     }
 
-    /// Adds an invalidation with patterns; its paths are added by `invalidated(pathHash:at:)`.
-    mutating func invalidated(_ invalidation: Invalidation, at time: Int64) {
+    /// Adds the patterns of an invalidation; its paths are added by `banPath`.
+    mutating func banPatterns(of invalidation: Invalidation, at time: Int64) {
         patterns.removeAll { $0.patterns == invalidation.patterns && $0.upstream == invalidation.upstream }
-        if patterns.count >= Self.limit { everything = max(everything, patterns.removeFirst().time) }
+        if patterns.count >= Self.limit { banEverything(until: patterns.removeFirst().time) }
         patterns.append(Invalidation(of: invalidation.upstream, patterns: invalidation.patterns, at: time))
     }
 
     /// Bans everything until a time, because the writes until then are no longer known.
-    mutating func forgotten(until time: Int64) { everything = max(everything, time) }
+    mutating func banEverything(until time: Int64) { everything = max(everything, time) }
 
     mutating func cleaned(_ invalidation: Invalidation) {
-        if cleans.count >= Self.limit { everything = max(everything, cleans.removeFirst().time) }
+        if cleans.count >= Self.limit { banEverything(until: cleans.removeFirst().time) }
         cleans.append(invalidation)
     }
 
@@ -92,23 +90,18 @@ struct Bans {
         objects: [Occurrence],
         isUndivided: Bool
     ) -> Verdict {
-        let isCleaned = cleans.contains { clean in
-            document.sent <= clean.time
-                && clean.covers(
-                    document.key.url,
-                    of: document.key.upstream,
-                    principal: principal,
-                    shown: objects.map(\.name)
-                )
-        }
+        let (url, upstream) = (document.key.url, document.key.upstream)
+        let later = cleans.filter { document.sent <= $0.time }
+        let shown = later.isEmpty ? [] : objects.map(\.name)
+        let isCleaned = later.contains { $0.covers(url, of: upstream, principal: principal, shown: shown) }
         if document.sent <= everything || isCleaned { return .dropped }
         if isUndivided, mayPrecedeWrite(document) { return .dropped }
-        guard let time = invalidated(document, pathHash) else { return .stored }
+        guard let time = timeOfBan(of: document, pathHash) else { return .stored }
         return arrival <= time ? .observed : .dropped
     }
 
     /// When a response's path was invalidated after its request was sent, if at all.
-    private func invalidated(_ document: ReceivedDocument, _ pathHash: Int64) -> Int64? {
+    private func timeOfBan(of document: ReceivedDocument, _ pathHash: Int64) -> Int64? {
         if let time = paths[pathHash]?.time, document.sent <= time { return time }
         return patterns.first { document.sent <= $0.time && $0.covers(document.key.url, of: document.key.upstream) }?
             .time

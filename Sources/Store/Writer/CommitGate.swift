@@ -7,7 +7,7 @@
     /// (`flock`). Only debug builds have it.
     public enum CommitGate {
         /// The environment variable that names the file.
-        public static let variable = "LARDER_COMMIT_GATE"
+        static let variable = "LARDER_COMMIT_GATE"
 
         /// The gate that the environment asks for; nil if it asks for none.
         public static func step() -> (@Sendable (CommitStep) -> Void)? {

@@ -33,9 +33,10 @@ struct FileKeeper {
     /// Removes principals without data after every `unusedPrincipals` new ones.
     private mutating func sweep(_ session: WriterSession) {
         let newest = session.numbers.principal
-        guard newest.rawValue - sweptPrincipal.rawValue >= core.unusedPrincipals else { return }
+        let interval = core.configuration.unusedPrincipals
+        guard newest.rawValue - sweptPrincipal.rawValue >= interval else { return }
         // The latest may have requests under way.
-        let last = PrincipalID(rawValue: newest.rawValue - core.unusedPrincipals / 4)
+        let last = PrincipalID(rawValue: newest.rawValue - interval / 4)
         // If there is no room for it, the next batch tries again.
         guard (try? session.transaction { try session.forgetUnused(keepingPrincipalsAfter: last) }) != nil else {
             return
@@ -174,7 +175,6 @@ struct FileKeeper {
         }
     }
 
-    /// Returns free pages to the file system.
     func returnPages(_ session: WriterSession) {
         // It works in slices, because each is a transaction that must fit into the WAL.
         while (try? returnSomePages(session)) == true {}
@@ -258,7 +258,6 @@ extension FileKeeper {
         try? core.budget.configure(session.database)
         try? core.budget.limit(session.database)
         (session.disk.trouble, session.disk.cap) = (nil, nil)
-        core.updateStatistics { $0.trouble = nil }
         core.notify(.writesWork)
     }
 
@@ -267,14 +266,12 @@ extension FileKeeper {
         session.disk.trouble = reason
         session.disk.nextCheck = .now + Self.pause
         isWALUsed = true
-        core.updateStatistics { $0.trouble = reason }
         core.notify(.writesFail(reason: reason))
         _ = emptyWAL(session, timeout: 100)
         guard let size = try? core.budget.freeze(session.database) else { return }
         session.disk.cap = size
     }
 
-    /// Whether the store has reached its own bound.
     private func isAtBound(_ session: WriterSession) -> Bool {
         guard let used = try? FileBudget.used(in: session.database) else { return false }
         // Less is left than a usual batch may take.
@@ -296,7 +293,6 @@ struct FileBudget: Sendable {
     /// The bound on each file that this process may write (`LimitFSIZE`), as of the start.
     var fileLimit: Int64 = .max
 
-    /// The bytes for the WAL.
     var wal: Int64 { min(maximum / 4, 16 << 20) }
     /// The bound on the database file, which SQLite itself enforces.
     var database: Int64 { min(max(maximum - wal, 64 * pageSize), fileLimit) }
@@ -332,7 +328,6 @@ struct FileBudget: Sendable {
             + "that limit, or restart Larder, which then sets a larger store aside"
     }
 
-    /// Whether the files are within the bound.
     var isWithinBound: Bool { fileBytes + walBytes <= maximum }
 
     /// Configures a connection; does nothing for readers.
@@ -392,7 +387,6 @@ struct FileBudget: Sendable {
 /// they are allocated again at once. On a file system without preallocation, there is no reserve.
 struct DiskReserve: Sendable {
     let budget: FileBudget
-    /// The open database file.
     let file: Int32
 
     /// Allocates the missing part of the reserve.

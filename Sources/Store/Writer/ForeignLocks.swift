@@ -62,7 +62,6 @@ final class ForeignLockWatch: Sendable {
     private let lockedOut = Atomic<Bool>(false)
     private let heldUp = Atomic<Bool>(false)
 
-    /// Watches an open store.
     init(store path: String, notify: @escaping @Sendable (StoreNotice) -> Void) {
         locks = ForeignLocks(store: path)
         self.notify = notify
@@ -103,7 +102,6 @@ final class ForeignLockWatch: Sendable {
         return number
     }
 
-    /// Cancels `onceHeldUp`.
     func cancel(_ number: Int) { state.withLock { $0.waiters[number] = nil } }
 
     private func holdUp() {

@@ -8,7 +8,6 @@ struct NameTable {
         var principal: PrincipalID
         var context: String
 
-        /// The scope of a write.
         init(of write: CompletedWrite) {
             self.init(upstream: write.upstream, principal: write.principal, context: write.context)
         }
@@ -85,7 +84,6 @@ struct NameTable {
         return id
     }
 
-    /// The scope and the model of a collection.
     mutating func collection(_ id: CollectionID, in database: Database) throws -> (scope: ScopeID, model: String) {
         if let known = collectionsByID[id] { return known }
         let found = try database.query(

@@ -25,7 +25,6 @@ extension ObjectStore {
     }
 }
 
-/// Reads and writes the rows of suspects.
 extension WriterSession {
     func markSuspect(upstream: String, urls: Set<String>, object: BoundObject?, patterns: [InvalidationPattern]) throws
         -> SuspectID

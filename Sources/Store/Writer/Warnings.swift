@@ -161,16 +161,13 @@ public struct StoredWarning: Sendable, Equatable {
     public var kind: String
     /// What it is about: a model, a route, an upstream.
     public var subject: String
-    /// The sentence that describes it.
     public var message: String
     /// The path and query of the response in which it was last seen; empty if it concerns no response.
     public var url = ""
     /// The JSON pointer of the place in that response; empty for the whole body.
     public var pointer = ""
-    /// How often it was seen.
     public var count = 1
     /// When it was first seen, microseconds of the store's clock.
     public var first: Int64 = 0
-    /// When it was last seen.
     public var last: Int64 = 0
 }

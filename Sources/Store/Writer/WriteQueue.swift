@@ -2,7 +2,6 @@ import Dispatch
 import Mapping
 import Synchronization
 
-/// A job for the writer.
 struct Job: Sendable {
     /// What it does, for the log and the metrics.
     enum Kind: String, CaseIterable, Sendable {
@@ -83,7 +82,6 @@ final class Mailbox<Element: Sendable>: Sendable {
         return isAccepted
     }
 
-    /// Takes the express elements, without waiting.
     func takeExpress() -> [Element] {
         state.withLock { state in
             defer { state.express = [] }
@@ -150,7 +148,6 @@ final class QueueLimit: Sendable {
         if isAdmitted { admit() }
     }
 
-    /// Returns room.
     func leave(bytes: Int) {
         let admitted = state.withLock { state in
             state.count -= 1
@@ -187,7 +184,6 @@ final class QueuedResponses: Sendable {
 
     private let state = Mutex(State())
 
-    /// The number of queued responses.
     var count: Int { state.withLock(\.count) }
 
     func enter(_ document: ReceivedDocument, pathHash: Int64) {

@@ -168,7 +168,6 @@ final class Writer {
         return done
     }
 
-    /// Fails the dispensable jobs and returns the others.
     private func withoutDispensable(_ batch: ArraySlice<Job>) -> [Job] {
         for job in batch where job.isDispensable { job.failed(.closed) }
         return batch.filter { !$0.isDispensable }
@@ -201,7 +200,6 @@ final class Writer {
             core.updateStatistics {
                 $0.record(report)
                 $0.warnings += effects.warnings
-                $0.trouble = nil
             }
             core.configuration.committed(report)
             for completion in completions { completion() }
@@ -226,10 +224,7 @@ final class Writer {
             return
         }
         let error = keeper.reported(error, session)
-        core.updateStatistics {
-            $0.failures += 1
-            $0.trouble = error.description
-        }
+        core.updateStatistics { $0.failures += 1 }
         for job in batch { job.failed(error) }
     }
 

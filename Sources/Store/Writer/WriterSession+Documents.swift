@@ -1,7 +1,6 @@
 import GRDB
 import Mapping
 
-/// Reads and writes the rows of documents.
 extension WriterSession {
     func documents(
         of key: CacheKey,
@@ -105,7 +104,7 @@ extension WriterSession {
     func invalidate(_ paths: some Sequence<String>, of upstream: String) throws {
         for path in paths {
             let pathHash = hasher.pathHash(upstream: upstream, url: path)
-            bans.invalidated(pathHash: pathHash, at: clock.now())
+            bans.banPath(pathHash, at: clock.now())
             let found = try query("SELECT id FROM _documents WHERE place = ?")
                 .all(pathHash) { $0.id(0, as: DocumentID.self) }
             for id in found { try deleteDocument(id) }
@@ -119,13 +118,10 @@ extension WriterSession {
         }
     }
 
-    /// Records that documents were used.
     func touch(_ documents: [DocumentID], at seconds: Int64) throws {
         for id in documents { try query("UPDATE _used SET at = ?1 WHERE document = ?2 AND at < ?1").run(seconds, id) }
     }
-}
 
-extension WriterSession {
     /// Removes the documents with too many objects to decompose of a write's upstream, for all principals.
     ///
     /// The write may have changed any of these objects (law 10). Such responses to earlier requests are blocked.

@@ -9,8 +9,6 @@ extension WriterSession {
     ///   - own: the mark for the owner's scope, if any.
     ///   - owner: the owner's scope. Nil if nothing of it is stored.
     ///   - others: the mark for all other scopes, if any.
-    ///   - writer: the principal that made the request.
-    ///   - source: the request that caused it.
     func mark(
         _ object: BoundObject,
         of upstream: String,
@@ -54,12 +52,10 @@ extension WriterSession {
             scope: scope,
             exception: exception
         )
-        if let forgotten { bans.forgotten(until: forgotten) }
+        if let forgotten { bans.banEverything(until: forgotten) }
     }
 
     /// Marks one object, unless a newer observation of it is known.
-    ///
-    /// - Parameter isJournaled: whether the change is added to the journal.
     func apply(_ mark: ObjectMark, to record: ObjectRecord, by source: MarkSource? = nil, isJournaled: Bool = true)
         throws
     {
@@ -182,7 +178,7 @@ extension WriterSession {
         ).each(upstream, object.model) { collections[$0.id(0)] = $0.id(1) }
         if let identity = object.identity {
             return try collections.sorted { $0.key < $1.key }.compactMap { collection, scope in
-                try existingRecord(collection: collection, identity: Identity(identity)).map { ($0, scope) }
+                try existingRecord(collection: collection, identity: StoredIdentity(identity)).map { ($0, scope) }
             }
         }
         var found: [ObjectID: (record: ObjectRecord, scope: ScopeID)] = [:]

@@ -6,7 +6,6 @@ import Mapping
 extension WriterSession {
     /// Merges what one response shows of an object (law 3).
     ///
-    /// - Parameter source: the request of the response.
     /// - Returns: the changes of members that were known before, and warnings.
     func merge(
         _ new: [Contribution],
@@ -148,7 +147,6 @@ extension WriterSession {
     /// - Parameters:
     ///   - wasKnown: whether a response has shown the object before.
     ///   - kind: the kind of change, if it does not follow from `wasKnown`.
-    ///   - isJournaled: whether the change is added to the journal.
     func markChanged(
         _ record: ObjectRecord,
         wasKnown: Bool,
@@ -196,7 +194,6 @@ struct DoubtHistory {
     /// How often a doubt must return before the upstream counts as contradicting itself.
     static let returnLimit = 3
 
-    /// One member of one object.
     struct Member: Hashable {
         var object: ObjectID
         var member: String
@@ -205,7 +202,6 @@ struct DoubtHistory {
     private struct Record {
         /// Digest of the last replaced value, and when it was replaced.
         var replaced: (value: UInt64, time: Int64)?
-        /// When the last doubt was resolved.
         var resolved: Int64?
         var returns = 0
     }
@@ -217,7 +213,6 @@ struct DoubtHistory {
         change(member) { $0.replaced = (value, time) }
     }
 
-    /// Records that a doubt is resolved.
     mutating func resolved(_ member: Member, at time: Int64) { change(member) { $0.resolved = time } }
 
     /// When to fetch documents that show a member which has just come into doubt, and how often this doubt has returned.

@@ -4,15 +4,14 @@ import Mapping
 /// Looks up objects and their known state.
 extension WriterSession {
     /// The object with a name, created if needed.
-    func record(collection: CollectionID, identity: Identity) throws -> ObjectRecord {
+    func record(collection: CollectionID, identity: StoredIdentity) throws -> ObjectRecord {
         if let known = try existingRecord(collection: collection, identity: identity) { return known }
         let record = ObjectRecord(id: numbers.object.increment(), collection: collection, identity: identity)
         cache(record)
         return record
     }
 
-    /// The object with a name, if there is one.
-    func existingRecord(collection: CollectionID, identity: Identity) throws -> ObjectRecord? {
+    func existingRecord(collection: CollectionID, identity: StoredIdentity) throws -> ObjectRecord? {
         if let id = recordIDs[RecordKey(collection: collection, identity: identity)] { return records[id] }
         let found = try query(
             """

@@ -35,7 +35,6 @@ extension WriterSession {
         if isNotified { effects.removed.append(digest) }
     }
 
-    /// Deletes the documents under a key.
     func deleteDocuments(at key: CacheKey) throws {
         for id in try documents(at: key, under: hasher.digest(key)) { try deleteDocument(id) }
     }

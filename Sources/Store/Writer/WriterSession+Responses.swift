@@ -1,7 +1,6 @@
 import GRDB
 import Mapping
 
-/// Stores responses.
 extension WriterSession {
     /// Stores a response: document, versions and objects, all in this transaction.
     ///
@@ -116,14 +115,13 @@ extension WriterSession {
     /// The state of the object with a name; nil if nothing is known of it.
     func state(of name: ObjectName, scope: ScopeID) throws -> ObjectState? {
         let collection = try names.collection(scope: scope, model: name.model, in: database)
-        guard let record = try existingRecord(collection: collection, identity: Identity(name.identity)) else {
+        guard let record = try existingRecord(collection: collection, identity: StoredIdentity(name.identity)) else {
             return nil
         }
         return try state(of: record)
     }
 }
 
-/// Merges the objects in a response.
 extension WriterSession {
     /// The objects in one response, after they were merged.
     struct ObservedObjects {
@@ -131,13 +129,10 @@ extension WriterSession {
         var objects: [ObjectID] = []
         /// Whether the response shows all that is known of each of its objects.
         var areNewest = true
-        /// Warnings about the objects.
         var warnings: [MappingWarning] = []
     }
 
     /// Merges the objects of one response, and pins them if the response becomes a document.
-    ///
-    /// - Parameter source: the request of the response.
     func observe(
         _ prepared: PreparedBody,
         from source: MarkSource,
@@ -163,7 +158,7 @@ extension WriterSession {
                 collection = try names.collection(scope: scope, model: model, in: database)
                 declared = models.models.version(of: model)
             }
-            let record = try record(collection: collection, identity: Identity(occurrence.name.identity))
+            let record = try record(collection: collection, identity: StoredIdentity(occurrence.name.identity))
             if mayBeMarked {
                 let keys = (occurrence.keys + occurrence.boundKeys).map(\.value)
                 if let recent = recentMarks.mark(of: occurrence.name, keys: keys, upstream: upstream, scope: scope) {
@@ -223,8 +218,6 @@ extension WriterSession {
     /// The version of an object with a payload, stored if it is new.
     ///
     /// The same bytes under another version of the model are another version of the object.
-    ///
-    /// - Parameter digest: the digest of the payload.
     func version(of record: ObjectRecord, _ digest: UInt64, payload: [UInt8], declared: Int) throws -> VersionID {
         let content = digest ^ UInt64(truncatingIfNeeded: declared) &* 0x9E37_79B9_7F4A_7C15
         if let known = record.index(ofContent: content) { return record.entries[known].version }
@@ -278,7 +271,7 @@ extension WriterSession {
         let shown = Set(shown.map(\.name))
         for (name, observation) in former where !shown.contains(name) {
             let collection = try names.collection(scope: scope, model: name.model, in: database)
-            guard let record = try existingRecord(collection: collection, identity: Identity(name.identity)),
+            guard let record = try existingRecord(collection: collection, identity: StoredIdentity(name.identity)),
                 record.base != nil, let lastSeen = try state(of: record).lastSeen,
                 observation.lo(isEmbedded: false, lag: models.lag) > lastSeen
             else { continue }
@@ -332,7 +325,6 @@ extension WriterSession {
         return .freshened
     }
 
-    /// Replaces the policy of a document, if it still exists.
     func restrict(_ id: DocumentID, policy: [UInt8]) throws {
         try query("UPDATE _documents SET policy = ? WHERE id = ?").run(policy, id)
     }
@@ -420,7 +412,6 @@ struct PreparedBody: Sendable {
     var contents: [UInt64] = []
     var warnings: [MappingWarning] = []
 
-    /// A body that is stored as it is.
     init() {}
 
     /// Decomposes a body.

@@ -48,8 +48,6 @@ extension WriterSession {
     }
 
     /// Stores the objects of a write's response, which is not a document.
-    ///
-    /// - Returns: warnings.
     private func observe(_ shown: ReceivedObservation, of write: CompletedWrite, _ prepared: PreparedBody) throws
         -> [MappingWarning]
     {
@@ -96,7 +94,6 @@ extension WriterSession {
         var object: BoundObject
         /// The mark that applies besides the response, if any.
         var own: ObjectMark?
-        /// Whether the response shows the object.
         var isShown = false
     }
 
@@ -136,11 +133,10 @@ extension WriterSession {
         return subjects
     }
 
-    /// Whether one of the others identifies an object by a key.
     private func isNamed(_ object: BoundObject, byKeysOf others: [BoundObject], of upstream: String, _ owner: ScopeID?)
         throws -> Bool
     {
-        guard let identity = object.identity.map(Identity.init) else { return false }
+        guard let identity = object.identity.map(StoredIdentity.init) else { return false }
         return try others.contains { other in
             guard other.identity == nil, other.model == object.model else { return false }
             return try records(of: other, upstream: upstream)
@@ -233,7 +229,7 @@ extension WriterSession {
         guard !write.path.isEmpty, models[write.upstream]?.models.declarations.isEmpty == false else { return }
         var rest = write
         (rest.observation, rest.paths, rest.collections, rest.patterns) = (nil, [], [], [])
-        let written = Bans.Write(
+        let written = Bans.PathWrite(
             write: rest,
             named: Set(subjects.map(\.object)),
             hasDeleted: subjects.contains { $0.own?.isTombstone == true }
@@ -243,7 +239,7 @@ extension WriterSession {
 
     /// Marks the object in a response that is blocked because of a write to its path, unless the write was known to concern
     /// this object.
-    func mark(rootOf prepared: PreparedBody, writtenBy written: Bans.Write, of key: CacheKey) throws {
+    func mark(rootOf prepared: PreparedBody, writtenBy written: Bans.PathWrite, of key: CacheKey) throws {
         guard let name = prepared.decomposed.flatMap({ Reference.root(of: $0.skeleton) }) else { return }
         let object = BoundObject(model: name.model, identity: name.identity)
         guard !written.named.contains(object) else { return }

@@ -24,13 +24,9 @@ final class WriterSession {
         var removed: [Digest128] = []
         /// Keys of documents that were deleted and not replaced, even without notice to the listener.
         var vanished: Set<Digest128> = []
-        /// Keys of new documents.
         var inserted: [Digest128] = []
-        /// How many warnings were counted.
         var warnings: Int64 = 0
-        /// Whether any object is new or has changed.
         var isChange = false
-        /// Whether the journal has grown.
         var isJournaled = false
     }
 
@@ -56,7 +52,7 @@ final class WriterSession {
 
     struct RecordKey: Hashable {
         let collection: CollectionID
-        let identity: Identity
+        let identity: StoredIdentity
     }
 
     let database: Database
@@ -77,11 +73,8 @@ final class WriterSession {
     var recentMarks = RecentMarks()
     var journal: Journal
     var names: NameTable
-    /// The doubts that began and ended recently.
     var doubts = DoubtHistory()
-    /// The copy of the file being made.
     var copy: StoreCopy?
-    /// Whether the disk accepts writes.
     var disk = DiskState()
     /// The approximate number of rows in `_told`; nil if not counted yet.
     var sentCount: Int64?
@@ -102,7 +95,6 @@ final class WriterSession {
     /// Whether objects were removed, so that the highest stored id may not be the highest ever issued.
     var hasRemovedObjects = false
 
-    /// Creates a session on the writing connection of a store.
     init(_ database: Database, of core: StoreCore, numbers: Numbers, journal: Journal) {
         self.database = database
         hasher = core.hasher

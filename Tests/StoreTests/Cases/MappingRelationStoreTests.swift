@@ -1,7 +1,8 @@
 import Mapping
-import Store
 import TestSupport
 import Testing
+
+@testable import Store
 
 /// The cases about objects that others no longer name, by their numbers.
 struct MappingRelationStoreTests: MappingStoreFixtures {

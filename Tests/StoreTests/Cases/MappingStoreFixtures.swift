@@ -1,6 +1,7 @@
 import Mapping
-import Store
 import TestSupport
+
+@testable import Store
 
 /// What the cases of the store have in common: stores with models of their own, most of them with one of a thing.
 protocol MappingStoreFixtures {}

@@ -1,6 +1,7 @@
-import Store
 import Synchronization
 import Testing
+
+@testable import Store
 
 @Suite struct MemoryTierTests {
     private final class Note: MemoryResident {

@@ -65,7 +65,7 @@ import Testing
             let (one, other) = (left.value.transit, right.value.transit)
             return left.value.residents == right.value.residents
                 && one.arrivals.map(\.response) == other.arrivals.map(\.response)
-                && one.arrivals.map(\.standing) == other.arrivals.map(\.standing)
+                && one.arrivals.map(\.visibility) == other.arrivals.map(\.visibility)
                 && (one.superseded, one.altered) == (other.superseded, other.altered)
                 && one.changes.mapValues(\.number) == other.changes.mapValues(\.number)
                 && one.changes.mapValues(\.change) == other.changes.mapValues(\.change)
@@ -73,7 +73,7 @@ import Testing
 
         func hash(into hasher: inout Hasher) {
             hasher.combine(value.residents)
-            hasher.combine(value.transit.arrivals.map(\.standing))
+            hasher.combine(value.transit.arrivals.map(\.visibility))
             hasher.combine(value.transit.altered)
         }
     }
@@ -104,7 +104,7 @@ import Testing
     }
 
     private enum Step: Hashable {
-        case arrive(Residence<Note>.Standing, isForDisk: Bool)
+        case arrive(Residence<Note>.Visibility, isForDisk: Bool)
         case job(isClean: Bool, fails: Bool)
         case drop(Note)
         case evict(Note)
@@ -180,7 +180,7 @@ import Testing
     private func isFindable(_ origin: Int, in world: World) -> Bool {
         if world.residents.contains(where: { $0.origin == origin }) { return world.arrived[origin].isStored }
         let overlay = Overlay(world.life.value)
-        return world.disk[origin] != nil && !overlay.isArriving
+        return world.disk[origin] != nil && !world.life.value.isArriving
             && !overlay.hides(DocumentID(rawValue: Int64(origin + 1)))
     }
 
@@ -188,11 +188,11 @@ import Testing
         var world = old
         notes.enter(world)
         switch step {
-        case .arrive(let standing, let isForDisk):
+        case .arrive(let visibility, let isForDisk):
             let origin = world.arrived.count
-            world.arrived.append(Arrived(isHidden: standing == .hidden, isForDisk: isForDisk))
+            world.arrived.append(Arrived(isHidden: visibility == .hidden, isForDisk: isForDisk))
             world.jobs.append(isForDisk ? .commit(origin) : .removeAll(origin))
-            try handle(.arrived(notes[.arrived, origin], standing), in: &world)
+            try handle(.arrived(notes[.arrived, origin], visibility), in: &world)
         case .job(let isClean, let fails): try work(isClean: isClean, fails: fails, in: &world, notes)
         case .drop(let note):
             world.mishaps += 1

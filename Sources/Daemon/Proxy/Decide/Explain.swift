@@ -17,9 +17,7 @@ package struct ExplainedRequest: Sendable {
     package let inquiry: Plan.Inquiry?
     /// For a stream: how the stored response is shown in each mode; nil for any other request.
     package let stream: (online: CacheUse?, offline: CacheUse?)?
-    /// The stored response that it selects.
     package let selected: ReadyResponse?
-    /// All variants under its key.
     package let variants: [StoredVariant]
     /// What is stored for the URL for any principal and context.
     package let documents: [DocumentOfURL]
@@ -112,7 +110,7 @@ extension ResponseCache {
                 ready: ReadyResponse(response, digest: request.digest, upstream: request.upstream, base: request.base),
                 isInMemory: known != nil,
                 document: document.id,
-                isDirty: known != nil || response.form == .outdated,
+                isDirty: known != nil || response.isOutdated,
                 objects: document.objects.count
             )
             if let known { variants[known] = variant } else { variants.append(variant) }

@@ -84,7 +84,6 @@ package enum ImaginedRequestError: Error, CustomStringConvertible {
     /// It would be refused before any look-up.
     case refused(ProblemDocument)
 
-    /// The message for the user.
     package var description: String {
         switch self {
         case .unreadable(let reason): reason
@@ -97,7 +96,6 @@ package enum ImaginedRequestError: Error, CustomStringConvertible {
 // MARK: The URL
 
 extension IncomingRequest {
-    /// The maximum length of a URL, in bytes.
     private static let urlLimit = 64 << 10
 
     /// The upstream that a URL belongs to, the target that a client would send to Larder, and its `Host`.
@@ -231,8 +229,6 @@ extension IncomingRequest {
     }
 
     private static func rooted(_ path: Substring) -> String { path.hasPrefix("/") ? String(path) : "/\(path)" }
-
-    private static func rooted(_ path: String) -> String { rooted(path[...]) }
 
     private static func standardPort(_ scheme: String) -> UInt16 { scheme == "https" ? 443 : 80 }
 }

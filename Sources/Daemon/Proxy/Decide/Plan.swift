@@ -17,7 +17,7 @@ package enum Plan: Sendable {
     case refuseAndExpire(ProblemDocument)
 
     /// The plan for a request for which nothing is looked up; nil for any other.
-    package init?(withoutLookUp request: ProxyRequest, mode: Mode) {
+    init?(withoutLookUp request: ProxyRequest, mode: Mode) {
         let method = request.message.method
         let isRetrieval = MethodFacts.isCacheable(method) && request.message.body == nil && !request.isPassed
         switch mode {
@@ -52,7 +52,7 @@ package enum Plan: Sendable {
     /// - Parameters:
     ///   - limit: the maximum length of a whole that is stored.
     ///   - now: in seconds of the store's clock.
-    package init(_ request: ProxyRequest, _ found: LookUpResult, mode: Mode, limit: Int, now: Int64) {
+    init(_ request: ProxyRequest, _ found: LookUpResult, mode: Mode, limit: Int, now: Int64) {
         var found = found
         // This ignores responses stored before the route had the setting.
         if request.overrides.cache == .never { (found.whole, found.absence) = (nil, .bypass) }
@@ -67,7 +67,7 @@ package enum Plan: Sendable {
         }
         guard let stored = found.whole else { return ask(.forward(found.absence)) }
         // Newer values are known but cannot be composed: only the upstream has the whole.
-        if stored.response.form == .outdated { return ask(.outdated(stored.response.shortfall)) }
+        if let shortfall = stored.response.shortfall { return ask(.outdated(shortfall)) }
         if stored.isDoubtDue(at: now), !request.directives.onlyIfCached { return ask(.doubt) }
         let reuse = stored.policy.reuse(at: now, for: request.directives)
         switch reuse {
@@ -85,8 +85,8 @@ package enum Plan: Sendable {
     private static func offline(_ stored: ReadyResponse?, now: Int64) -> Plan {
         guard let stored else { return .refuse(.unknownOffline) }
         let reuse = stored.policy.reuse(at: now, for: .none)
-        if stored.response.form == .outdated {
-            return .serve(stored, .offline(isStale: true), .outdated(stored.response.shortfall))
+        if let shortfall = stored.response.shortfall {
+            return .serve(stored, .offline(isStale: true), .outdated(shortfall))
         }
         if case .fresh = reuse { return .serve(stored, .hit(isStale: false), .policy(reuse)) }
         return .serve(stored, .offline(isStale: true), .policy(reuse))
@@ -139,18 +139,15 @@ extension Plan {
         package internal(set) var stored: ReadyResponse?
         /// Other responses stored under the request's key; the upstream may select one of them.
         var variants: [Variant] = []
-        /// A stored response that holds parts of the document.
         var parts: ReadyResponse?
         /// Whether only the bytes that `parts` lacks are requested.
         var completes = false
-        /// Whether what is stored is validated, if it can be.
         var isConditional = true
 
         init(_ request: ProxyRequest, stored: ReadyResponse? = nil) {
             (self.request, self.stored) = (request, stored)
         }
 
-        /// The stored responses that the request validates.
         package var validation: Validation {
             // A request for the missing bytes has its own condition, `If-Range`.
             guard isConditional, !completes else { return .none }
@@ -160,7 +157,6 @@ extension Plan {
         /// The stored parts, if only the bytes that they lack are requested.
         var completing: ReadyResponse? { completes ? parts : nil }
 
-        /// The request as it goes upstream.
         package var upstreamRequest: UpstreamRequest {
             let resolvesDoubt = stored?.response.doubts.isEmpty == false
             return request.upstreamRequest(validation, completing: completing, resolvesDoubt: resolvesDoubt)
@@ -204,7 +200,7 @@ extension Plan {
         switch self {
         case .serve(_, let use, _), .serveAndRefresh(_, let use, _, _): use
         case .ask, .write, .refuse, .refuseAndExpire:
-            found.response.form != .outdated && found.mayBeShown(at: now) ? .hit(isStale: true) : nil
+            !found.response.isOutdated && found.mayBeShown(at: now) ? .hit(isStale: true) : nil
         }
     }
 }

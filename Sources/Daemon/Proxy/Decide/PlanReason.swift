@@ -6,19 +6,18 @@ extension Plan {
     package enum Reason: Sendable, Equatable {
         /// What the policy of the stored response says of its reuse now.
         case policy(Reuse)
-        /// Newer values are known, but the stored response cannot show them; with the cause in words, if it is known.
-        case outdated(String?)
+        /// Newer values are known, but the stored response cannot show them; with the cause in words.
+        case outdated(String)
         /// Two responses disagree on a member that the stored one shows.
         case doubt
         /// No stored response matters.
         case forward(CacheStatus.Forward)
         /// The request has a condition that only the origin may evaluate.
         case forOrigin
-        /// Larder backs off from asking the upstream.
         case backedOff(BackOff, secondsLeft: Int64)
 
         /// The reason for `Cache-Status`, if the upstream is asked.
-        package var forward: CacheStatus.Forward {
+        var forward: CacheStatus.Forward {
             switch self {
             case .policy(.mustValidate(_, let reason, _)) where reason.isOfRequest: .request
             case .policy, .outdated, .doubt, .backedOff: .stale
@@ -29,9 +28,9 @@ extension Plan {
 
         /// Why the upstream is asked although the lifetime of what is stored is not over: the word for `detail` in `Cache-Status`,
         /// and the same as a text; nil for another reason.
-        var inquiry: (word: String, text: String)? {
+        var beforeExpiry: (word: String, text: String)? {
             switch self {
-            case .outdated(let shortfall): ("outdated", shortfall ?? "")
+            case .outdated(let shortfall): ("outdated", shortfall)
             case .doubt: ("doubt", sentence)
             case .policy, .forward, .forOrigin, .backedOff: nil
             }
@@ -42,8 +41,7 @@ extension Plan {
             case .policy(.fresh(_, let timeToLive)): "it is fresh for \(timeToLive) s more"
             case .policy(.stale(_, let staleness, _)): "it has been stale for \(staleness) s"
             case .policy(.mustValidate(_, let reason, _)): reason.sentence
-            case .outdated(let shortfall?): "newer values are known, but cannot be put in: \(shortfall)"
-            case .outdated(nil): "newer values are known, but not all of them"
+            case .outdated(let shortfall): "newer values are known, but cannot be put in: \(shortfall)"
             case .doubt: "two responses disagree on a member that it shows"
             case .forward(.bypass): "the route says cache: never"
             case .forward(.method): "the method is neither looked up nor stored"
@@ -85,7 +83,6 @@ extension Plan {
         }
     }
 
-    /// The reason in words.
     package var sentence: String {
         switch self {
         case .serve(_, .offline, let reason): return reason.sentence + "; the upstream is not asked"

@@ -45,7 +45,6 @@ extension Fetches {
         log.info("backing off: the upstream sent Retry-After", metadata: metadata)
     }
 
-    /// Records whether the response to a fetch is shareable.
     func recordSharing(of head: UpstreamHead, in fetch: RunningFetch, isStored: Bool) {
         let request = fetch.request
         guard !fetch.isInvalidated, let place = place(of: request) else { return }
@@ -60,22 +59,19 @@ extension Fetches {
 
 /// A period in which Larder sends an upstream no requests: `Retry-After` in a refusal (RFC 9110 §10.2.3).
 package struct BackOff: Sendable, Equatable {
-    /// The status of the refusal.
-    package let status: Int
-    /// The requests that it holds back.
-    package let scope: Scope
+    let status: Int
+    let scope: Scope
     /// Its end, in ns of the loop's clock.
     let until: UInt64
 
     /// The requests that a refusal concerns.
-    package enum Scope: Hashable, Sendable {
+    enum Scope: Hashable, Sendable {
         /// All retrievals of the credential.
         case credential
         /// The credential's retrievals of one limited resource, by the upstream's name for it.
         case resource(String)
         /// The credential's retrievals below the path's first segment.
         case segment(String)
-        /// The requested document only.
         case document
 
         /// The scope in words, after "holds for".
@@ -90,7 +86,7 @@ package struct BackOff: Sendable, Equatable {
     }
 
     /// The remaining time in whole seconds, at least one.
-    package func secondsLeft(at now: UInt64) -> Int64 {
+    func secondsLeft(at now: UInt64) -> Int64 {
         until > now ? Int64((until - now + 999_999_999) / 1_000_000_000) : 1
     }
 }
@@ -101,7 +97,7 @@ package struct BackOff: Sendable, Equatable {
 /// The upstream names the resource in its responses; until it has done so for a path, the path's first segment stands for it. Any
 /// other failure concerns only the requested document. Writes are never held back: the client decides whether to try them.
 /// A value for one thread.
-package struct BackOffs {
+struct BackOffs {
     private struct Credential: Hashable {
         let upstream: String
         let principal: PrincipalID
@@ -121,9 +117,12 @@ package struct BackOffs {
         let scope: BackOff.Scope
     }
 
-    private var places = BoundedTable<Place, BackOff>(limit: 4_096)
-    private var documents = BoundedTable<Digest128, BackOff>(limit: 4_096)
+    private var places: [Place: BackOff] = [:]
+    private var documents: [Digest128: BackOff] = [:]
     private var resources = LimitedResources()
+
+    /// The limit for the back-offs by rate limits, and for those of documents.
+    static let limit = 4_096
 
     /// The number of back-offs by rate limits.
     var count: Int { places.count }
@@ -157,15 +156,25 @@ package struct BackOffs {
         let backOff = BackOff(status: head.status, scope: scope, until: until)
         if scope == .document {
             guard MethodFacts.isCacheable(request.message.method) else { return nil }
-            documents[request.digest] = backOff
+            Self.insert(backOff, at: request.digest, into: &documents, now: now)
         } else {
-            places[Place(credential: Credential(request), scope: scope)] = backOff
+            Self.insert(backOff, at: Place(credential: Credential(request), scope: scope), into: &places, now: now)
         }
         return backOff
     }
 
-    /// The back-off that holds back a retrieval, if any.
-    package func backOff(for request: ProxyRequest, now: UInt64) -> BackOff? {
+    /// Inserts a back-off; at the limit those that are over make room for it, or else the one that ends first.
+    private static func insert<Key>(_ backOff: BackOff, at key: Key, into table: inout [Key: BackOff], now: UInt64) {
+        if table.count >= limit, table[key] == nil {
+            table = table.filter { $0.value.until > now }
+            if table.count >= limit, let first = table.min(by: { $0.value.until < $1.value.until }) {
+                table[first.key] = nil
+            }
+        }
+        table[key] = backOff
+    }
+
+    func backOff(for request: ProxyRequest, now: UInt64) -> BackOff? {
         if places.isEmpty, documents.isEmpty { return nil }
         if let backOff = documents[request.digest], backOff.until > now { return backOff }
         if places.isEmpty { return nil }
@@ -174,11 +183,6 @@ package struct BackOffs {
         if let resource = resources.resource(of: request) { scopes.insert(.resource(resource), at: 1) }
         return scopes.lazy.compactMap { [places] in places[Place(credential: credential, scope: $0)] }
             .first { $0.until > now }
-    }
-
-    /// The number of an upstream's back-offs by rate limits that are not over.
-    func count(of upstream: ProxiedUpstream, now: UInt64) -> Int {
-        places.count { $0.credential.upstream == upstream.storeKey && $1.until > now }
     }
 }
 
@@ -196,7 +200,6 @@ struct LimitedResources {
     private struct Common {
         /// Nil if there are several.
         var resource: String?
-        /// The path that it was first learned from.
         let path: String
         var isShared = false
     }

@@ -59,11 +59,9 @@ struct Fetch: Hashable {
         var outdatesStored = false
         /// The followers that asked for another variant.
         var others: Set<Int> = []
-        /// Whether the body can be transformed.
         var isRenderable = false
         /// Whether the body is the whole document.
         var isWhole = true
-        /// Whether the body completes the stored parts.
         var completesParts = false
     }
 
@@ -81,7 +79,6 @@ struct Fetch: Hashable {
     enum Admission: Hashable {
         /// It cannot be used.
         case unusable
-        /// It can be served now.
         case ready
         /// It can be served once its objects are committed.
         case withheld
@@ -89,7 +86,6 @@ struct Fetch: Hashable {
 
     enum Event {
         case joined(Client)
-        /// A client has disconnected.
         case left(Int)
         /// The head says that an object is gone.
         case absence
@@ -144,7 +140,6 @@ struct Fetch: Hashable {
         case fetchApart([Int])
         /// Fetch the whole document instead of its missing part.
         case fetchWhole([Int])
-        /// Fetch without conditions.
         case fetchUnconditionally([Int])
         /// Drop the stored response: it is outdated, and nothing replaces it.
         case supersede
@@ -153,7 +148,6 @@ struct Fetch: Hashable {
         case admit
         /// Determine which stored response the 304 freshens, then send the event `freshened`.
         case freshen
-        /// The fetch is over.
         case end
     }
 
@@ -163,7 +157,6 @@ struct Fetch: Hashable {
     private(set) var isStoring = false
     /// Whether the fetch has achieved what a background refresh is for.
     private(set) var hasRefreshed = false
-    /// Whether the transfer is over.
     private(set) var isTransferred = false
     /// Whether it is a background refresh, for which no client waits.
     let isRefresh: Bool
@@ -404,8 +397,6 @@ struct BodyBuffer: Hashable {
     private(set) var received = 0
     /// Whether everything received so far is still buffered.
     private(set) var isWhole = true
-
-    init(limit: Int) { self.limit = limit }
 
     /// Whether it would still be whole after this many more bytes.
     func hasRoom(for count: Int) -> Bool { isWhole && received + count <= limit }

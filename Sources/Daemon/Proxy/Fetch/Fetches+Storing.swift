@@ -49,7 +49,6 @@ extension Fetches {
         return (meaning, storing, containsObjects)
     }
 
-    /// Whether a response that is not stored nevertheless shows that the stored one is outdated.
     private func outdatesStored(_ head: UpstreamHead, in fetch: RunningFetch) -> Bool {
         guard !fetch.isInvalidated else { return false }
         let isGone = !fetch.request.isHead && (head.status == 404 || head.status == 410)
@@ -95,12 +94,10 @@ extension Fetches {
         ExchangeTimes(request: fetch.requestTime, response: now, wall: wall)
     }
 
-    /// The cache policy that a head declares.
     func policy(of head: UpstreamHead, in fetch: RunningFetch) -> ResponsePolicy {
         fetch.request.policy(status: head.status, fields: head.fields, times: times(of: fetch))
     }
 
-    /// Records why a response was not stored.
     func record(_ reason: NotStoredReason, in fetch: RunningFetch) {
         guard let head = fetch.head else { return }
         notStored.record(reason, status: head.status, of: fetch.request, at: now)
@@ -109,7 +106,6 @@ extension Fetches {
 
     // MARK: Absence
 
-    /// The absence of a known object that a head reports, if any.
     func absence(in head: UpstreamHead, of fetch: RunningFetch) -> ObservedAbsence? {
         let request = fetch.request
         guard head.status == 404 || head.status == 410, !request.upstream.rules.models.declarations.isEmpty
@@ -122,7 +118,6 @@ extension Fetches {
         return absence
     }
 
-    /// Stores an absence, then runs `work` on this loop.
     func commit(_ absence: ObservedAbsence, then work: @escaping () -> Void) {
         after { [cache, log] in
             do throws(StoreError) {

@@ -16,7 +16,7 @@ import Upstream
 ///
 /// Law 10: no request joins a fetch that began before the last write to its upstream completed, and such a fetch stores nothing
 /// that the write invalidated. `invalidations` decides both.
-package final class Fetches {
+final class Fetches {
     let loop: EventLoop
     private let configuration: CurrentConfiguration
     let cache: ResponseCache
@@ -36,9 +36,8 @@ package final class Fetches {
     private var runningWrites: [ObjectIdentifier: RunningWrite] = [:]
     private var joinable: [Digest128: RunningFetch] = [:]
     var hitForMiss = HitForMiss()
-    /// Responses that were recently not stored, and why.
-    package var notStored = NotStoredReasons()
-    package var backOffs = BackOffs()
+    var notStored = NotStoredReasons()
+    var backOffs = BackOffs()
     private var refreshes = Refreshes()
     /// Work that waits for other threads, by number.
     var waiting: [Int: () -> Void] = [:]
@@ -79,7 +78,6 @@ package final class Fetches {
         start(inquiry, isJoinable: sharedPlace(of: request) != nil).join(request, reply, isLeader: true)
     }
 
-    /// The fetch that a request would join.
     private func underWay(for request: ProxyRequest) -> RunningFetch? {
         guard let place = sharedPlace(of: request), let fetch = joinable[place], fetch.isJoinable(by: request),
             request.mayShare(with: fetch.request)
@@ -157,7 +155,7 @@ package final class Fetches {
     func refresh(_ inquiry: Plan.Inquiry) {
         guard mayRefresh(inquiry), let stored = inquiry.stored else { return }
         let subject = Refreshes.Subject(stored)
-        guard refreshes.start(subject, now: loop.now) else { return }
+        refreshes.began(subject)
         start(inquiry, refreshes: subject)
     }
 
@@ -347,7 +345,6 @@ extension Fetches {
     private func resume(_ number: Int) { waiting.removeValue(forKey: number)?() }
 }
 
-/// Serving the clients that wait for a fetch.
 extension Fetches {
     /// Counts the outcome of a client's request; Larder's own requests do not count.
     func count(_ outcome: Outcome, for relay: Relay) {

@@ -37,7 +37,6 @@ struct HitForMiss {
     /// Records a response that may be stored.
     mutating func forget(_ digest: Digest128) { places[digest] = nil }
 
-    /// Forgets the documents that a write or a clean has invalidated.
     mutating func forget(_ invalidation: Invalidation) {
         guard count > 0 else { return }
         places.removeAll { _, place in

@@ -107,7 +107,6 @@ package struct NotStoredReason: Error, Sendable, Equatable {
 ///
 /// Bounded; a value for one thread.
 package struct NotStoredReasons {
-    /// A response that was not stored.
     package struct Note: Sendable {
         package let reason: NotStoredReason
         package let status: Int
@@ -127,7 +126,7 @@ package struct NotStoredReasons {
     private var notes = BoundedTable<Place, Note>(limit: 1_024)
     private static let urlLimit = 2_048
 
-    package subscript(key: CacheKey) -> Note? { notes[Place(key)] }
+    subscript(key: CacheKey) -> Note? { notes[Place(key)] }
 
     mutating func record(_ reason: NotStoredReason, status: Int, of request: ProxyRequest, at time: Int64) {
         let key = request.key

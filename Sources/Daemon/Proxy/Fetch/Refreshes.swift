@@ -26,12 +26,9 @@ struct Refreshes {
     private var running: Set<Subject> = []
     private var failures = BoundedTable<Subject, Failure>(limit: 4_096)
 
-    /// Whether a document may be refreshed now; if so it counts as being refreshed until `ended`.
-    mutating func start(_ subject: Subject, now: UInt64) -> Bool {
-        mayStart(subject, now: now) && running.insert(subject).inserted
-    }
+    /// Begins a refresh that `mayStart`; it lasts until `ended`.
+    mutating func began(_ subject: Subject) { running.insert(subject) }
 
-    /// Whether a refresh of a document would start now.
     func mayStart(_ subject: Subject, now: UInt64) -> Bool {
         !running.contains(subject) && failures[subject].map { now >= $0.notBefore } ?? true
     }

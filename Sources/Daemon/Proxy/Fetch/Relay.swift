@@ -69,7 +69,7 @@ final class Relay {
         // If the length is unknown, the response ends with framing, not with a body byte.
         if withholdsEnd, let length, length > 0 { bytesBeforeEnd = length - 1 }
         let (code, phrase) = (head.status, head.reasonPhrase)
-        let framing: ReplyFraming = length.map { .length($0) } ?? .chunked
+        let framing = BodyFraming(ofBodyWith: length)
         reply.begin(status: code, reason: phrase, fields: fields, framing: framing, isKept: storing != nil)
     }
 
@@ -101,7 +101,6 @@ final class Relay {
         if !hasResponded { reply.abort() }
     }
 
-    /// Passes on the withheld bytes.
     private func release() {
         if let fields = withheldNotModified {
             withheldNotModified = nil
@@ -125,7 +124,7 @@ protocol Recipient: AnyObject {
     /// Begins a response whose body follows as it arrives.
     ///
     /// - Parameter isKept: whether the fetch buffers the pieces too, so that holding them takes no further memory.
-    func begin(status: Int, reason: String?, fields: Fields, framing: ReplyFraming, isKept: Bool)
+    func begin(status: Int, reason: String?, fields: Fields, framing: BodyFraming, isKept: Bool)
     func write(_ piece: [UInt8])
     /// The fetch no longer buffers the pieces written, nor those that follow.
     func keptNoLonger()
@@ -133,7 +132,6 @@ protocol Recipient: AnyObject {
     /// Ends a truncated response.
     func abort()
 
-    /// Sends a whole response.
     func respond(status: Int, fields: Fields, body: [UInt8])
 
     /// Serves a whole response that is stored, or might be.
@@ -172,7 +170,7 @@ extension Reply: Recipient {
     /// The connection holds the written bytes and counts them itself.
     func keptNoLonger() {}
 
-    func begin(status: Int, reason: String?, fields: Fields, framing: ReplyFraming, isKept: Bool) {
+    func begin(status: Int, reason: String?, fields: Fields, framing: BodyFraming, isKept: Bool) {
         start(status: status, reason: reason, fields: fields, framing: framing)
     }
 
@@ -195,7 +193,7 @@ extension Reply: Recipient {
             as: cacheUse,
             sent: code,
             isCollapsed: isCollapsed,
-            because: request.reason.inquiry?.word,
+            because: request.reason.beforeExpiry?.word,
             now: now
         )
         request.note?.served(as: status)

@@ -12,7 +12,6 @@ import Upstream
 final class RunningFetch: TransferDelegate {
     /// The request of the client that started the fetch, and what is stored that the response may concern.
     private(set) var inquiry: Plan.Inquiry
-    /// The stored responses that the request validates.
     let validation: Validation
     /// When the request was sent, in µs of the store's clock.
     let start: Int64
@@ -26,9 +25,7 @@ final class RunningFetch: TransferDelegate {
     var refreshes: Refreshes.Subject?
 
     private(set) var state: Fetch
-    /// The head, once it has come.
     private(set) var head: UpstreamHead?
-    /// The absence that the head reports, if any.
     private var absence: ObservedAbsence?
     /// The response to store when its body is whole, if it is to be stored; still without the body.
     ///
@@ -87,7 +84,6 @@ final class RunningFetch: TransferDelegate {
     /// Whether a write or a clean has invalidated the response, so that it is passed on but not kept.
     var isInvalidated: Bool { change == .invalidated }
 
-    /// Whether any client waits for the response.
     var isAwaited: Bool { !state.clients.isEmpty }
 
     /// Notes that the upstream allows less use of the stored response than it did, although it confirms it no more.

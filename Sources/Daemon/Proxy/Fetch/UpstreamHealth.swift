@@ -25,7 +25,6 @@ package struct UpstreamHealth: Sendable {
     enum News: Equatable {
         /// Requests fail. Further failures are not logged until the upstream has been reachable.
         case fails
-        /// It is reachable again.
         case recovered(after: Duration, failures: Int)
     }
 
@@ -61,7 +60,6 @@ package struct UpstreamHealth: Sendable {
         return .fails
     }
 
-    /// Counts a request that got a response.
     mutating func responded(at time: Int64) -> News? {
         requests += 1
         guard let since = failingSince else { return nil }
@@ -154,7 +152,6 @@ extension Fetches {
 }
 
 extension UpstreamError {
-    /// Whether it is caused by the upstream, and not by the client or by Larder.
     var isAboutUpstream: Bool {
         switch self {
         case .invalidRequest, .queueTimeout, .tooSlow, .requestBodyFailed, .cancelled: false

@@ -41,10 +41,10 @@ package struct Validation: Sendable {
     ///
     /// If the stored response differs from what the upstream sent, the request has no conditions, whatever else is stored: a 304
     /// would confirm bytes that are no longer served.
-    package init(_ request: ProxyRequest, stored: ReadyResponse?, variants: [Variant]) {
+    init(_ request: ProxyRequest, stored: ReadyResponse?, variants: [Variant]) {
         let isOfParts = request.isForParts && stored?.isPartial == true && !request.hasConditions
         guard request.asksForItself || isOfParts, stored?.isClean != false,
-            stored.map({ $0.response.form == .received && $0.response.doubts.isEmpty }) != false
+            stored.map({ $0.response.form == .asReceived && $0.response.doubts.isEmpty }) != false
         else {
             self = .none
             return
@@ -58,7 +58,6 @@ package struct Validation: Sendable {
 
     package var isEmpty: Bool { chosen == nil && variants.isEmpty }
 
-    /// The conditional fields of the request.
     var fields: Fields {
         var fields = Preconditions.validators(of: candidates)
         // A date can concern the chosen response only: another selection may have another representation of the same time.
@@ -68,7 +67,6 @@ package struct Validation: Sendable {
 
     private var candidates: [Preconditions.Stored] { (chosen.map { [$0] } ?? []) + variants.map(\.validators) }
 
-    /// The stored response that a 304 confirms.
     enum Selected {
         case chosen
         case variant(Variant)
@@ -145,7 +143,7 @@ extension Fetches {
     ///
     /// The other one is left as it is: the upstream has confirmed this request's representation only.
     private func freshenVariant(_ source: CachedResponse?, by head: UpstreamHead, _ fetch: RunningFetch) {
-        guard let source, source.form == .received, !fetch.isInvalidated else { return fetch.endFreshening(nil) }
+        guard let source, source.form == .asReceived, !fetch.isInvalidated else { return fetch.endFreshening(nil) }
         let (response, selection, cookies) = freshen(source, by: head, fetch)
         admitFreshened(response, as: selection, cookies, fetch)
     }
@@ -214,7 +212,7 @@ extension Fetches {
 
     /// Updates the stored response to a GET by the 200 to a HEAD, or drops it if that shows it to be outdated.
     func compare(_ stored: ReadyResponse, with head: UpstreamHead, _ fetch: RunningFetch) {
-        let hasWhole = stored.response.form == .received && stored.response.status == 200
+        let hasWhole = stored.response.form == .asReceived && stored.response.status == 200
         let length = hasWhole ? stored.response.body.count : nil
         switch Freshening.outcome(ofHead: head.fields, stored: stored.response.fields, length: length) {
         case .invalidate: cache.drop(stored)

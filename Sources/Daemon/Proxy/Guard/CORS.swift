@@ -8,7 +8,7 @@ package struct CORS: Sendable, Equatable {
     /// Seconds for which a browser may remember a preflight.
     private static let maxAge = 600
 
-    package init(origins: [String] = []) {
+    init(origins: [String] = []) {
         // A trailing slash is a common slip in configurations; browsers never send one.
         self.origins = origins.map { text in
             var bytes = FieldSyntax.lowercased(text.utf8)

@@ -1,20 +1,20 @@
 import CachePolicy
 import Glibc
-package import HTTPSemantics
+import HTTPSemantics
 import Store
 
 /// The role of a request field or a query parameter in the cache key; empty if it has none.
-package struct FieldRole: OptionSet, Sendable {
-    package let rawValue: UInt8
+struct FieldRole: OptionSet, Sendable {
+    let rawValue: UInt8
 
-    package init(rawValue: UInt8) { self.rawValue = rawValue }
+    init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// It identifies the principal.
     static let principal = FieldRole(rawValue: 1)
     /// It may select the representation.
     static let context = FieldRole(rawValue: 2)
     /// It is neither known to be harmless nor in the key: see `OtherFields`.
-    package static let other = FieldRole(rawValue: 4)
+    static let other = FieldRole(rawValue: 4)
     /// The parameter that asks for a stream of events.
     static let live = FieldRole(rawValue: 8)
     /// A parameter that may identify the principal: see `WeighedName`.
@@ -47,7 +47,7 @@ extension FieldRole {
 
 extension ProxiedUpstream {
     /// The role of a request field; not for the hit path.
-    package func role(of field: Field) -> FieldRole { FieldRole(of: field.name, principal, context) }
+    func role(of field: Field) -> FieldRole { FieldRole(of: field.name, principal, context) }
 }
 
 /// The roles of names that a worker has met, so that each is computed once.
@@ -61,7 +61,6 @@ final class FieldRoleCache {
     private static let headSize = 8
     private let slots: UnsafeMutableRawPointer
 
-    /// The kind of thing that a name belongs to.
     enum Kind: UInt8 { case field = 1, parameter = 2 }
 
     init() {
@@ -71,7 +70,6 @@ final class FieldRoleCache {
 
     deinit { slots.deallocate() }
 
-    /// The role of a request field.
     @inline(__always)
     func role(of field: FieldView, _ upstream: ProxiedUpstream) -> FieldRole {
         if let known = field.known { return upstream.knownRoles[Int(known.rawValue)] }
@@ -142,7 +140,6 @@ extension OtherFields {
         lines.append(0x0A)
     }
 
-    /// The digest as the field's value.
     static func text(_ digest: Digest128) -> [UInt8] {
         Array("\(String(digest.high, radix: 16))-\(String(digest.low, radix: 16))".utf8)
     }

@@ -8,7 +8,6 @@ package import HTTPSemantics
 ///
 /// A class, because every request uses one: a value would be copied, list by list, for each.
 package final class Guard: Sendable {
-    /// What may be done with a request.
     package enum Verdict: Sendable, Equatable {
         /// Not from a browser, or from a page of our own.
         case allowed
@@ -41,7 +40,6 @@ package final class Guard: Sendable {
             }
         }
 
-        /// The reason, and what to do about it.
         package var message: String {
             switch self {
             case .misdirected(let authority):
@@ -78,11 +76,9 @@ package final class Guard: Sendable {
         /// Whether one of these has several lines, which no browser sends.
         var isRepeated = false
         var isOptions = false
-        /// Whether there is an `Access-Control-Request-Method`.
         var asksForMethod = false
         /// Whether it is a prefetch: `Sec-Purpose`, or its predecessors in browsers.
         var isPrefetch = false
-        /// The field that names another method, if any.
         var methodOverride: KnownField?
         var userAgent: UnsafeRawBufferPointer?
         var hasLanguage = false
@@ -273,15 +269,14 @@ extension Guard.Facts {
 }
 
 /// A host with its port as `Host`, a URL or an `Origin` spells it (RFC 3986 §3.2).
-package struct Authority: Sendable, Equatable {
+struct Authority: Sendable, Equatable {
     /// In lower case, without a trailing dot; an IPv6 address without its brackets.
-    package var host: String
-    /// Nil if none is given.
-    package var port: UInt16?
+    var host: String
+    var port: UInt16?
     var isIPv6 = false
 
     /// - Parameter host: In any case; an IPv6 address without its brackets.
-    package init(host: String, port: UInt16?) {
+    init(host: String, port: UInt16?) {
         let lowercased = host.lowercased()
         isIPv6 = lowercased.contains(":")
         (self.host, self.port) = (lowercased, port)
@@ -318,14 +313,14 @@ package struct Authority: Sendable, Equatable {
         port = number
     }
 
-    package init?(_ text: String) { self.init(text.utf8) }
+    init?(_ text: String) { self.init(text.utf8) }
 
     private static func isHostByte(_ byte: UInt8) -> Bool {
         byte &- 0x61 < 26 || FieldSyntax.isDigit(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F
     }
 
     /// Whether the host always means this machine, whatever a name server says (RFC 6761 §6.3).
-    package var isLoopback: Bool {
+    var isLoopback: Bool {
         host == "localhost" || host.hasSuffix(".localhost") || isIPv6 && (host == "::1" || host == "0:0:0:0:0:0:0:1")
             || isIPv4 && host.hasPrefix("127.")
     }
@@ -339,18 +334,17 @@ package struct Authority: Sendable, Equatable {
             && parts.allSatisfy { $0.count <= 3 && UInt8($0) != nil && $0.utf8.allSatisfy(FieldSyntax.isDigit) }
     }
 
-    /// The authority as a URL spells it.
     var text: String { (isIPv6 ? "[\(host)]" : host) + (port.map { ":\($0)" } ?? "") }
 }
 
 /// A further name of this server, as in `hosts:`.
-package struct OwnHost: Sendable, Equatable {
-    package let authority: Authority
+struct OwnHost: Sendable, Equatable {
+    let authority: Authority
     /// Whether a proxy in front of this server serves the name by HTTPS, written as `https://` before it.
     let isSecure: Bool
 
     /// Parses a word of `hosts:`; nil if it is not a host.
-    package init?(_ word: String) {
+    init?(_ word: String) {
         isSecure = word.hasPrefix("https://")
         guard let authority = Authority(isSecure ? String(word.dropFirst("https://".count)) : word) else { return nil }
         self.authority = authority
@@ -369,7 +363,6 @@ package struct ClientAuthority: Sendable, Equatable {
 
     var bytes: [UInt8] { Array(authority.utf8) }
 
-    /// Whether a request names this authority.
     func isNamed(_ bytes: UnsafeRawBufferPointer?) -> Bool {
         guard let bytes else { return false }
         var text = authority

@@ -80,8 +80,7 @@ package struct PrincipalFields: Sendable, Equatable {
         return .credential(weighed.rawValue)
     }
 
-    /// The parameters of a URL that identify the principal.
-    package func parameters(in url: [UInt8]) -> [(parameter: URLParameters.Parameter, reason: Reason)] {
+    func parameters(in url: [UInt8]) -> [(parameter: URLParameters.Parameter, reason: Reason)] {
         let all = Array(URLParameters(url))
         return all.compactMap { parameter in
             reason(
@@ -128,7 +127,6 @@ package struct PrincipalFields: Sendable, Equatable {
         isShared && FieldSyntax.equalsIgnoringCase(name, "authorization".utf8)
     }
 
-    /// Whether the value of a response field is a secret by the field's name.
     func isSecret(responseField name: [UInt8]) -> Bool {
         if Self.alwaysSecret.contains(where: { FieldSyntax.equalsIgnoringCase(name, $0.utf8) }) { return true }
         return (Self.lists(name, in: included) || NameMeaning.isSecretField(name)) && !Self.lists(name, in: excluded)
@@ -177,7 +175,6 @@ extension PrincipalFields {
     /// Two targets that become equal thereby belong to different principals, whose documents are separate anyway.
     func redacted(target: [UInt8]) -> [UInt8] { replacingValues(in: target) { _ in Self.mark } }
 
-    /// The target with the values of the principal's parameters replaced.
     func replacingValues(in target: [UInt8], by replacement: (ArraySlice<UInt8>) -> [UInt8]) -> [UInt8] {
         var (result, end): ([UInt8], Int) = ([], 0)
         for (parameter, _) in parameters(in: target) {

@@ -40,7 +40,6 @@ extension PrincipalFields {
         return spellings
     }
 
-    /// A response's fields with their secrets redacted.
     package func redacted(_ fields: Fields) -> Fields {
         Fields(
             fields.lines.map { line in

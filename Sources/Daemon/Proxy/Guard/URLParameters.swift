@@ -30,7 +30,6 @@ package struct URLParameters: Sequence, IteratorProtocol {
         return nil
     }
 
-    /// Whether a parameter begins after this byte.
     private mutating func isBeginning(_ byte: UInt8) -> Bool {
         switch (byte, part) {
         case (0x23, .path), (0x23, .query): part = .fragment

@@ -13,7 +13,6 @@ package final class EventStream {
     private let reply: Reply
     private let loop: EventLoop
     private let window: Int
-    /// Whether the response has begun.
     private(set) var isOpen = false
     /// Whether more waits for the client than the window, and not half of that has been read since.
     package private(set) var isResting = false

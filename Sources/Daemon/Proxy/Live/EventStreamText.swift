@@ -4,7 +4,6 @@ import HTTPSemantics
 package enum EventStreamText {
     package static let mediaType = "text/event-stream"
 
-    /// The fields of a response of events.
     static func head(_ fields: Fields) -> Fields {
         let own: Fields = ["Content-Type": mediaType, "Cache-Control": "no-store"]
         return Fields(own.lines + fields.lines)

@@ -11,7 +11,6 @@ import Store
 /// reader:  joining ─ opened ─► opening ─ the upstream's response ─► following (on) or ended (once)
 /// ```
 struct Following: Hashable {
-    /// A stream.
     struct Reader: Hashable {
         let id: Int
         /// Whether the stream ends with the upstream's first response (`once`).
@@ -55,7 +54,7 @@ struct Following: Hashable {
         case mustRepeat
     }
 
-    enum Inquiry: Hashable {
+    enum InquiryPhase: Hashable {
         /// The upstream is asked next at this time, in ns of the loop's clock.
         case idle(due: UInt64)
         case asking
@@ -81,7 +80,6 @@ struct Following: Hashable {
         var content: Digest128?
         /// Whether it is a stored response, which new streams are shown.
         var isStored = false
-        /// Whether it is an error.
         var isProblem = false
         /// Its number, if `lacksNumber` and the store gave one.
         var number: Int64?
@@ -89,7 +87,6 @@ struct Following: Hashable {
         var received: Digest128?
         /// The status of the failure that the inquiry ended with.
         var failure: Int?
-        /// Whether the upstream may be asked.
         var asks = true
         /// Whether it may not because the mode is offline.
         var isOffline = false
@@ -103,15 +100,12 @@ struct Following: Hashable {
     enum Event {
         case joined(Reader, now: UInt64)
         case left(Int)
-        /// Objects in the document have changed.
         case objectsChanged
         /// Something else has happened that requires a look.
         case lookRequested
         /// A write or a clean has invalidated the response.
         case invalidated
-        /// The effects of the write are committed.
         case committed
-        /// The inquiry has ended.
         case answered
         case lookBegan
         case looked(Finding)
@@ -132,7 +126,6 @@ struct Following: Hashable {
     }
 
     enum Action: Hashable {
-        /// Schedule a look.
         case look
         /// Send these readers the number of the state that they were sent.
         case number([Int])
@@ -151,7 +144,7 @@ struct Following: Hashable {
     /// The status of the failure that was sent last; nil if there was none, or it is over.
     private var failure: Int?
     private(set) var look = Look.idle
-    private(set) var inquiry = Inquiry.idle(due: .max)
+    private(set) var inquiry = InquiryPhase.idle(due: .max)
     private(set) var validity = Validity.current
     private var rhythm: LiveRhythm
     /// With more streams than this, those opened within a second of the upstream's response cause no further inquiry.
@@ -159,7 +152,6 @@ struct Following: Hashable {
 
     init(interval: Duration, crowd: Int = 16) { (rhythm, self.crowd) = (LiveRhythm(interval: interval), crowd) }
 
-    /// Whether it is over, because it has no more readers.
     var isOver: Bool { readers.isEmpty }
     /// When the upstream is asked next, in ns of the loop's clock.
     var due: UInt64 { if case .idle(let due) = inquiry { due } else { .max } }
@@ -223,7 +215,6 @@ struct Following: Hashable {
         return []
     }
 
-    /// The inquiry that a new reader awaits.
     private func awaited(now: UInt64) -> Awaited {
         switch inquiry {
         case _ where isInvalid: return .next
@@ -270,7 +261,6 @@ struct Following: Hashable {
         return actions + (mustRepeat ? requestLook() : [])
     }
 
-    /// Abandons an inquiry that has not been examined.
     private mutating func abandon() -> [Action] {
         guard inquiry == .asking || inquiry == .answered else { return [] }
         inquiry = .idle(due: .max)
@@ -410,7 +400,6 @@ extension Following.Reader {
         self.init(id: id, isOnce: isOnce, resumed: resumed)
     }
 
-    /// The inquiry that it awaits; nil if none.
     fileprivate var awaited: Following.Awaited? {
         switch phase {
         case .joining(let awaited), .opening(let awaited): awaited

@@ -31,7 +31,6 @@ final class LiveDocument {
     let request: ProxyRequest
     private(set) var following: Following
     private(set) var readers: [Int: LiveReader] = [:]
-    /// The objects watched for changes.
     var objects: Set<ObjectID> = []
     /// The inquiry under way, or the one being examined.
     private(set) var inquiry: LiveInquiry?
@@ -47,7 +46,6 @@ final class LiveDocument {
     private weak var encoding: LiveEncoding?
     private var encoded: Digest128?
 
-    /// - Parameter look: schedules a look.
     init(
         _ number: Int,
         _ key: Key,
@@ -109,13 +107,11 @@ final class LiveDocument {
     var joining: [LiveReader] { readers.values.filter { !$0.isOpen } }
 }
 
-/// Sending events to the streams of a document.
 extension LiveDocument {
     /// A stored response in the requested view.
     struct StoredResponse {
         let ready: ReadyResponse
         let cacheUse: CacheUse
-        /// Whether it is on disk.
         let isCommitted: Bool
     }
 
@@ -139,7 +135,6 @@ extension LiveDocument {
         let failure: ProblemDocument?
         /// Why the upstream is not asked; nil if it is.
         let refusal: ProblemDocument?
-        /// The `Cache-Status` of new streams.
         let cacheStatus: String
         let retry: Duration
         let now: Int64
@@ -192,13 +187,8 @@ extension LiveDocument {
 private struct Messages {
     let document: LiveDocument
     let news: LiveDocument.News
-    /// The age of the response that was sent last.
     let age: Int64?
-    private var made: [Following.Message: [Bool: LiveMessage]] = [:]
-
-    init(document: LiveDocument, news: LiveDocument.News, age: Int64?) {
-        (self.document, self.news, self.age) = (document, news, age)
-    }
+    var made: [Following.Message: [Bool: LiveMessage]] = [:]
 
     mutating func message(_ kind: Following.Message, isLast: Bool) -> LiveMessage? {
         if let known = made[kind]?[isLast] { return known }

@@ -24,7 +24,6 @@ final class LiveDocuments {
     private var ending: EventTimer?
     private(set) var isEnding = false
 
-    /// How long changes are collected.
     private static let patience: Duration = .milliseconds(4)
     /// How long a client that is behind has to take the rest when the daemon stops.
     private static let lastGrace: Duration = .milliseconds(200)
@@ -107,7 +106,6 @@ final class LiveDocuments {
 
     // MARK: Changes
 
-    /// Schedules the delivery of changes.
     func wake() {
         guard delivery == nil else { return }
         delivery = loop.after(Self.patience) { [unowned self] in
@@ -116,7 +114,6 @@ final class LiveDocuments {
         }
     }
 
-    /// Delivers changes to the documents, and has them examined.
     func deliver() {
         for (number, causes) in watch.take() {
             documents[number]?.handle(causes.contains(.objects) ? .objectsChanged : .lookRequested)
@@ -169,11 +166,9 @@ final class LiveDocuments {
 ///
 /// Any thread. While no document is followed, each report costs one load of a flag.
 package final class LiveWatch: Sendable {
-    /// What has happened to a document.
     struct Causes: OptionSet, Sendable {
         let rawValue: UInt8
 
-        /// Objects in it have changed.
         static let objects = Causes(rawValue: 1)
         /// It was stored, freshened or dropped.
         static let document = Causes(rawValue: 2)
@@ -208,7 +203,6 @@ package final class LiveWatch: Sendable {
 
     // MARK: For followed documents
 
-    /// Begins to watch the document of a number.
     func begin(_ number: Int, at digest: Digest128) {
         state.withLock { state in
             _ = state.documents[digest, default: []].insert(number)

@@ -16,7 +16,6 @@ import HTTPSemantics
 /// The string's UTF-8 is the body, byte for byte. A body that is not UTF-8, or begins with a byte order mark, comes as `base64`
 /// instead of `body` (RFC 4648 §4).
 struct LiveEvent: Sendable {
-    /// The event's name.
     enum Kind: String, Sendable {
         /// The stored response, whatever its age: `status`, `age`, `headers`, and `body` or `base64`.
         case cached
@@ -86,9 +85,7 @@ struct LiveEvent: Sendable {
     }
 }
 
-/// Making events of responses.
 extension LiveEvent {
-    /// Makes the event of a ready response, as it is served now.
     init(_ kind: Kind, _ ready: ReadyResponse, as cacheUse: CacheUse, isCollapsed: Bool = false, now: Int64) {
         var fields = ready.fields
         let (status, age) = (ready.response.status, max(0, ready.policy.age(at: now)))
@@ -110,7 +107,6 @@ extension LiveEvent {
         (fields, body) = (response?.fields, response?.body)
     }
 
-    /// The same event without the body, as `unchanged`.
     func unchanged() -> LiveEvent {
         var event = self
         event.kind = .unchanged
@@ -203,7 +199,6 @@ final class LiveMessage {
 ///
 /// The upstream loop only.
 final class LiveEncoding {
-    /// How a body is written.
     enum Form { case text, base64, none }
 
     let form: Form

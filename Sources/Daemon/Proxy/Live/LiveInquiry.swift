@@ -9,7 +9,6 @@ import Upstream
 /// It gathers the whole response, because only the end shows whether it differs. To the fetch it is a recipient like any other,
 /// so its request joins, coalesces and is stored like a plain one. The upstream loop only.
 final class LiveInquiry: Recipient {
-    /// How the inquiry ended.
     enum Conclusion {
         /// A response as the upstream sent it, and whether it is stored by now.
         case received(LiveEvent, isKept: Bool)
@@ -27,12 +26,10 @@ final class LiveInquiry: Recipient {
     private let upstream: ProxiedUpstream
     private let fetches: Fetches
     private var conclude: () -> Void
-    /// The response as far as it has arrived.
     private var arriving: LiveEvent?
     /// Whether the conclusion was delivered; whatever still arrives is ignored.
     private(set) var hasEnded = false
     private var isReleased = false
-    /// Bytes of the body received.
     private var count = 0
     /// Gathered bytes that the fetch does not buffer, and that count as held.
     private var charge = 0
@@ -67,7 +64,7 @@ final class LiveInquiry: Recipient {
 
     func informational(status: Int, fields: Fields) {}
 
-    func begin(status: Int, reason: String?, fields: Fields, framing: ReplyFraming, isKept: Bool) {
+    func begin(status: Int, reason: String?, fields: Fields, framing: BodyFraming, isKept: Bool) {
         guard !hasEnded else { return }
         if fields.isEventStream { return give(up: .liveEventStream(upstream: upstream.name)) }
         self.isKept = isKept

@@ -39,7 +39,6 @@ final class LiveReader {
 
     var isOpen: Bool { stream.isOpen }
 
-    /// Begins the response.
     func open(_ fields: Fields, retry: Duration?) { stream.open(EventStreamText.head(fields), retry: retry) }
 
     // MARK: Events
@@ -90,16 +89,13 @@ final class LiveReader {
 
     // MARK: The end
 
-    /// Whether the client has read all that was sent.
     var isUpToDate: Bool { !isBehind && stream.isRead }
 
-    /// Ends the stream after what was sent.
     func end() {
         isEnding = true
         write()
     }
 
-    /// Cuts off a client that does not read.
     func cutOff() {
         guard !stream.isOver else { return }
         metrics.cutOff.add()

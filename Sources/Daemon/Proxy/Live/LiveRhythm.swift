@@ -30,7 +30,6 @@ struct LiveRhythm: Hashable {
 
     init(interval: Duration) { self.interval = interval.nanoseconds }
 
-    /// Notes the end of an inquiry.
     mutating func concluded(hasFailed: Bool, now: UInt64) {
         lastConcluded = now
         failures = hasFailed ? failures + 1 : 0
@@ -56,7 +55,6 @@ struct LiveRhythm: Hashable {
         }
     }
 
-    /// Notes that an inquiry begins, for this need.
     mutating func began(_ need: Need) { if need == .displaced { displacements += 1 } }
     private static func span(_ seconds: Int64) -> UInt64 { UInt64(max(0, min(seconds, farthest))) * second }
 }

@@ -190,12 +190,12 @@ extension ProxyCore {
     private func need(of document: LiveDocument, _ plan: Plan, hasChanged: Bool) -> LiveRhythm.Need {
         switch plan {
         case .serve(let ready, _, _):
-            if ready.response.form == .outdated { return .displaced }
+            if ready.response.isOutdated { return .displaced }
             return .expiry(min(ready.policy.timeToLive(at: now), ready.doubtDue - now))
         case .serveAndRefresh, .write, .refuse, .refuseAndExpire: return .stale
         case .ask(let inquiry):
             guard let stored = inquiry.stored else { return document.isKept ? .displaced : .stale }
-            return stored.response.form == .outdated || stored.isDoubtDue(at: now) || hasChanged
+            return stored.response.isOutdated || stored.isDoubtDue(at: now) || hasChanged
                 ? .displaced : .stale
         }
     }
@@ -208,7 +208,6 @@ extension ProxyCore {
 }
 
 extension LiveInquiry.Conclusion {
-    /// Whether it is a response that is not stored.
     var isUnkept: Bool {
         switch self {
         case .received(_, let isKept): !isKept
@@ -218,7 +217,6 @@ extension LiveInquiry.Conclusion {
     }
 }
 
-/// The updates for the streams of a document.
 extension ProxyCore {
     /// The response that a GET would get now, if it is known.
     func update(
@@ -259,7 +257,6 @@ extension ProxyCore {
         return update(event)
     }
 
-    /// The `Cache-Status` of the upstream's response.
     private func cacheStatus(of conclusion: LiveInquiry.Conclusion) -> String? {
         switch conclusion {
         case .received(let event, _): event.fields?.combined("cache-status")
@@ -275,7 +272,7 @@ extension ProxyCore {
     /// but it cannot be composed from them.
     private func isOutdated(_ document: LiveDocument, _ plan: Plan) -> Bool {
         guard document.following.validity != .current, case .ask(let inquiry) = plan else { return false }
-        return inquiry.stored?.response.form == .outdated
+        return inquiry.stored?.response.isOutdated ?? false
     }
 
     func update(_ event: LiveEvent, _ stored: LiveDocument.StoredResponse? = nil) -> LiveDocument.Update {
@@ -328,7 +325,7 @@ extension ProxyCore {
 
 extension ReadyResponse {
     /// Whether it may be shown while the upstream is asked; a response that its route never reuses may not.
-    package func mayBeShown(at now: Int64) -> Bool {
+    func mayBeShown(at now: Int64) -> Bool {
         if case .mustValidate(_, .notReusable, _) = policy.reuse(at: now, for: .none) { false } else { true }
     }
 }

@@ -21,11 +21,10 @@ package enum CacheUse: Sendable {
     /// Parts of it were stored, and the rest was fetched.
     case completed(CacheStatus.Forward)
 
-    /// The outcome that the metrics count.
     func outcome(of ready: ReadyResponse) -> Outcome {
         switch self {
         case .hit(isStale: true), .backedOff: .stale
-        case .hit: ready.response.form == .composed ? .composed : .hit
+        case .hit: ready.response.isComposed ? .composed : .hit
         case .offline, .substituted: .offline
         case .revalidated: .revalidated
         case .fetched, .unkept, .completed: .miss
@@ -35,7 +34,7 @@ package enum CacheUse: Sendable {
     /// The member of `Cache-Status`.
     ///
     /// - Parameter sent: the status sent to the client, which may get a part of the fetched response, or a 304.
-    package func cacheStatus(of ready: ReadyResponse, sent: Int, isCollapsed: Bool, now: Int64) -> CacheStatus {
+    func cacheStatus(of ready: ReadyResponse, sent: Int, isCollapsed: Bool, now: Int64) -> CacheStatus {
         var status: CacheStatus
         var detail: String?
         switch self {
@@ -52,7 +51,7 @@ package enum CacheUse: Sendable {
         case .substituted(let reason, let upstreamStatus, _):
             status = .forwarded(reason, status: upstreamStatus)
             let isFresh = ready.policy.timeToLive(at: now) > 0
-            let isForDoubt = isFresh && reason != .request && ready.response.form != .outdated
+            let isForDoubt = isFresh && reason != .request && !ready.response.isOutdated
             if !isForDoubt || ready.response.doubts.isEmpty { detail = ready.staleDetail }
         case .completed(let reason): status = .forwarded(reason, status: 206, isStored: true)
         case .unkept(let reason):
@@ -69,7 +68,6 @@ package enum CacheUse: Sendable {
 }
 
 extension ReadyResponse {
-    /// The `detail` for a response that is served although it is stale.
     fileprivate var staleDetail: String { policy.flags.contains(.staleByRoute) ? "stale-by-route" : "stale" }
 
     /// The `detail`: why the response is served, what it shows, and how its route departs from the upstream's fields.

@@ -7,16 +7,6 @@ import Upstream
 ///
 /// It is independent of views, link bases and fields that change with time; `ReadyResponse` adds them.
 package struct CachedResponse: Sendable {
-    /// The origin of the body.
-    package enum Form: Sendable {
-        /// As the upstream sent it.
-        case received
-        /// Recomposed with newer values of its objects.
-        case composed
-        /// Newer values are known, but not all: served only if the upstream cannot be asked, with those that are known.
-        case outdated
-    }
-
     var key: CacheKey
     /// The document in the store; nil until its first commit.
     var document: DocumentID?
@@ -28,9 +18,8 @@ package struct CachedResponse: Sendable {
     var migrated: [UInt8]?
     package var policy: StoredPolicy
     package var selection: VarySelection
-    package var form: Form
-    /// Why it is outdated.
-    var shortfall: String?
+    /// One that is outdated is served only if the upstream cannot be asked, with the newer values that are known.
+    package var form: StoredDocument.Form
     /// Whether the body differs from the one received, because newer values are in it.
     var isBodyComposed = false
     var objects: [ObjectID]
@@ -51,7 +40,7 @@ package struct CachedResponse: Sendable {
         self.status = status
         self.body = body
         self.policy = policy
-        (selection, form, objects) = (.none, .received, [])
+        (selection, form, objects) = (.none, .asReceived, [])
         head = StoredHead.encode(fields)
     }
 
@@ -68,6 +57,13 @@ package struct CachedResponse: Sendable {
         self.selection = selection
     }
 
+    var isComposed: Bool { if case .composed = form { true } else { false } }
+
+    package var isOutdated: Bool { shortfall != nil }
+
+    /// Why newer values are known but not in it; nil if it is not outdated.
+    var shortfall: String? { if case .outdated(let reason) = form { reason } else { nil } }
+
     /// The words of `detail` in `Cache-Status` on what it shows.
     var details: [String] { (doubts.isEmpty ? [] : ["doubt"]) + (isBodyComposed ? ["composed"] : []) }
 
@@ -76,7 +72,6 @@ package struct CachedResponse: Sendable {
         (migrated?.count ?? 0) + head.count + key.url.utf8.count + key.context.utf8.count + 8 * objects.count
     }
 
-    /// The validators that the upstream gave.
     var validators: Preconditions.Stored { Preconditions.Stored(fields: fields, policy: policy) }
 
     /// Whether a 304 makes it the response to a request that differs in its `OtherFields`, too.
@@ -89,7 +84,7 @@ package struct CachedResponse: Sendable {
     /// A document that differs from what the upstream sent is requested without conditions: a 304 would confirm bytes that are no
     /// longer served.
     var isValidatable: Bool {
-        form == .received && doubts.isEmpty && (fields.contains("etag") || fields.contains("last-modified"))
+        form == .asReceived && doubts.isEmpty && (fields.contains("etag") || fields.contains("last-modified"))
     }
 }
 
@@ -112,13 +107,13 @@ extension CachedResponse {
     private static let statuses = 100...999
 
     /// A response from the store, for a request of its principal; nil if it cannot be restored as it was received.
-    package init?(_ document: StoredDocument, for request: ProxyRequest) {
+    init?(_ document: StoredDocument, for request: ProxyRequest) {
         guard let head = FieldsOnDisk.decode(document.head, for: request) else { return nil }
         self.init(document, head: head)
     }
 
     /// A response from the store for people, without the credentials in its fields; nil if its bytes cannot be decoded.
-    package init?(shown document: StoredDocument) {
+    init?(shown document: StoredDocument) {
         guard let head = FieldsOnDisk.shown(document.head) else { return nil }
         self.init(document, head: head)
     }
@@ -130,13 +125,7 @@ extension CachedResponse {
         (key, self.document, status, self.head) = (document.key, document.id, document.status, head)
         (body, migrated, self.policy, self.selection) = (document.body, document.migrated, policy, selection)
         (objects, doubts, isBodyComposed) = (document.objects, document.doubts, document.isBodyComposed)
-        form =
-            switch document.form {
-            case .asReceived: .received
-            case .composed: .composed
-            case .outdated: .outdated
-            }
-        if case .outdated(let reason) = document.form { shortfall = reason }
+        form = document.form
     }
 }
 

@@ -137,7 +137,6 @@ enum FieldsOnDisk {
 
 /// How much of a response may be on disk (law 4).
 enum DiskShare {
-    /// All of it, with these fields.
     case whole(head: [UInt8])
     /// Its objects, because only its fields hold secrets.
     case objects

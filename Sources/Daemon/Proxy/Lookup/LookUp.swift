@@ -93,9 +93,8 @@ extension ProxyCore {
 }
 
 /// What is stored for a request.
-package struct LookUpResult: Sendable {
-    /// The whole response that the request selects.
-    package var whole: ReadyResponse?
+struct LookUpResult: Sendable {
+    var whole: ReadyResponse?
     /// Why there is none, for `Cache-Status`.
     var absence = CacheStatus.Forward.uriMiss
     /// The stored parts of the variant that the request selects.

@@ -15,7 +15,6 @@ struct PartialContent: Sendable, Equatable {
     private(set) var ranges: [Range<Int>]
     /// The complete length; nil if the upstream did not give it.
     private(set) var length: Int?
-    /// The bytes of all pieces, concatenated.
     private(set) var body: [UInt8]
 
     /// The maximum number of pieces of a document; beyond it the smallest are dropped.
@@ -36,7 +35,6 @@ struct PartialContent: Sendable, Equatable {
     /// The values of `Content-Range` under which the pieces are stored, one for each line.
     var contentRanges: [String] { ranges.map { RangeField.contentRange($0, length: length) } }
 
-    /// Whether nothing is missing.
     var isWhole: Bool { length.map { ranges == [0..<$0] } ?? false }
 
     /// The one range that is missing; nil if the complete length is unknown, or more than one is missing.
@@ -166,7 +164,7 @@ extension ResponseCache {
         func unreadable(_ document: StoredDocument) { store.remove(document.id) }
         let current = current(documents, at: digest, for: request, unreadable: unreadable)
         let found: [ReadyResponse] = current.compactMap { document, response in
-            guard response.form == .received else { return nil }
+            guard response.form == .asReceived else { return nil }
             guard PartialContent(fields: response.fields, body: response.body) != nil else {
                 unreadable(document)
                 return nil

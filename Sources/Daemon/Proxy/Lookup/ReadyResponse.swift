@@ -1,7 +1,7 @@
 package import CachePolicy
 import HTTPSemantics
 import HTTPServer
-package import Mapping
+import Mapping
 import Settings
 package import Store
 import Synchronization
@@ -47,16 +47,16 @@ package final class ReadyResponse: MemoryResident {
     let named: Set<BoundObject>
     /// The objects that it shows in place of bare identities.
     let known: [ObjectID]
-    /// The document in the store; `.zero` until its first commit.
-    let document: Atomic<DocumentID>
+    private let document: Atomic<DocumentID>
     /// The objects that it shows, once the store has reported them.
-    private let shown: Mutex<[ObjectID]>
+    private let storedObjects: Mutex<[ObjectID]>
 
     /// The variant of an older response to such requests that did not depend on their `OtherFields`; nil if this does not either.
     var variantForAllFields: [UInt8]? {
         isForSameOtherFields ? response.selection.without(OtherFields.name).bytes : nil
     }
 
+    /// The document in the store; `.zero` until its first commit.
     package var documentID: DocumentID { document.load(ordering: .acquiring) }
 
     /// Whatever its address, and also if it depends on its requests' `OtherFields` while the other does not.
@@ -69,7 +69,7 @@ package final class ReadyResponse: MemoryResident {
     ///   - digest: where look-ups will find it.
     ///   - source: the flags of the response that this one is made from, if it is to be kept beside that one.
     ///   - known: the stored objects that the view shows by their bare identities; nil if the store was not asked.
-    package init(
+    init(
         _ response: CachedResponse,
         digest: Digest128,
         upstream: ProxiedUpstream,
@@ -83,7 +83,7 @@ package final class ReadyResponse: MemoryResident {
         entry = MemoryEntry(digest: digest)
         precedence = Self.precedence(of: response)
         document = Atomic(response.document ?? .zero)
-        shown = Mutex(response.objects)
+        storedObjects = Mutex(response.objects)
         let received = response.fields
         let route = upstream.overrides(ofURL: response.key.url)
         policy = upstream.applying(response.policy, route)
@@ -129,7 +129,7 @@ package final class ReadyResponse: MemoryResident {
     /// The response in the upstream's shape, for the address of a request.
     ///
     /// - Parameter digest: where look-ups will find it; nil for the request's key.
-    package convenience init(_ response: CachedResponse, for request: ProxyRequest, at digest: Digest128? = nil) {
+    convenience init(_ response: CachedResponse, for request: ProxyRequest, at digest: Digest128? = nil) {
         self.init(response, digest: digest ?? request.digest, upstream: request.upstream, base: request.base)
     }
 
@@ -140,25 +140,21 @@ package final class ReadyResponse: MemoryResident {
         return fields
     }
 
-    /// A copy marked as outdated: newer values are known that it does not show.
-    var outdated: ReadyResponse {
+    private func copy(_ change: (inout CachedResponse) -> Void) -> ReadyResponse {
         var response = response
-        response.form = .outdated
-        response.shortfall = "an object in it has changed, and it is in memory only"
+        change(&response)
         let base = base ?? ClientAuthority(authority: "")
         return ReadyResponse(response, digest: entry.digest, upstream: upstream, base: base)
     }
 
+    /// A copy marked as outdated: newer values are known that it does not show.
+    var outdated: ReadyResponse {
+        copy { $0.form = .outdated(reason: "an object in it has changed, and it is in memory only") }
+    }
+
     /// A copy with another policy, for one request.
     func with(_ policy: StoredPolicy) -> ReadyResponse {
-        var response = response
-        response.policy = policy
-        let copy = ReadyResponse(
-            response,
-            digest: entry.digest,
-            upstream: upstream,
-            base: base ?? ClientAuthority(authority: "")
-        )
+        let copy = copy { $0.policy = policy }
         if let stored { copy.committed(as: stored.document, showing: stored.objects) }
         copy.entry.isDirty.store(entry.isDirty.load(ordering: .relaxed), ordering: .relaxed)
         return copy
@@ -166,10 +162,10 @@ package final class ReadyResponse: MemoryResident {
 
     /// Whether it shows the newest known values.
     @inline(__always)
-    package var isClean: Bool { !entry.isDirty.load(ordering: .relaxed) }
+    var isClean: Bool { !entry.isDirty.load(ordering: .relaxed) }
 
     /// The commit sequence that it is current for, as of its last look-up or commit.
-    let asOf = Atomic(CommitNumber.zero)
+    let sequence = Atomic(CommitNumber.zero)
 
     /// When it must be requested again although it is fresh, because it shows a member in doubt; in seconds of the store's clock.
     let asksAgain = Atomic<Int64>(.max)
@@ -181,20 +177,19 @@ package final class ReadyResponse: MemoryResident {
     /// The time for that, in seconds of the store's clock.
     var doubtDue: Int64 { asksAgain.load(ordering: .relaxed) }
 
-    /// Notes its document and its objects after a commit.
     func committed(as id: DocumentID, showing objects: [ObjectID]) {
-        shown.withLock { $0 = objects }
+        storedObjects.withLock { $0 = objects }
         document.store(id, ordering: .releasing)
     }
 
     /// The document in the store and its objects; nil until the first commit.
-    package var stored: (document: DocumentID, objects: [ObjectID])? {
-        let document = document.load(ordering: .acquiring)
-        return document == .zero ? nil : (document, shown.withLock { $0 })
+    var stored: (document: DocumentID, objects: [ObjectID])? {
+        let document = documentID
+        return document == .zero ? nil : (document, storedObjects.withLock { $0 })
     }
 
     /// Whether this is the variant that a request selects, whatever its address, made by the rules that the request has.
-    package func matches(_ request: ProxyRequest) -> Bool { matches(request, under: request.key) }
+    func matches(_ request: ProxyRequest) -> Bool { matches(request, under: request.key) }
 
     /// The same for a response stored under another key than the request's.
     func matches(_ request: ProxyRequest, under wanted: CacheKey) -> Bool {
@@ -243,7 +238,6 @@ extension RequestHead {
     /// Whether its `Accept` names JSON and nothing that another type would satisfy.
     var asksForJSONOnly: Bool { self[.accept].map { ContextFields.isJSONOnlyAccept($0) } ?? false }
 
-    /// The conditions that a cache evaluates.
     var conditions: Fields {
         var fields = Fields()
         for index in 0..<fieldCount {
@@ -288,7 +282,6 @@ struct Rendering {
         if !mapped.synthetic.isEmpty { fields.set("Larder-Synthetic", list(mapped.synthetic)) }
     }
 
-    /// - Parameter received: the fields of the response.
     init(
         _ response: CachedResponse,
         _ received: Fields,

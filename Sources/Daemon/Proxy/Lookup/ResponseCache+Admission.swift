@@ -36,7 +36,7 @@ extension ResponseCache {
         done: @escaping @Sendable () -> Void = {}
     ) -> Bool {
         let size = ready.response.body.count
-        guard uncommitted.load(ordering: .relaxed) + size <= Self.uncommittedLimit else {
+        guard uncommittedBytes.load(ordering: .relaxed) + size <= Self.uncommittedByteLimit else {
             log.warning("the store cannot keep up: a response was not kept", metadata: ["url": "\(ready.key.url)"])
             memory.remove(ready.entry.digest)
             store.remove(at: ready.key)
@@ -72,7 +72,7 @@ extension ResponseCache {
             return false
         }
         let selection = ready.response.selection
-        uncommitted.add(size, ordering: .relaxed)
+        uncommittedBytes.add(size, ordering: .relaxed)
         var document = ReceivedDocument(
             key: ready.key,
             variant: selection.bytes,
@@ -94,7 +94,7 @@ extension ResponseCache {
         document.dividedBy = ready.otherFields?.division
         store.receive(document, isAwaited: isAwaited && containsObjects) { [self] result in
             committed(result, ready, containsObjects: containsObjects, start: sent - age)
-            uncommitted.subtract(size, ordering: .relaxed)
+            uncommittedBytes.subtract(size, ordering: .relaxed)
             if containsObjects { done() }
         }
         return containsObjects

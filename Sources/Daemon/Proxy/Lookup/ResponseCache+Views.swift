@@ -24,9 +24,9 @@ extension ResponseCache {
                 return shown
             }
         }
-        guard let body = try await store.received(ready.document.load(ordering: .relaxed)) else { return nil }
+        guard let body = try await store.received(ready.documentID) else { return nil }
         var response = ready.response
-        (response.body, response.form, response.isBodyComposed) = (body, .received, false)
+        (response.body, response.form, response.isBodyComposed) = (body, .asReceived, false)
         return ReadyResponse(response, for: request).shown(to: request)
     }
 
@@ -95,7 +95,6 @@ extension ReadyResponse {
     /// Whether a view cannot be made from this response: the raw view shows received bytes, not composed ones.
     func needsReceivedBytes(in view: View) -> Bool { view == .raw && response.isBodyComposed }
 
-    /// Whether it was made from another response for the view and address of a request.
     fileprivate func isMade(of ready: ReadyResponse, for request: ProxyRequest) -> Bool {
         source === ready.entry && view == request.view && base.map { $0 == request.base } ?? true
     }
@@ -117,7 +116,6 @@ package struct DocumentView: Sendable {
     package let notice: String?
 }
 
-/// Documents by number, for inspection.
 extension ResponseCache {
     /// A document in a view; nil if it is gone.
     ///
@@ -155,7 +153,7 @@ extension ResponseCache {
         case .raw:
             if wire.needsReceivedBytes(in: .raw) {
                 guard let body = try await store.received(id) else { return nil }
-                (response.body, response.form, response.isBodyComposed) = (body, .received, false)
+                (response.body, response.form, response.isBodyComposed) = (body, .asReceived, false)
             }
             shown = ready(.raw)
         case .mapped:

@@ -19,12 +19,11 @@ package final class ResponseCache: Sendable {
     let log: Logger
     /// Writes that could not be stored; the disk may have older responses of their upstreams.
     let uncommittedWrites = UncommittedWrites()
-    /// Documents that show a member in doubt.
     let doubts = OpenDoubts()
     /// Bytes of bodies that are only in memory, because their commit is pending.
-    let uncommitted = Atomic<Int>(0)
-    /// The limit of `uncommitted`; past it responses are not kept, because the store is too slow.
-    static let uncommittedLimit = 128 << 20
+    let uncommittedBytes = Atomic<Int>(0)
+    /// The limit of `uncommittedBytes`; past it responses are not kept, because the store is too slow.
+    static let uncommittedByteLimit = 128 << 20
 
     package init(store: ObjectStore, memory: MemoryTier<ReadyResponse>, watch: LiveWatch, log: Logger) {
         self.store = store
@@ -50,7 +49,7 @@ package final class ResponseCache: Sendable {
     /// The preferred ready response in memory for a request, dirty or not, if there is one.
     ///
     /// - Parameter now: in seconds of the store's clock.
-    package func inMemory(_ request: ProxyRequest, now: Int64) -> ReadyResponse? {
+    func inMemory(_ request: ProxyRequest, now: Int64) -> ReadyResponse? {
         memory.responses(at: request.digest)?
             .filter { $0.matches(request) }
             .max { $1.isPreferred(to: $0, for: request.directives, now: now) }
@@ -65,7 +64,7 @@ package final class ResponseCache: Sendable {
     /// neither the received bytes nor the current state. Others that may be older count as outdated.
     ///
     /// - Parameter unreadable: called with each document that cannot be restored as it was received.
-    package func current(
+    func current(
         _ documents: [StoredDocument],
         at digest: Digest128,
         for request: ProxyRequest,
@@ -84,9 +83,8 @@ package final class ResponseCache: Sendable {
             }
             response.policy = aged(response.policy)
             if uncommittedWrites.mayBeNewer(than: document.start, of: request.upstream.storeKey) {
-                guard response.form != .composed else { return nil }
-                response.form = .outdated
-                response.shortfall = "a write whose effects could not be stored may have changed it"
+                guard !response.isComposed else { return nil }
+                response.form = .outdated(reason: "a write whose effects could not be stored may have changed it")
             }
             return (document, response)
         }
@@ -116,7 +114,7 @@ package final class ResponseCache: Sendable {
             setNextInquiry(of: ready)
             if let newer = admitted(insteadOf: ready, for: request) {
                 ready = newer
-            } else if let number, response.form != .outdated, !document.isForRequestOnly {
+            } else if let number, !response.isOutdated, !document.isForRequestOnly {
                 register(ready, under: document.objects, asOf: document.sequence)
                 handle(ready) { [ready] in .read(ready, since: number) }
             }
@@ -155,7 +153,7 @@ package final class ResponseCache: Sendable {
 
     /// Registers a response under its objects, whose changes mark it dirty.
     func register(_ ready: ReadyResponse, under objects: [ObjectID], asOf sequence: CommitNumber) {
-        ready.asOf.store(sequence, ordering: .relaxed)
+        ready.sequence.store(sequence, ordering: .relaxed)
         memory.register(ready, under: objects)
         // A commit between the snapshot and the registration has not marked it.
         if store.mayHaveChanged(objects, since: sequence) { ready.entry.isDirty.store(true, ordering: .relaxed) }
@@ -167,16 +165,15 @@ package final class ResponseCache: Sendable {
     func isStillClean(_ ready: ReadyResponse) -> Bool {
         guard ready.isClean else { return false }
         guard !ready.entry.followsChanges, let (_, objects) = ready.stored else { return true }
-        return !store.mayHaveChanged(objects, since: ready.asOf.load(ordering: .relaxed))
+        return !store.mayHaveChanged(objects, since: ready.sequence.load(ordering: .relaxed))
     }
 
     /// Reports to the store which documents were used, so that it keeps those.
     package func reportUse() {
-        let used = memory.takeUsed().map { $0.document.load(ordering: .relaxed) }.filter { $0 != .zero }
+        let used = memory.takeUsed().map { $0.documentID }.filter { $0 != .zero }
         if !used.isEmpty { store.touchUsed(used) }
     }
 
-    /// Drops a response from memory and disk.
     func drop(_ ready: ReadyResponse) {
         handle(ready) { .dropped(ready) }
         watch.documentChanged(ready.entry.digest)
@@ -190,12 +187,11 @@ package final class ResponseCache: Sendable {
     /// - Parameters:
     ///   - sent: when the request of the 304 was sent, on the store's clock.
     ///   - number: taken from memory at that time.
-    ///   - head: its fields for disk.
     func replace(_ stored: ReadyResponse, by ready: ReadyResponse, head: [UInt8], sent: Int64, since number: Int) {
-        let document = ready.document.load(ordering: .relaxed)
+        let document = ready.documentID
         // Until the original is committed, the objects whose changes it must follow are unknown.
         guard document != .zero else { return }
-        ready.asOf.store(stored.asOf.load(ordering: .relaxed), ordering: .relaxed)
+        ready.sequence.store(stored.sequence.load(ordering: .relaxed), ordering: .relaxed)
         memory.register(ready, under: ready.response.objects)
         // If the original has become dirty, so is its successor.
         if !isStillClean(stored) { ready.entry.isDirty.store(true, ordering: .relaxed) }
@@ -231,8 +227,6 @@ package final class ResponseCache: Sendable {
     }
 
     /// Restricts the use of a stored response by the policy of a 304 that does not confirm it, because its objects have changed.
-    ///
-    /// - Returns: the response with the restricted policy.
     func restrict(_ stored: ReadyResponse, by policy: StoredPolicy) -> ReadyResponse {
         let restricted = stored.response.policy.restricted(by: policy)
         guard restricted != stored.response.policy else { return stored }
@@ -248,7 +242,7 @@ package final class ResponseCache: Sendable {
     /// Why a look-up found nothing, in terms of RFC 9211: nothing under the URL, or only other variants.
     ///
     /// Asks the disk only if it may have something under the key, and reads no bodies.
-    package func absence(of request: ProxyRequest) async -> CacheStatus.Forward {
+    func absence(of request: ProxyRequest) async -> CacheStatus.Forward {
         if memory.responses(at: request.digest)?.contains(where: { $0.key == request.key }) == true { return .varyMiss }
         guard store.mayHave(request.digest) else { return .uriMiss }
         guard let variants = try? await store.variants(at: request.key) else { return .miss }
@@ -263,7 +257,7 @@ extension ResponseCache {
     /// Bounded by the limits of memory and store; reads no body. A response restricted to requests that agree in their
     /// `OtherFields` is included for other requests only if a 304 may release it to them, and its tag is strong: a weak tag, or a
     /// date, may not distinguish two clients' data.
-    package func variants(besides request: ProxyRequest) async throws(StoreError) -> [Variant] {
+    func variants(besides request: ProxyRequest) async throws(StoreError) -> [Variant] {
         let fields = request.message.fields
         var known: Set<[UInt8]> = []
         var variants: [Variant] = []
@@ -271,7 +265,7 @@ extension ResponseCache {
             let selection = response.selection
             let isOthers = !selection.agrees(with: fields)
             guard !selection.matches(fields), !isOthers || response.isReleasable,
-                known.insert(selection.bytes).inserted, isClean, response.form == .received
+                known.insert(selection.bytes).inserted, isClean, response.form == .asReceived
             else { return }
             let validators = response.validators
             variants.append(
@@ -305,7 +299,7 @@ extension ReadyResponse {
     /// Whether this response is preferred to another that the request selects as well.
     ///
     /// A fresh one is preferred to a stale one; then precedence decides, then the later arrival.
-    package func isPreferred(to other: ReadyResponse, for directives: RequestDirectives, now: Int64) -> Bool {
+    func isPreferred(to other: ReadyResponse, for directives: RequestDirectives, now: Int64) -> Bool {
         let (isFresh, isOtherFresh) = (isFresh(for: directives, now: now), other.isFresh(for: directives, now: now))
         if isFresh != isOtherFresh { return isFresh }
         if precedence != other.precedence { return precedence > other.precedence }
@@ -314,7 +308,7 @@ extension ReadyResponse {
 
     private func isFresh(for directives: RequestDirectives, now: Int64) -> Bool {
         // One that does not show the newest values has to be asked for, however long it would last.
-        guard response.form != .outdated else { return false }
+        guard !response.isOutdated else { return false }
         return if case .fresh = policy.reuse(at: now, for: directives) { true } else { false }
     }
 }
@@ -323,14 +317,14 @@ extension ReadyResponse {
 ///
 /// Any thread. In memory and bounded: a forgotten document is fetched at once.
 final class OpenDoubts: Sendable {
-    private struct Inquiry {
+    private struct Attempts {
         /// When the document was last requested, in µs of the store's clock: a doubt may arise in the second of a request.
         var asked: Int64
         /// The number of requests without success.
         var count: Int
     }
 
-    private let inquiries = Mutex(BoundedTable<Digest128, Inquiry>(limit: 4_096))
+    private let inquiries = Mutex(BoundedTable<Digest128, Attempts>(limit: 4_096))
 
     /// When a document is to be fetched again, in µs of the store's clock.
     ///
@@ -346,12 +340,11 @@ final class OpenDoubts: Sendable {
         return min(again, doubts.filter { $0 > inquiry.asked }.min() ?? .max)
     }
 
-    /// Notes that a document is being requested.
     func recordInquiry(for digest: Digest128, about doubts: [Int64], at now: Int64) {
         inquiries.withLock { inquiries in
             let known = inquiries[digest]
             let isNew = known.map { known in doubts.contains { $0 > known.asked } } ?? true
-            inquiries[digest] = Inquiry(asked: now, count: isNew ? 1 : (known?.count ?? 0) + 1)
+            inquiries[digest] = Attempts(asked: now, count: isNew ? 1 : (known?.count ?? 0) + 1)
         }
     }
 

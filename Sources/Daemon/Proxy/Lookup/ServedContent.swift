@@ -60,7 +60,6 @@ package enum ServedContent: Equatable {
         return ranges.count == 1 ? .range(ranges[0]) : .ranges(ranges)
     }
 
-    /// The status sent to the client.
     package func status(of ready: ReadyResponse) -> Int {
         switch self {
         case .whole: ready.response.status

@@ -48,7 +48,7 @@ package final class CurrentConfiguration: Sendable {
     var replacements: Int { count.load(ordering: .acquiring) }
 
     /// Replaces it for all requests that begin after this has returned.
-    package func replace(with configuration: CompiledConfiguration) {
+    func replace(with configuration: CompiledConfiguration) {
         state.withLock { $0 = configuration }
         count.add(1, ordering: .releasing)
     }

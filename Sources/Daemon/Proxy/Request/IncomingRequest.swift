@@ -24,7 +24,6 @@ package struct IncomingRequest: Sendable {
     package let view: View
     /// The mode that `Larder-Live` asks for; nil for a plain response.
     package let live: LiveMode?
-    /// The address that the client used.
     let base: ClientAuthority
     /// Notes how it is served; nil if nothing is noted, as for an imagined request.
     var note: RequestNote?
@@ -60,7 +59,7 @@ extension IncomingRequest {
     }
 
     /// Makes it of a request that is not served, so that its principal need not be found quickly.
-    package init(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream) throws(ProblemDocument) {
+    init(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream) throws(ProblemDocument) {
         var key = CacheKeyBuilder()
         let hasher = KeyHasher(secret: (0, 0))
         try key.read(request, upstream, hasher)
@@ -104,7 +103,7 @@ extension IncomingRequest {
     }
 
     /// The text that identifies the principal; nil for an anonymous request.
-    package var credentials: [UInt8]? {
+    var credentials: [UInt8]? {
         guard let credential = upstream.settings.credential else { return clientCredentials }
         // Responses to the upstream's credential belong to its principal, whoever the client is.
         return Array("credential:".utf8) + credential.value.bytes + [0] + (clientCredentials ?? [])

@@ -71,7 +71,7 @@ package final class PrincipalResolver: Sendable {
     /// The principal of a request and its label; the id is nil if no request of its has been stored yet.
     ///
     /// Unlike `identify`, it creates none.
-    package func find(_ credentials: [UInt8]?, of upstream: ProxiedUpstream)
+    func find(_ credentials: [UInt8]?, of upstream: ProxiedUpstream)
         async throws(StoreError) -> (id: PrincipalID?, label: String)
     {
         guard let credentials else { return (PrincipalID.anonymous, ObjectStore.label(ofPrincipal: [])) }
@@ -81,9 +81,6 @@ package final class PrincipalResolver: Sendable {
 }
 
 extension PrincipalResolver: ChangeListener {
-    package func objectsChanged(_ objects: [ObjectID]) {}
-    package func documentsRemoved(_ keys: [Digest128]) {}
-
     package func principalsForgotten() {
         known.withLock { known in
             known.ids.removeAll()
@@ -104,7 +101,6 @@ package struct PrincipalKey: Sendable {
 
     static let byteCount = 32
 
-    /// The digest that identifies the principal with this canonical text in the store.
     func digest(of canonical: [UInt8]) -> [UInt8] { Crypto.authenticationCode(key: secret, message: canonical) }
 
     /// Reads the key, or creates one if there is no file yet; blocks on the disk; call it at start.

@@ -14,7 +14,7 @@ import Upstream
 package final class ProxiedUpstream: Sendable {
     package let settings: Configuration.Upstream
     /// The daemon's own settings, without its upstreams.
-    package let daemon: Configuration
+    let daemon: Configuration
     /// Distinguishes it from every other of this process, also from the same upstream with other settings.
     let number = UInt32(truncatingIfNeeded: ProxiedUpstream.lastNumber.add(1, ordering: .relaxed).newValue)
     private static let lastNumber = Atomic(0)
@@ -23,16 +23,15 @@ package final class ProxiedUpstream: Sendable {
     let normaliser: TargetNormaliser
     package let principal: PrincipalFields
     let context: ContextFields
-    package let cors: CORS
+    let cors: CORS
     package let policySettings: CachePolicySettings
     package let mapper: DocumentMapper
     /// Its id, here and in the store: its name and its URL, so that no other origin's data is used.
-    package let storeKey: String
+    let storeKey: String
     /// The same as bytes, for digests.
     let storeKeyBytes: [UInt8]
     /// The same with its number, for digests of what its rules are applied to; valid within this process.
     let rulesKeyBytes: [UInt8]
-    /// Whether any route has caching settings.
     private let hasOverrides: Bool
     /// Whether any route has rules on queries; otherwise the hit path need not look.
     let hasKeyRules: Bool
@@ -55,7 +54,7 @@ package final class ProxiedUpstream: Sendable {
 
     package var name: String { settings.name }
 
-    package init(_ rules: CompiledUpstream, of daemon: Configuration = Configuration()) {
+    init(_ rules: CompiledUpstream, of daemon: Configuration = Configuration()) {
         (self.rules, self.daemon) = (rules, daemon)
         settings = rules.settings
         origin = settings.url.origin
@@ -118,7 +117,6 @@ package final class ProxiedUpstream: Sendable {
         return policy
     }
 
-    /// The routes' rule for the body of a response to a request, if any.
     func bodyMatch(_ request: ProxyRequest, status: Int, fields: @autoclosure () -> Fields)
         -> CompiledUpstream.BodyMatch?
     {
@@ -214,11 +212,10 @@ package final class ProxiedUpstream: Sendable {
 
     // MARK: Requests
 
-    /// The absolute URL of a target at the upstream.
     package func url(of target: String) -> String { origin + target }
 
     /// Why an unsafe request is not sent; nil if it is.
-    package func refusesWrite(_ request: ProxyRequest) -> ProblemDocument? {
+    func refusesWrite(_ request: ProxyRequest) -> ProblemDocument? {
         if let credential = settings.credential, !credential.writes {
             return .writesRefused(request.message.method, upstream: name)
         }
@@ -281,7 +278,9 @@ extension ProxiedUpstream {
     /// Further targets that a write of this path invalidates by its route: paths, and patterns of paths.
     ///
     /// - Parameter status: of its response; nil before the response, or if it never came.
-    func invalidated(by request: ProxyRequest, status: Int?) -> (paths: [String], patterns: [InvalidationPattern]) {
+    func routeInvalidations(by request: ProxyRequest, status: Int?) -> (
+        paths: [String], patterns: [InvalidationPattern]
+    ) {
         var (paths, patterns): ([String], [InvalidationPattern]) = ([], [])
         let (method, query, base) = (request.message.method, Self.query(ofURL: request.target), settings.url.basePath)
         let success = status.flatMap { (200..<300).contains($0) ? $0 : nil }
@@ -302,6 +301,7 @@ extension ProxiedUpstream {
 final class Site {
     /// In the order of their prefixes with a slash at the end.
     let upstreams: [ProxiedUpstream]
+    /// One for each upstream; without any, one that knows only the address.
     private let guards: [Guard]
     /// For each upstream the last one before it within whose prefix it lies, if any.
     private let outer: [Int?]
@@ -310,7 +310,11 @@ final class Site {
         let owners = all.filter { $0.owns(entrance) }
         let upstreams = (owners.isEmpty ? all.filter(\.settings.listen.isEmpty) : owners)
             .sorted { ($0.normaliser.prefix + [0x2F]).lexicographicallyPrecedes($1.normaliser.prefix + [0x2F]) }
-        guards = upstreams.map { Guard(listeners: [entrance.address], hosts: $0.settings.hosts, cors: $0.cors) }
+        let listeners = [entrance.address]
+        guards =
+            upstreams.isEmpty
+            ? [Guard(listeners: listeners)]
+            : upstreams.map { Guard(listeners: listeners, hosts: $0.settings.hosts, cors: $0.cors) }
         var (outer, chain): ([Int?], [Int]) = ([], [])
         for (index, upstream) in upstreams.enumerated() {
             let path = upstream.normaliser.prefix
@@ -345,7 +349,6 @@ final class Site {
 }
 
 extension ProxiedUpstream {
-    /// Whether an entrance is one of the upstream's own.
     fileprivate func owns(_ entrance: Entrance) -> Bool {
         settings.listen.contains { $0 == entrance.configured }
     }

@@ -2,7 +2,7 @@ package import CachePolicy
 package import HTTPSemantics
 import Settings
 package import Store
-package import Upstream
+import Upstream
 
 /// One request on its way through the proxy: its target, its upstream and its principal.
 package struct ProxyRequest: Sendable {
@@ -13,13 +13,13 @@ package struct ProxyRequest: Sendable {
     /// The path for matching routes: without prefix, base path and query.
     package let route: String
     package let key: CacheKey
-    package let digest: Digest128
+    let digest: Digest128
     /// Digests credentials; its secret is not in the store.
     let credentialHasher: KeyHasher
     package let directives: RequestDirectives
     package let view: View
     /// The address that the client used, for rewritten links.
-    package let base: ClientAuthority
+    let base: ClientAuthority
     /// The route's caching settings for its response.
     package let overrides: CacheOverrides
     /// Digest of its `OtherFields` for the store; nil for none.
@@ -38,7 +38,6 @@ package struct ProxyRequest: Sendable {
     private let isForBody: Bool
     /// Whether it is passed on without a look-up, and its response not stored.
     private(set) var isPassed = false
-    /// Notes how the client's request is served.
     let note: RequestNote?
     /// Why the upstream is asked; set by the plan.
     private(set) var reason = Plan.Reason.forward(.uriMiss)
@@ -91,7 +90,6 @@ package struct ProxyRequest: Sendable {
     /// Whether its response is the whole document, which other requests may share and which may be stored.
     var isShareable: Bool { isStorable && (range == nil || isForWhole) && !hasForeignRange }
 
-    /// Whether its response may be stored at all.
     var isStorable: Bool {
         !isPassed && overrides.cache != .never && message.method == "GET" && !directives.noStore && message.body == nil
     }
@@ -102,7 +100,7 @@ package struct ProxyRequest: Sendable {
     /// Whether Larder asks with conditions of its own.
     ///
     /// The client's conditions are evaluated here; those sent upstream validate the stored responses (RFC 9111 §4.3).
-    package var asksForItself: Bool {
+    var asksForItself: Bool {
         isShareable
             || isHead && !isPassed && !directives.noStore && message.body == nil && overrides.cache != .never
     }
@@ -111,7 +109,7 @@ package struct ProxyRequest: Sendable {
     var conditions: Preconditions { Preconditions(fields: message.fields, now: 0) }
 
     /// Whether it has a condition that only the origin may evaluate (RFC 9111 §4.3.2).
-    package var isForOrigin: Bool {
+    var isForOrigin: Bool {
         (message.fields.contains("if-match") || message.fields.contains("if-unmodified-since"))
             && conditions.isForOrigin
     }
@@ -134,10 +132,10 @@ package struct ProxyRequest: Sendable {
     }
 
     /// The same request, to be passed on without a look-up.
-    package var passed: ProxyRequest { with { ($0.reason, $0.isPassed) = (.forOrigin, true) } }
+    var passed: ProxyRequest { with { ($0.reason, $0.isPassed) = (.forOrigin, true) } }
 
     /// The paths that a write to this target makes suspect from the moment it is sent.
-    package var suspects: [String] { WriteOutcome.noResponse.invalidated(by: self) }
+    var suspects: [String] { WriteOutcome.noResponse.outdatedPaths(by: self) }
 
     /// The request as it goes upstream.
     ///
@@ -145,7 +143,7 @@ package struct ProxyRequest: Sendable {
     ///   - validation: the stored responses to validate; without it a retrieval asks for the whole.
     ///   - known: the stored parts, if only their one gap is requested.
     ///   - resolvesDoubt: whether no cache in between may serve it.
-    package func upstreamRequest(
+    func upstreamRequest(
         _ validation: Validation = .none,
         completing known: ReadyResponse? = nil,
         resolvesDoubt: Bool = false
@@ -182,7 +180,6 @@ package struct ProxyRequest: Sendable {
 
 /// Interpreting the responses to a request.
 extension ProxyRequest {
-    /// The policy of a response to it, with the configuration applied.
     func policy(status: Int, fields: Fields, times: ExchangeTimes) -> ResponsePolicy {
         ResponsePolicy(
             request: message,
@@ -199,7 +196,6 @@ extension ProxyRequest {
         upstream.selection(policy, isJSON: isJSON, route: overrides, request: message.fields)
     }
 
-    /// Whether it selects a variant.
     func selects(_ selection: VarySelection, isJSON: Bool) -> Bool {
         selection.matches(message.fields) && (isJSON || selection.isForJSONOnly == wantsJSONOnly)
     }
@@ -238,8 +234,6 @@ extension ProxyRequest {
     }
 
     /// Prepares a relayed response's fields for the client: rewrites links, and adds and notes `Cache-Status`.
-    ///
-    /// - Parameter code: the upstream's status.
     func decorate(_ fields: inout Fields, of code: Int, with status: CacheStatus) {
         upstream.links(for: base).rewrite(&fields)
         fields.remove("alt-svc")
@@ -251,7 +245,6 @@ extension ProxyRequest {
         upstream.addCORS(to: &fields, for: message.fields)
     }
 
-    /// The fields of an interim response for the client.
     func interim(_ fields: Fields) -> Fields {
         var fields = fields
         upstream.links(for: base).rewrite(&fields)
@@ -262,7 +255,7 @@ extension ProxyRequest {
     /// `Cache-Status` of a response that comes from the upstream, as far as the request decides it.
     func forwarded(isStored: Bool = false, isCollapsed: Bool = false) -> CacheStatus {
         var status = CacheStatus.forwarded(reason.forward, isStored: isStored, isCollapsed: isCollapsed)
-        status.detail = overrides.cache == .never ? "never-by-route" : reason.inquiry?.word
+        status.detail = overrides.cache == .never ? "never-by-route" : reason.beforeExpiry?.word
         return status
     }
 
@@ -298,7 +291,6 @@ extension ProxyRequest {
     /// Whether the client sent conditions besides `If-Range`.
     var hasConditions: Bool { !conditions.isEmpty }
 
-    /// The same request, for which the whole is fetched.
     var forWhole: ProxyRequest { with { $0.isForWhole = true } }
 
     /// The key for stored parts of the response, distinct from the whole's, so that no look-up for a whole finds them.

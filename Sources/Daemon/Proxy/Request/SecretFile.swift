@@ -2,10 +2,8 @@ import Glibc
 
 /// A file that holds a secret of the daemon, such as the admin token: only its owner may read it.
 package enum SecretFile {
-    /// What is in the file, and who may read it.
     package struct Content: Sendable {
         package let bytes: [UInt8]
-        /// The permissions.
         package let mode: UInt32
         /// The user id of the owner.
         package let owner: UInt32
@@ -26,8 +24,6 @@ package enum SecretFile {
     /// Reads the file; returns nil if there is none.
     ///
     /// Blocks on the disk. The caller must check permissions and owner.
-    ///
-    /// - Parameter limit: the maximum number of bytes to read.
     package static func read(_ path: String, limit: Int) throws(Failure) -> Content? {
         let (file, openError) = call { Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
         guard file >= 0 else {

@@ -5,7 +5,6 @@ package import Store
 
 /// What the daemon decides and stores, line by line at the level debug; hits from memory on a worker's loop are not logged.
 extension Logger {
-    /// Logs what happens to a request, and why.
     func decided(_ plan: Plan, on request: ProxyRequest, at now: Int64) {
         guard logLevel <= .debug else { return }
         debug(
@@ -17,7 +16,6 @@ extension Logger {
         )
     }
 
-    /// Logs why a response is not stored.
     func notStored(_ reason: NotStoredReason, _ request: ProxyRequest) {
         debug(
             "not stored",
@@ -25,7 +23,6 @@ extension Logger {
         )
     }
 
-    /// Logs a commit of the store.
     package func committed(_ report: CommitReport) {
         guard logLevel <= .debug else { return }
         let jobs = report.jobs.map { "\($0.count) \($0.kind)" }.joined(separator: ", ")

@@ -1,11 +1,11 @@
 package import CachePolicy
 import Glibc
-package import HTTPSemantics
+import HTTPSemantics
 import HTTPServer
 import Logging
 import Mapping
 import Settings
-package import Store
+import Store
 import Synchronization
 import Upstream
 
@@ -15,7 +15,6 @@ import Upstream
 /// a stream follows, or the list was requested within the last minute. Otherwise a hit costs one relaxed load here.
 /// Any thread. Bounded: new requests replace the oldest.
 package final class RequestLog: Sendable {
-    /// The number of requests kept.
     package static let capacity = 1_000
     /// How long hits are noted after the list was requested.
     private static let attention: UInt64 = 60_000_000_000
@@ -75,7 +74,6 @@ package final class RequestLog: Sendable {
         state.withLock { $0.requests(after: id, limit: Self.capacity) }
     }
 
-    /// The number of the latest request.
     package var lastID: Int64 { state.withLock { $0.lastID } }
 
     /// Calls back, on any thread, with every request from now on; returns the argument for `stopListening`.
@@ -91,7 +89,6 @@ package final class RequestLog: Sendable {
         }
     }
 
-    /// - Parameter number: The result of `listen`.
     package func stopListening(_ number: Int) {
         state.withLock { state in
             state.listeners.removeAll { $0.number == number }
@@ -138,27 +135,24 @@ package struct ServedRequest: Sendable, Equatable {
     package var detail: String? { cacheStatus?.detail ?? end }
     /// Why the upstream was asked although the stored response was within its lifetime.
     package var reason: String?
-    /// Bytes of the response's body.
     package var bytes = 0
     /// The time from the request's head to the response's last byte within Larder, in seconds.
     package var seconds = 0.0
     /// The upstream's share of that time, in seconds; nil if it was not asked.
     package var upstreamSeconds: Double?
-    /// The digest of the cache key, if there is one.
-    package var key: Digest128?
+    var key: Digest128?
 
     /// The status of a request whose client left before the response began; nginx uses the same.
     static let clientLeft = 499
     /// The maximum length of URLs in bytes; longer ones are cut.
     static let urlLimit = 4_096
 
-    package init(client: ClientAddress, method: String, url: String, upstream: String?) {
+    init(client: ClientAddress, method: String, url: String, upstream: String?) {
         (self.client, self.method) = (client, method)
         self.url = url.utf8.count <= Self.urlLimit ? url : String(url.prefix(Self.urlLimit / 4)) + "…"
         self.upstream = upstream
     }
 
-    /// The digest as 32 hexadecimal digits.
     package var keyText: String? {
         key.map { $0.high.hexadecimal(width: 16) + $0.low.hexadecimal(width: 16) }
     }
@@ -170,7 +164,7 @@ package struct ClientAddress: Sendable, Equatable {
     let bytes: [UInt8]
     let isUser: Bool
 
-    package init(peer: [UInt8], at entrance: Address) {
+    init(peer: [UInt8], at entrance: Address) {
         bytes = peer
         isUser = entrance.isUnix
     }
@@ -187,10 +181,8 @@ package struct ClientAddress: Sendable, Equatable {
 }
 
 enum RequestClock {
-    /// A monotonic clock in nanoseconds.
     static var nanoseconds: UInt64 { read(CLOCK_MONOTONIC, 1_000_000_000) }
 
-    /// Microseconds since 1970, for display.
     static var wall: Int64 { Int64(read(CLOCK_REALTIME, 1_000_000)) }
 
     private static func read(_ clock: clockid_t, _ unitsPerSecond: UInt64) -> UInt64 {
@@ -210,7 +202,6 @@ final class RequestNote: ReplyObserver {
     private let slowness: Double
     private let metrics: UpstreamMetrics
     private let upstream: ProxiedUpstream
-    /// The path for matching routes.
     private let route: String
     private let started: UInt64
     private let state: Mutex<State>
@@ -246,7 +237,7 @@ final class RequestNote: ReplyObserver {
 
     /// Records the outcome that the metrics have counted.
     func counted(as outcome: Outcome) { state.withLock { $0.outcome = outcome } }
-    func asked(because reason: Plan.Reason) { state.withLock { $0.served.reason = reason.inquiry?.text } }
+    func asked(because reason: Plan.Reason) { state.withLock { $0.served.reason = reason.beforeExpiry?.text } }
     func hasKey(_ key: Digest128) { state.withLock { $0.served.key = key } }
 
     /// Adds the time of a transfer that the request waited for; there may be several.
@@ -322,6 +313,5 @@ extension Outcome {
 }
 
 extension Reply {
-    /// The note of the request that this responds to, if it has one.
     var note: RequestNote? { observers.lazy.compactMap { $0 as? RequestNote }.first }
 }

@@ -13,7 +13,7 @@ extension ProxyCore {
         guard !cache.uncommittedWrites.isFull else { return refuse(.storeFailed(.queueFull), reply) }
         let suspect: SuspectID
         do {
-            let further = request.upstream.invalidated(by: request, status: nil)
+            let further = request.upstream.routeInvalidations(by: request, status: nil)
             suspect = try await cache.store.markSuspect(
                 upstream: request.upstream.storeKey,
                 urls: Set(request.suspects + further.paths),
@@ -102,10 +102,8 @@ extension ProxyCore {
             "what a write changed could not be stored: until it is, everything older is asked of its upstream again",
             metadata: ["error": "\(error)", "upstream": "\(upstream.name)", "path": "\(write.path)"]
         )
-        uncommittedWriteCount += 1
-        let number = uncommittedWriteCount
         let everything = Invalidation(of: upstream.storeKey, at: write.time)
-        cache.uncommittedWrites.begin(number, everything)
+        let number = cache.uncommittedWrites.begin(everything)
         cache.memory.remove(everything)
         fetches.invalidations.append(everything)
         // The objects in its response are held until then, within the limit for all bodies.

@@ -129,7 +129,7 @@ final class RunningWrite: TransferDelegate {
             length = mapped.body.count
         }
         request.decorate(&fields, of: head.status, with: .forwarded(request.reason.forward))
-        let framing: ReplyFraming = length.map { .length($0) } ?? .chunked
+        let framing = BodyFraming(ofBodyWith: length)
         reply.start(status: head.status, reason: head.reasonPhrase, fields: fields, framing: framing)
     }
 }

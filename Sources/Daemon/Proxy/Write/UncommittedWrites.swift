@@ -6,8 +6,13 @@ import Synchronization
 /// Until such a write is stored, nothing on disk records its changes. So everything known of its upstream from before it counts
 /// as changed (law 10): it is fetched again, and served only if the upstream cannot be asked. Any thread.
 final class UncommittedWrites: Sendable {
-    /// What each makes outdated, by number.
-    private let writes = Mutex<[Int: Invalidation]>([:])
+    private struct State {
+        /// What each makes outdated, by number.
+        var writes: [Int: Invalidation] = [:]
+        var lastNumber = 0
+    }
+
+    private let state = Mutex(State())
     /// The number of writes, so that look-ups need no lock while there are none.
     private let count = Atomic<Int>(0)
     /// The limit; past it writes are refused, because each is kept in memory.
@@ -16,22 +21,27 @@ final class UncommittedWrites: Sendable {
     /// Whether no further write may be sent.
     var isFull: Bool { count.load(ordering: .relaxed) >= Self.limit }
 
-    /// Adds a write, before any response is removed from memory because of it.
-    func begin(_ number: Int, _ invalidation: Invalidation) { set(number, invalidation) }
+    /// Adds a write, before any response is removed from memory because of it; returns its number.
+    func begin(_ invalidation: Invalidation) -> Int {
+        state.withLock { state in
+            state.lastNumber += 1
+            state.writes[state.lastNumber] = invalidation
+            count.store(state.writes.count, ordering: .sequentiallyConsistent)
+            return state.lastNumber
+        }
+    }
 
     /// Removes a write that is stored.
-    func end(_ number: Int) { set(number, nil) }
-
-    private func set(_ number: Int, _ write: Invalidation?) {
-        writes.withLock { writes in
-            writes[number] = write
-            count.store(writes.count, ordering: .sequentiallyConsistent)
+    func end(_ number: Int) {
+        state.withLock { state in
+            state.writes[number] = nil
+            count.store(state.writes.count, ordering: .sequentiallyConsistent)
         }
     }
 
     /// Whether one of an upstream's writes may have changed what was known at a time.
     func mayBeNewer(than start: Int64, of upstream: String) -> Bool {
         guard count.load(ordering: .sequentiallyConsistent) > 0 else { return false }
-        return writes.withLock { $0.values.contains { $0.concerns(upstream) && start <= $0.time } }
+        return state.withLock { $0.writes.values.contains { $0.concerns(upstream) && start <= $0.time } }
     }
 }

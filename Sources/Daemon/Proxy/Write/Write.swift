@@ -17,7 +17,6 @@ struct Write: Hashable {
     }
 
     enum Event {
-        /// The head, and whether its body is JSON.
         case head(isJSON: Bool)
         /// A piece of the body, and whether there is memory to keep it.
         case body([UInt8], fits: Bool)
@@ -88,7 +87,6 @@ struct Write: Hashable {
         }
     }
 
-    /// Sends the client what was withheld.
     private mutating func release() -> [Action] {
         guard hasHead, end != .failed || isBegun || !held.isEmpty else { return [.fail] }
         if isMapped, !isBegun, end == .whole, body.isWhole { return [.serveMapped] }

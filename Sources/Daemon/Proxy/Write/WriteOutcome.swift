@@ -40,7 +40,7 @@ struct WriteOutcome: Sendable {
     ///
     /// They are the target, the URLs in `Location` and `Content-Location` (RFC 9111 §4.4), and, unless the response itself shows
     /// the object's new state, the collection that contains the target.
-    func invalidated(by request: ProxyRequest) -> [String] {
+    func outdatedPaths(by request: ProxyRequest) -> [String] {
         var targets = [request.target]
         if let head, error == nil, effect(of: request) != .absent {
             targets = InvalidationTargets.find(
@@ -61,7 +61,6 @@ struct WriteOutcome: Sendable {
         return paths
     }
 
-    /// The paths of the collections that list the target.
     func collections(of request: ProxyRequest) -> [String] {
         Self.parent(of: request.target, base: request.upstream.settings.url.basePath)
             .map { [request.upstream.keyPath(of: $0)] } ?? []
@@ -76,7 +75,6 @@ struct WriteOutcome: Sendable {
         return parent.count > base.count ? parent : nil
     }
 
-    /// The objects in the response's body, if any.
     func observed(by request: ProxyRequest) -> (rule: BodyRule, body: [UInt8], surroundings: MappingContext)? {
         guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202
         else { return nil }
@@ -138,10 +136,10 @@ struct WriteOutcome: Sendable {
         write.method = request.message.method
         write.isCreation = request.message.method == "POST"
         if effect != .absent {
-            let further = upstream.invalidated(by: request, status: error == nil ? head?.status : nil)
+            let further = upstream.routeInvalidations(by: request, status: error == nil ? head?.status : nil)
             // The models determine how a deletion shows in lists.
             let collections = effect == .deleted ? self.collections(of: request) : []
-            let paths = invalidated(by: request).filter { !collections.contains($0) } + further.paths
+            let paths = outdatedPaths(by: request).filter { !collections.contains($0) } + further.paths
             write.paths = Set(paths)
             write.collections = collections
             write.patterns = further.patterns
