@@ -145,6 +145,8 @@ extension Plan {
         var completes = false
         /// Whether what is stored is validated, if it can be.
         var isConditional = true
+        /// Whether it joins a fetch under way; only an explanation says so.
+        var isCollapsed = false
 
         init(_ request: ProxyRequest, stored: ReadyResponse? = nil) {
             (self.request, self.stored) = (request, stored)
