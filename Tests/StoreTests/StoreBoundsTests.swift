@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-struct BoundsTests {
+struct StoreBoundsTests {
     /// Remembers the notices of a listener.
     final class Listener: ChangeListener {
         let changed = Mutex<[ObjectID]>([])
