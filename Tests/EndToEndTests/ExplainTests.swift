@@ -46,6 +46,20 @@ import Testing
         #expect(try larder.sql("SELECT count(*) FROM _principals") == before)
     }
 
+    @Test func `explain says that a request would be collapsed into one under way`() throws {
+        let gate = Gate()
+        let origin = try Origin { _ in .json("{}", Fresh.hour).after(gate) }
+        let larder = try Larder.patient(origin)
+        let first = Background { try larder.get("/x") }
+        #expect(origin.waitForRequests(1))
+        let expected = "larder; fwd=uri-miss; collapsed"
+        #expect(member("online.cache_status", of: try Self.explain(larder, "/x")) as? String == expected)
+        let other = member("online.cache_status", of: try Self.explain(larder, "/y")) as? String
+        #expect(other == "larder; fwd=uri-miss")
+        gate.open()
+        _ = try first.value()
+    }
+
     @Test func `explain says whether the stored parts contain a range`() throws {
         let origin = try Origin { _ in
             let fields: FieldLines = ["Content-Range": "bytes 0-3/8"] + Fresh.tagged("a")

@@ -20,32 +20,7 @@ enum StoreFuzzing: FuzzTarget {
 
     /// A store with rows in every table, and a copy of it.
     private static let files: (store: [UInt8], copy: [UInt8]) = wait {
-        let bench = try Bench()
-        let mine = try await bench.store.principal([UInt8](repeating: 1, count: 32))
-        let list = #"[{"id":1,"title":"a","user":{"id":7,"login":"ada"},"labels":[{"id":3}]},{"id":2,"title":"b"}]"#
-        try await bench.receive("/issues", list, issues)
-        try await bench.receive("/issues/1", #"{"id":1,"title":"c","user":{"id":7,"login":"ada"}}"#, issue)
-        try await bench.receive("/issues/1", #"{"id":1,"title":"mine"}"#, issue, principal: mine)
-        try await bench.receive("/plain", "no objects")
-        bench.store.warn(about: ["one"], "a warning")
-        let start = bench.store.clock.now()
-        let shown = Array(#"{"id":9,"login":"nine"}"#.utf8)
-        try await bench.complete(ReceivedObservation(body: shown, start: start, rule: user))
-        var write = CompletedWrite(
-            upstream: "github",
-            principal: .anonymous,
-            context: "",
-            path: "/issues/2",
-            time: bench.store.clock.now()
-        )
-        (write.method, write.bound) = ("PATCH", BoundObject(model: "Issue", identity: "2"))
-        try await bench.store.complete(write)
-        _ = try await bench.store.markSuspect(
-            upstream: "github",
-            urls: ["/users/3"],
-            object: BoundObject(model: "User", identity: "3"),
-            patterns: []
-        )
+        let bench = try await Bench.filled()
         try await bench.store.save(to: bench.folder.file("copy"), principalKey: key)
         await bench.store.close()
         return (bench.folder.bytes("larder.db"), bench.folder.bytes("copy"))

@@ -112,14 +112,19 @@ import Testing
         var models = ModelGenerator(seed: seed &+ 90)
         var generator = BodyGenerator(seed: seed &+ 3000, isHostile: true)
         var random = SeededGenerator(seed: seed)
+        var composed = 0
         for _ in 0..<12 {
             let models = try models.models()
             var shelf = Shelf(models)
             for time in 1...5 as ClosedRange<Int64> {
-                shelf.take("d\(time)", generator.body(isList: true), rule(&generator), at: time, in: context)
+                let (body, rule) = (generator.body(isList: true), rule(&generator))
+                shelf.take("d\(time)", body, rule, at: time, in: context)
+                // The same objects with other values, which the response before must show.
+                shelf.take("later\(time)", Self.changed(body, &random), rule, at: time + 5, in: context)
             }
             for document in shelf.documents.keys {
                 guard case .composed(let body) = shelf.compose(document) else { continue }
+                composed += 1
                 let end = body.bytes.withUnsafeBufferPointer { JSONScanner($0, allowsReferences: false).scanText() }
                 #expect(end >= 0, "seed \(seed): \(text(body.bytes))")
             }
@@ -133,5 +138,24 @@ import Testing
                 #expect(parts.recomposes(to: damaged))
             }
         }
+        #expect(composed > 0)
+    }
+
+    /// The body with other letters in some of its texts, among them names and identities.
+    private static func changed(_ body: String, _ random: inout SeededGenerator) -> String {
+        var bytes = Array(body.utf8)
+        var (isInText, isEscaped) = (false, false)
+        for place in bytes.indices {
+            switch bytes[place] {
+            case _ where isEscaped: isEscaped = false
+            case UInt8(ascii: "\\"): isEscaped = true
+            case UInt8(ascii: "\""): isInText.toggle()
+            // The digits of an escape are others.
+            case UInt8(ascii: "g")...UInt8(ascii: "y") where isInText && Int.random(in: 0..<30, using: &random) == 0:
+                bytes[place] = UInt8(ascii: "z")
+            default: break
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
     }
 }

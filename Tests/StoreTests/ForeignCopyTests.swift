@@ -9,44 +9,6 @@ import Testing
 struct ForeignCopyTests {
     private static let key: [UInt8] = [1, 2, 3]
 
-    /// A store with something in every table that a copy takes over.
-    private func bench() async throws -> Bench {
-        let bench = try Bench()
-        let mine = try await bench.store.principal([UInt8](repeating: 1, count: 32))
-        try await bench.receive(
-            "/issues",
-            #"[{"id":1,"title":"a","user":{"id":7,"login":"ada"}},{"id":2,"title":"b"}]"#,
-            issues
-        )
-        try await bench.receive("/issues/1", #"{"id":1,"title":"c","user":{"id":7,"login":"ada"}}"#, issue)
-        try await bench.receive("/issues/1", #"{"id":1,"title":"mine"}"#, issue, principal: mine)
-        try await bench.receive("/plain", "no objects")
-        bench.store.warn(about: ["one"], "a warning")
-        try await bench.complete(
-            ReceivedObservation(
-                body: Array(#"{"id":9,"login":"nine"}"#.utf8),
-                start: bench.store.clock.now(),
-                rule: user
-            )
-        )
-        var write = CompletedWrite(
-            upstream: "github",
-            principal: .anonymous,
-            context: "",
-            path: "/issues/2",
-            time: bench.store.clock.now()
-        )
-        (write.method, write.bound) = ("PATCH", BoundObject(model: "Issue", identity: "2"))
-        try await bench.store.complete(write)
-        _ = try await bench.store.markSuspect(
-            upstream: "github",
-            urls: ["/users/3"],
-            object: BoundObject(model: "User", identity: "3"),
-            patterns: []
-        )
-        return bench
-    }
-
     private func load(
         _ bench: Bench,
         _ copy: String,
@@ -80,7 +42,7 @@ struct ForeignCopyTests {
 
     /// Makes a copy, has SQL change it, and requires that it is refused for a reason, and that the store stays as it is.
     private func isRefused(_ changes: [(sql: String, reason: String)]) async throws {
-        let bench = try await bench()
+        let bench = try await Bench.filled()
         let copy = bench.folder.file("copy")
         try await bench.store.save(to: copy, principalKey: Self.key)
         let (count, body) = (try await bench.store.count(), try await bench.body("/issues"))
@@ -217,7 +179,7 @@ struct ForeignCopyTests {
     }
 
     @Test func `opaque parts of a copied response are checked by their readers`() async throws {
-        let bench = try await bench()
+        let bench = try await Bench.filled()
         let copy = bench.folder.file("copy")
         try await bench.store.save(to: copy, principalKey: Self.key)
         await #expect(throws: StoreError.refused("the copy is damaged: the fields of a response cannot be served")) {
@@ -243,7 +205,7 @@ struct ForeignCopyTests {
     }
 
     @Test func `views of a copy are not taken over, whatever they say`() async throws {
-        let bench = try await bench()
+        let bench = try await Bench.filled()
         let copy = bench.folder.file("copy")
         try await bench.store.save(to: copy, principalKey: Self.key)
         let change =
@@ -257,7 +219,7 @@ struct ForeignCopyTests {
     }
 
     @Test func `saving and loading again and again does not use up ids`() async throws {
-        let bench = try await bench()
+        let bench = try await Bench.filled()
         for _ in 0..<60 {
             let copy = bench.folder.file("copy")
             try await bench.store.save(to: copy, principalKey: Self.key)
@@ -282,7 +244,7 @@ struct ForeignCopyTests {
     }
 
     @Test func `a store and a copy with an unusual page size are saved and loaded`() async throws {
-        let bench = try await self.bench()
+        let bench = try await Bench.filled()
         let copy = bench.folder.file("copy")
         try await bench.store.save(to: copy, principalKey: Self.key)
         let first = try Bench(time: bench.time)

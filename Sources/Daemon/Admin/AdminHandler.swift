@@ -77,7 +77,6 @@ package final class AdminHandler: HTTPHandler {
         reply.finish()
     }
 
-    /// The request with its body.
     private static func read(_ request: Request) async throws(ProblemDocument) -> AdminRequest {
         let limit = AdminService.maximumBody
         let tooLong = ProblemDocument(413, "the body of a request to the admin side may have at most \(limit) bytes")
@@ -126,7 +125,6 @@ package struct AdminService: Sendable {
 
     package init(_ daemon: DaemonCore) { self.daemon = daemon }
 
-    /// The current configuration.
     var configuration: CompiledConfiguration { daemon.proxy.configuration.value }
 
     /// Responds to one request; any thread.

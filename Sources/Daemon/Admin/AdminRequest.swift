@@ -6,7 +6,6 @@ import Recording
 import Settings
 import Store
 
-/// A parsed request to the admin side.
 struct AdminRequest: Sendable {
     let method: String
     /// The path's components, percent-decoded one by one, so that `%2F` can be part of an id.
@@ -138,10 +137,8 @@ extension AdminRequest {
         } catch { throw ProblemDocument.badRequest("\(member): \(error.description)") }
     }
 
-    /// Whether the client wants server-sent events.
     var acceptsEvents: Bool { fields.combined("accept")?.lowercased().contains(EventStreamText.mediaType) == true }
 
-    /// A capture of its path.
     func capture(_ name: String) -> String { captures[name] ?? "" }
 
     /// The texts of the body's members by name, each of which must be one of `names`.
@@ -214,10 +211,8 @@ extension ProblemDocument {
         self.fields = fields
     }
 
-    /// A failure of the store.
     init(_ error: StoreError) { self.init(error == .closed ? 503 : 500, error.description) }
 
-    /// The problem document for an error that a route throws.
     init(_ error: any Error) {
         switch error {
         case let problem as ProblemDocument: self = problem

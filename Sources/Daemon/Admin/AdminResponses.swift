@@ -11,25 +11,25 @@ package import Store
 /// The body of a response, with a sentence for each member that needs one.
 ///
 /// Members may be added in later versions; those that are here keep their meaning.
-package protocol AdminBody: Codable, Sendable {
+protocol AdminBody: Codable, Sendable {
     /// The sentences, by the member's name in Swift.
     static var sentences: [String: String] { get }
 }
 
 extension AdminBody {
-    package static var sentences: [String: String] { [:] }
+    static var sentences: [String: String] { [:] }
 }
 
 /// `GET /count`, and the progress of a clean.
 extension StoreCount: AdminBody {
-    package static let sentences = [
+    static let sentences = [
         "bytes": "Bytes in use in the store's file.", "models": "The number of objects of each model.",
     ]
 }
 
 /// `POST /clean`: what was removed, or would be.
 package struct CleanResponse: AdminBody {
-    package static let sentences = [
+    static let sentences = [
         "bytes": "The size of what was removed, without the overhead of the file.",
         "models": "The number of objects of each model.",
         "orphaned": "Other objects that no document shows any more. They stay stored until space is needed.",
@@ -56,7 +56,7 @@ package struct CleanResponse: AdminBody {
 
 /// `GET /objects/{model}` and `GET /objects/{model}/{id}`.
 package struct ObjectsResponse: AdminBody {
-    package static let sentences = nextSentence.merging([
+    static let sentences = nextSentence.merging([
         "examined": "In a list: how many objects were looked at for this page."
     ]) { $1 }
     package var objects: [Object]
@@ -64,15 +64,12 @@ package struct ObjectsResponse: AdminBody {
     var examined: Int?
 
     package struct Object: AdminBody {
-        package static let sentences = [
-            "upstream": "The upstream's name.", "principal": "The principal's label.",
-            "context": "The representation that was asked for.", "model": "The model's name.", "id": "The identity.",
-            "observed": "When it was last observed (RFC 3339).",
+        static let sentences = objectSentences.merging([
             "unknown": "The time of a write whose effect on the object is not known, until it is observed again.",
             "object": "Its newest known members.",
             "synthetic": "In the mapped view: JSON pointers of what the upstream did not send.",
             "warnings": "In the mapped view: what did not fit the model.",
-        ]
+        ]) { $1 }
         package var upstream: String
         package var principal: String
         package var context: String
@@ -96,9 +93,8 @@ package struct ObjectsResponse: AdminBody {
     }
 }
 
-/// A mapping warning for one body.
 package struct MappingWarningResponse: AdminBody {
-    package static let sentences = ["pointer": "The place in the body (RFC 6901)."]
+    static let sentences = ["pointer": "The place in the body (RFC 6901)."]
     var kind: String
     var message: String
     var pointer: String?
@@ -111,18 +107,12 @@ package struct MappingWarningResponse: AdminBody {
 
 /// `GET /documents`.
 package struct DocumentsResponse: AdminBody {
-    package static let sentences = nextSentence
+    static let sentences = nextSentence
     package var documents: [Document]
     package var next: String?
 
     package struct Document: AdminBody {
-        package static let sentences = [
-            "id": "Its number, for `/documents/{id}`.", "upstream": "The upstream's name.",
-            "principal": "The principal's label.", "context": "The representation that was asked for.",
-            "url": "Path and query.", "status": "The status code.", "objects": "How many objects it shows.",
-            "bytes": "The length of the body received.", "received": "When it was received (RFC 3339).",
-            "used": "When it was last used (RFC 3339).",
-        ]
+        static let sentences = documentSentences.merging(["used": "When it was last used (RFC 3339)."]) { $1 }
         var id: Int64
         package var upstream: String
         package var principal: String
@@ -145,11 +135,8 @@ package struct DocumentsResponse: AdminBody {
 
 /// `GET /documents/{id}`: a stored response in one view.
 struct DocumentResponse: AdminBody {
-    static let sentences = [
-        "id": "Its number.", "upstream": "The upstream's name.", "principal": "The principal's label.",
-        "context": "The representation that was asked for.", "url": "Path and query, as sent upstream.",
-        "status": "The status code.", "received": "When it was received (RFC 3339).",
-        "used": "When it was last used (RFC 3339).",
+    static let sentences = documentSentences.merging([
+        "id": "Its number.", "url": "Path and query, as sent upstream.", "used": "When it was last used (RFC 3339).",
         "form":
             "How a request gets it: `received`; `composed`: with newer values of its objects; `outdated`: newer values are known, but cannot be put in, and the next request is a miss.",
         "reason": "Why it is outdated.", "view": "`wire`, `mapped` or `raw`.",
@@ -162,7 +149,7 @@ struct DocumentResponse: AdminBody {
         "objects": "The objects in it, in their order in the body; the first 200.",
         "objectCount": "How many objects it shows.", "age": "Seconds.", "timeToLive": "Seconds; negative once stale.",
         "freshness": "The arithmetic of RFC 9111 §4.2.",
-    ]
+    ]) { $1 }
     var id: Int64
     var upstream: String
     var principal: String
@@ -278,12 +265,12 @@ extension DocumentResponse {
 
 /// `GET /warnings`.
 package struct WarningsResponse: AdminBody {
-    package static let sentences = nextSentence
+    static let sentences = nextSentence
     package var warnings: [Warning]
     package var next: String?
 
     package struct Warning: AdminBody {
-        package static let sentences = [
+        static let sentences = [
             "kind": "What kind of thing, in a word.", "subject": "A model, a route or an upstream.",
             "message": "What did not fit.", "url": "Path and query of the response in which it was last seen.",
             "pointer": "The place in that response (RFC 6901).", "count": "How often it was seen.",
@@ -315,6 +302,20 @@ package struct WarningsResponse: AdminBody {
 /// It is a text: clients return it and do not compute with it.
 let nextSentence = ["next": "What to give as `after` for the next page; absent on the last."]
 
+/// The documentation of the members that say whose data a row is.
+let ownerSentences = [
+    "upstream": "The upstream's name.", "principal": "The principal's label.",
+    "context": "The representation that was asked for.",
+]
+let objectSentences = ownerSentences.merging([
+    "model": "The model's name.", "id": "The identity.", "observed": "When it was last observed (RFC 3339).",
+]) { $1 }
+let documentSentences = ownerSentences.merging([
+    "id": "Its number, for `/documents/{id}`.", "url": "Path and query.", "status": "The status code.",
+    "objects": "How many objects it shows.", "bytes": "The length of the body received.",
+    "received": "When it was received (RFC 3339).",
+]) { $1 }
+
 extension Page {
     /// The value of `next` as it is sent.
     var cursor: String? { next.map { String($0) } }
@@ -328,7 +329,7 @@ enum StoreTime {
 
 /// The remedy for a warning: a sentence, and lines for the config if there are any.
 package struct WarningRemedy: AdminBody, Equatable {
-    package static let sentences = [
+    static let sentences = [
         "sentence": "What to do.",
         "lines": "What to write into the config, as YAML; `…` stands for what only you know.",
     ]

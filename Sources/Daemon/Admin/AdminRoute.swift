@@ -24,7 +24,6 @@ struct AdminRoute: Documented, Sendable {
         let kind: Kind
         var sentence = ""
         let isRequired: Bool
-        /// Whether it may occur several times.
         let isRepeatable: Bool
 
         init(_ name: String, _ kind: Kind = .string, isRequired: Bool = false, isRepeatable: Bool = false) {
@@ -49,9 +48,7 @@ struct AdminRoute: Documented, Sendable {
     let body: [Parameter]
     /// Whether the body is a file of any size.
     let takesFile: Bool
-    /// The media type of a successful response.
     let mediaType: String
-    /// The type of its body, if that is JSON.
     let schema: (any AdminBody.Type)?
     let respond: Responder
 
@@ -109,7 +106,6 @@ struct AdminRoute: Documented, Sendable {
         return methods.isEmpty ? .none : .otherMethods(methods)
     }
 
-    /// The pattern's components.
     var components: [Substring] { path.split(separator: "/") }
 
     /// The names in braces, in order.
@@ -135,7 +131,6 @@ struct AdminRoute: Documented, Sendable {
     }
 }
 
-/// A response of the admin side.
 struct AdminResponse: Sendable {
     var status = 200
     var fields = Fields()
@@ -152,7 +147,6 @@ struct AdminResponse: Sendable {
         AdminResponse(status: status, fields: Fields([Field("Content-Type", type)]), body: body)
     }
 
-    /// A stream of server-sent events.
     static func events(_ stream: @escaping @Sendable (Reply, Fields) -> Void) -> AdminResponse {
         AdminResponse(fields: Fields([Field("Content-Type", EventStreamText.mediaType)]), stream: stream)
     }

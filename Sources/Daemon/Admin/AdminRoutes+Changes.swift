@@ -7,11 +7,8 @@ import Store
 
 /// A request to `/changes`.
 struct ChangeRequest: Sendable {
-    /// The start of the changes.
     enum Start: Sendable, Equatable {
-        /// Changes from now on.
         case now
-        /// All changes kept.
         case oldest
         /// Changes after this number, the last that the client has seen; nil if it gave no valid number.
         case after(Int64?)
@@ -29,7 +26,6 @@ struct ChangeRequest: Sendable {
         }
     }
 
-    /// The form of the response.
     enum Form: Sendable, Equatable {
         /// Server-sent events, until the client leaves.
         case events
@@ -155,7 +151,6 @@ extension ChangeFilter {
 }
 
 extension AdminRoute {
-    /// Changes of objects, as a stream of events or page by page.
     static let following = documented([
         "Changes of objects as server-sent events, from now on or from a number on; with Accept: application/json, a page of them.":
             AdminRoute(
@@ -189,11 +184,10 @@ extension AdminRoute {
             let page = try await store.changes(after: after, limit: count, values: wanted.wantsValues)
             guard let page else { throw ProblemDocument.notFound("no changes are kept") }
             if after < page.floor, wanted.start != .oldest {
-                resets.append(.evicted(after: store.publicSequence(after), upTo: store.publicSequence(page.floor)))
+                resets.append(.evicted(after: after, upTo: page.floor, in: store))
             }
             if page.erased > 0 {
-                let (after, end) = (store.publicSequence(max(after, page.floor)), store.publicSequence(page.end))
-                resets.append(.cleaned(page.erased, after: after, upTo: end))
+                resets.append(.cleaned(page.erased, after: max(after, page.floor), upTo: page.end, in: store))
             }
             rows += page.changes.filter { wanted.filter.accepts($0) }.map {
                 ChangeResponse($0, number: store.publicSequence($0.sequence), withValues: wanted.wantsValues)
@@ -211,7 +205,7 @@ extension AdminRoute {
 
 /// `GET /changes` as a page.
 package struct ChangesResponse: AdminBody {
-    package static let sentences = [
+    static let sentences = [
         "changes": "The oldest first.", "resets": "What is missing between them, if anything is.",
         "next": "What to give as `since` to go on.", "more": "Whether there are more changes now.",
     ]
@@ -223,13 +217,12 @@ package struct ChangesResponse: AdminBody {
 
 /// One change of an object; also the data of an event.
 package struct ChangeResponse: AdminBody {
-    package static let sentences = [
+    static let sentences = ownerSentences.merging([
         "sequence": "The change's number.", "kind": "`created`, `changed`, `deleted` or `unknown`.",
-        "upstream": "The upstream's name.", "principal": "The principal's label.",
-        "context": "The representation that was asked for.", "model": "The model's name.",
-        "id": "The identity, as in `/objects`.", "time": "When it was committed (RFC 3339).",
+        "model": "The model's name.", "id": "The identity, as in `/objects`.",
+        "time": "When it was committed (RFC 3339).",
         "object": "With `values`: its newest known members; null if none are known.",
-    ]
+    ]) { $1 }
     package var sequence: Int64
     package var kind: String
     package var upstream: String
@@ -255,7 +248,7 @@ package struct ChangeResponse: AdminBody {
 ///
 /// The client must read its objects again, and can continue from there.
 package struct ChangeReset: AdminBody, Equatable {
-    package static let sentences = [
+    static let sentences = [
         "reason":
             "`unknown`: the number is not one of this store's; `evicted`: the changes are no longer kept; `cleaned`: a clean removed their objects.",
         "message": "The same as a sentence.", "after": "The number after which changes are missing, if it is known.",
@@ -279,14 +272,17 @@ package struct ChangeReset: AdminBody, Equatable {
     }
 
     /// The changes are older than those kept.
-    static func evicted(after: Int64, upTo: Int64) -> ChangeReset {
-        ChangeReset("evicted", "the changes after \(after) up to \(upTo) are no longer kept", after: after, upTo: upTo)
+    static func evicted(after: CommitNumber, upTo end: CommitNumber, in store: ObjectStore) -> ChangeReset {
+        let (after, end) = (store.publicSequence(after), store.publicSequence(end))
+        let message = "the changes after \(after) up to \(end) are no longer kept"
+        return ChangeReset("evicted", message, after: after, upTo: end)
     }
 
     /// A clean has removed the objects, and their names with them.
-    static func cleaned(_ count: Int, after: Int64, upTo: Int64) -> ChangeReset {
-        let what = "changes between \(after) and \(upTo) that are missing here, as a clean has removed their objects"
-        return ChangeReset("cleaned", "\(what): \(count)", after: after, upTo: upTo)
+    static func cleaned(_ count: Int, after: CommitNumber, upTo end: CommitNumber, in store: ObjectStore) -> Self {
+        let (after, end) = (store.publicSequence(after), store.publicSequence(end))
+        let what = "changes between \(after) and \(end) that are missing here, as a clean has removed their objects"
+        return ChangeReset("cleaned", "\(what): \(count)", after: after, upTo: end)
     }
 
     private init(_ reason: String, _ message: String, after: Int64? = nil, upTo: Int64) {

@@ -43,22 +43,19 @@ extension AdminRoute {
         },
         "Where each member of an object comes from, what it replaced, and which documents show it: one per principal and context.":
             .json("GET /objects/{model}/{id}/why", query: WhyResponse.parameters + Ownership.parameters) {
-                request,
-                daemon in try await WhyResponse(to: request, daemon)
+                (request, daemon) in try await WhyResponse(to: request, daemon)
             },
         "The documents that show an object, the newest first. A page may be short, or even empty, and have a next.":
             .json("GET /objects/{model}/{id}/documents", query: Paging.parameters + Ownership.parameters) {
-                request,
-                daemon in try await ShowingDocumentsResponse(to: request, daemon)
+                (request, daemon) in try await ShowingDocumentsResponse(to: request, daemon)
             },
         "The stored responses. A page may be short, or even empty, and have a next.": .json(
             "GET /documents",
             query: Parameter.documented([
                 "Only those whose path and query, as sent upstream, begin with this; or with those of a URL of Larder or an upstream.":
                     Parameter("url"),
-                "Only those whose path and query contain this, whatever the case of ASCII letters.": Parameter(
-                    "search"
-                ),
+                "Only those whose path and query contain this, whatever the case of ASCII letters.":
+                    Parameter("search"),
                 "`-stored`: the latest stored first; always so with `search`.": Parameter("sort"),
             ]) + Paging.parameters + Ownership.parameters
         ) { request, daemon in

@@ -55,7 +55,7 @@ struct StatusResponse: AdminBody {
 
 /// `GET /mode` and `PUT /mode`.
 package struct ModeResponse: AdminBody {
-    package static let sentences = ["mode": "`online` or `offline`."]
+    static let sentences = ["mode": "`online` or `offline`."]
     package var mode: String
 
     package init(mode: String) { self.mode = mode }
@@ -68,10 +68,8 @@ extension AdminRoute {
             AdminRoute(
                 "GET /requests",
                 query: Parameter.documented([
-                    "How many, the last ones, 1 to \(RequestLog.capacity); 100 by default.": Parameter(
-                        "limit",
-                        .integer
-                    ),
+                    "How many, the last ones, 1 to \(RequestLog.capacity); 100 by default.":
+                        Parameter("limit", .integer),
                     "Only those after this `id`; the `next` of a page.": Parameter("after", .integer),
                     "`true`: as events.": Parameter("follow", .boolean),
                 ]),
@@ -106,15 +104,13 @@ extension AdminRoute {
 
 /// `GET /requests`.
 package struct RequestsResponse: AdminBody {
-    package static let sentences = [
-        "requests": "The oldest first.", "next": "What to give as `after` for those that follow.",
-    ]
+    static let sentences = ["requests": "The oldest first.", "next": "What to give as `after` for those that follow."]
     package var requests: [Request]
     package var next: Int64
 
     /// One request and how it was served; also the data of an event, and a line of the access log.
     package struct Request: AdminBody, Equatable {
-        package static let sentences = [
+        static let sentences = [
             "id": "Counts up from 1 since the daemon started.", "time": "When its head had been read (RFC 3339).",
             "client": "The address, `uid:` and the user at a Unix socket, or `-`.",
             "url": "Path and query as they go upstream, credentials redacted.",
@@ -165,7 +161,7 @@ package struct RequestsResponse: AdminBody {
 
 /// In a stream of requests: some came faster than they could be sent.
 package struct RequestsMissed: AdminBody {
-    package static let sentences = ["missed": "How many are not sent."]
+    static let sentences = ["missed": "How many are not sent."]
     package static let eventName = "missed"
     package var missed: Int64
 
@@ -173,12 +169,12 @@ package struct RequestsMissed: AdminBody {
 }
 
 /// `GET /upstreams`.
-package struct UpstreamsResponse: AdminBody {
-    package static let sentences = ["upstreams": "In the order of the config."]
-    package var upstreams: [Upstream]
+struct UpstreamsResponse: AdminBody {
+    static let sentences = ["upstreams": "In the order of the config."]
+    var upstreams: [Upstream]
 
-    package struct Upstream: AdminBody {
-        package static let sentences = [
+    struct Upstream: AdminBody {
+        static let sentences = [
             "origin": "The URL that it is asked at.",
             "state":
                 "`unused`: not asked yet; `reachable`; `failing`: the last request got no response, or a gateway's 502, 503 or 504; `backing_off`: Larder sends no requests until `back_off_until`.",
@@ -188,17 +184,17 @@ package struct UpstreamsResponse: AdminBody {
             "rateLimit": "The limit of which the smallest share is left, as its responses say.",
             "requests": "Requests to it that have ended.", "failures": "Those of them that count as failures.",
         ]
-        package var name: String
-        package var origin: String
-        package var state: String
-        package var lastError: Failure?
-        package var failingSince: String?
-        package var backOffUntil: String?
-        package var rateLimit: Limit?
-        package var requests: Int
-        package var failures: Int
+        var name: String
+        var origin: String
+        var state: String
+        var lastError: Failure?
+        var failingSince: String?
+        var backOffUntil: String?
+        var rateLimit: Limit?
+        var requests: Int
+        var failures: Int
 
-        package init(name: String, origin: String, _ health: UpstreamHealth, at now: Int64) {
+        init(name: String, origin: String, _ health: UpstreamHealth, at now: Int64) {
             (self.name, self.origin) = (name, origin)
             state = health.state(at: now).rawValue
             lastError = health.lastError.map { Failure(time: StoreTime.text($0.time), message: $0.message.printable) }
@@ -209,21 +205,21 @@ package struct UpstreamsResponse: AdminBody {
         }
     }
 
-    package struct Failure: AdminBody {
-        package static let sentences = ["time": "RFC 3339.", "message": "The request, and why it failed."]
-        package var time: String
-        package var message: String
+    struct Failure: AdminBody {
+        static let sentences = ["time": "RFC 3339.", "message": "The request, and why it failed."]
+        var time: String
+        var message: String
     }
 
-    package struct Limit: AdminBody {
-        package static let sentences = [
+    struct Limit: AdminBody {
+        static let sentences = [
             "limit": "Requests of a period.", "remaining": "Those that are left.",
             "reset": "When the period ends (RFC 3339).", "resource": "The upstream's name for what is limited.",
         ]
-        package var limit: Int64?
-        package var remaining: Int64
-        package var reset: String?
-        package var resource: String?
+        var limit: Int64?
+        var remaining: Int64
+        var reset: String?
+        var resource: String?
 
         init(_ limit: RateLimit) {
             (self.limit, remaining) = (limit.limit, limit.remaining)

@@ -42,7 +42,7 @@ struct DashboardFile: Sendable {
 
 /// `POST /login/codes`.
 package struct LoginCodeResponse: AdminBody {
-    package static let sentences = [
+    static let sentences = [
         "code": "What `/login` takes for a session, once.", "seconds": "How long it is good for.",
         "url": "The dashboard's URL; absent where the admin side has no address that a browser can open.",
     ]
@@ -120,7 +120,7 @@ extension AdminRoute {
 ///
 /// Why links work once and briefly: other users may see a browser's command line. Who uses a link a second time ends the
 /// session that it gave to the first (as RFC 6749 §4.1.2 has it for its codes), so that a stolen link does not go unnoticed.
-package final class DashboardLogins: Sendable {
+final class DashboardLogins: Sendable {
     /// How long a link is valid, in seconds.
     static let linkSeconds = 120
     /// A session ends after being unused for this long.
@@ -143,9 +143,8 @@ package final class DashboardLogins: Sendable {
     private let token: AdminToken
     private let state = Mutex<(links: [Link], sessions: [Session])>(([], []))
 
-    package init(token: AdminToken) { self.token = token }
+    init(token: AdminToken) { self.token = token }
 
-    /// A code for one login.
     func makeCode(now: ContinuousClock.Instant = .now) -> String {
         let code = AdminToken.random()
         state.withLock { state in
@@ -225,7 +224,6 @@ package final class DashboardLogins: Sendable {
 ///
 /// It lets the dashboard show the past when it is opened.
 package final class TrafficHistory: Sendable {
-    /// The length of an interval.
     package static let interval: Duration = .seconds(10)
     /// The number of intervals kept: an hour.
     static let limit = 360

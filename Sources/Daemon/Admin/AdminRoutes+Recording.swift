@@ -1,5 +1,5 @@
 import HTTPSemantics
-import Recording
+package import Recording
 import Settings
 
 /// `POST /replay/reset`.
@@ -10,7 +10,7 @@ struct ReplayResetResponse: AdminBody {
 
 /// The body of `POST /recordings`, and its response.
 package struct RecordingStart: AdminBody {
-    package static let sentences = [
+    static let sentences = [
         "name": "The recording's name, and its folder's.",
         "session": "The `Larder-Session` of the requests that are recorded; without it, all are.",
     ]
@@ -22,7 +22,7 @@ package struct RecordingStart: AdminBody {
 
 /// `POST /recordings/{name}/stop`.
 package struct RecordingStopped: AdminBody {
-    package static let sentences = ["notices": "What a person should look at, such as members that look secret."]
+    static let sentences = ["notices": "What a person should look at, such as members that look secret."]
     package var name: String
     package var exchanges: Int
     package var notices: [String]
@@ -30,37 +30,26 @@ package struct RecordingStopped: AdminBody {
 
 /// `DELETE /recordings/{name}`.
 package struct RecordingRemoved: AdminBody {
-    package static let sentences = ["name": "The recording that is gone."]
+    static let sentences = ["name": "The recording that is gone."]
     package var name: String
 }
 
 /// `GET /recordings`.
 package struct RecordingsResponse: AdminBody {
-    package var recordings: [Recording]
+    package var recordings: [Recordings.Entry]
+}
 
-    package struct Recording: AdminBody {
-        package static let sentences = [
-            "running": "Whether it is still being recorded.",
-            "exchanges": "How many exchanges it has so far; absent once it is stopped.",
-            "began": "When it began, by RFC 3339.",
-        ]
-        package var name: String
-        package var folder: String
-        package var running: Bool
-        package var exchanges: Int?
-        package var session: String?
-        package var began: String?
-
-        init(_ entry: Recordings.Entry) {
-            (name, folder, running) = (entry.name, entry.folder, entry.began != nil)
-            (exchanges, session, began) = (entry.exchanges, entry.session, entry.began.map { RecordingTime.text($0) })
-        }
-    }
+extension Recordings.Entry: AdminBody {
+    static let sentences = [
+        "running": "Whether it is still being recorded.",
+        "exchanges": "How many exchanges it has so far; absent once it is stopped.",
+        "began": "When it began, by RFC 3339.",
+    ]
 }
 
 /// `GET /recordings/{name}`.
 package struct RecordingFilesResponse: AdminBody {
-    package static let sentences = ["exchanges": "How many exchanges it has so far; absent once it is stopped."]
+    static let sentences = ["exchanges": "How many exchanges it has so far; absent once it is stopped."]
     package var files: [String]
     package var exchanges: Int?
 }
@@ -80,7 +69,7 @@ extension AdminRoute {
         },
         "The recordings that this daemon has made, and those that are running.":
             .json("GET /recordings") { _, daemon in
-                RecordingsResponse(recordings: try daemon.recordings().list.map { .init($0) })
+                RecordingsResponse(recordings: try daemon.recordings().list)
             },
         "Begins to record what clients ask and receive.": .json(
             "POST /recordings",

@@ -30,11 +30,8 @@ package struct AdminToken: Sendable {
         guard scheme.elementsEqual("bearer".utf8, by: { asciiLowercased($0) == $1 }) else { return nil }
         return field.dropFirst(scheme.count).drop(while: { $0 == 0x20 })
     }
-}
 
-extension AdminToken {
-    /// The origin of the token.
-    package enum Origin: Sendable, Equatable {
+    enum Origin: Sendable, Equatable {
         case found
         case made
         /// Others could read the old one, so it was replaced.

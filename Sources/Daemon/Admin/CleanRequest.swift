@@ -108,7 +108,6 @@ extension AdminRoute {
 }
 
 extension CleanRequest {
-    /// Performs the clean; responds with the result, or with events during it.
     func response(to request: AdminRequest, in daemon: DaemonCore) async throws -> AdminResponse {
         let filters = try await filters(in: daemon)
         guard request.acceptsEvents else { return .json(try await perform(filters, in: daemon) { _ in true }) }
@@ -244,7 +243,6 @@ final class CleanEvents: Sendable {
         return !isLeft
     }
 
-    /// Sends the result.
     func end(_ name: String, _ data: [UInt8]) {
         write(name, data)
         reply.finish()

@@ -1,13 +1,13 @@
 import HTTPSemantics
-package import Mapping
+import Mapping
 import Proxy
 import Recording
-package import Settings
-package import Store
+import Settings
+import Store
 import Synchronization
 
 /// Why a configuration does not replace the current one; nothing has changed then.
-package enum ConfigurationReplacementError: Error, Sendable, CustomStringConvertible {
+enum ConfigurationReplacementError: Error, Sendable, CustomStringConvertible {
     /// These parts differ, and are read at the start only.
     case needsRestart([String])
     /// Its models contradict each other.
@@ -19,7 +19,7 @@ package enum ConfigurationReplacementError: Error, Sendable, CustomStringConvert
     /// Another one is about to replace it.
     case underWay
 
-    package var description: String {
+    var description: String {
         switch self {
         case .needsRestart(let parts):
             "\(parts.joined(separator: ", ")) cannot be changed while Larder runs; restart it"
@@ -46,7 +46,7 @@ extension DaemonCore {
     /// While a recording runs, and in a replay, nothing is replaced.
     ///
     /// - Parameter portable: the text of the config for recordings that are started later (`ConfigFile.portable`).
-    package func replaceConfiguration(by settings: Configuration, portable: String)
+    func replaceConfiguration(by settings: Configuration, portable: String)
         async throws(ConfigurationReplacementError)
     {
         guard !isReplacing.exchange(true, ordering: .acquiringAndReleasing) else { throw .underWay }

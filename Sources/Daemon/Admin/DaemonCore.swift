@@ -16,14 +16,11 @@ package final class DaemonCore: Sendable {
     package let proxy: ProxyCore
     let modes: ModeSwitch
     package let metrics: Metrics
-    /// The latest requests.
     package let requests = RequestLog()
     package let changeStreams: ChangeStreams
     package let requestStreams: RequestStreams
     package let token: AdminToken
-    /// The sessions of the dashboard.
     let logins: DashboardLogins
-    /// The recent traffic.
     package let traffic: TrafficHistory
     private let stateNow = Mutex(State())
     /// Whether a configuration is replacing the current one.
@@ -41,7 +38,7 @@ package final class DaemonCore: Sendable {
         package var browserAddress: String?
     }
 
-    package var state: State { stateNow.withLock { $0 } }
+    var state: State { stateNow.withLock { $0 } }
 
     package func setState(_ change: (inout sending State) -> Void) { stateNow.withLock { change(&$0) } }
 
@@ -110,9 +107,7 @@ package final class DaemonCore: Sendable {
         upstreamLoop.enqueue { proxy.assumeIsolated { $0.start() } }
     }
 
-    /// The settings of the current configuration.
     package var settings: Configuration { proxy.configuration.value.settings }
-    /// The upstreams of the current configuration.
     package var upstreams: [ProxiedUpstream] { proxy.configuration.value.upstreams }
 
     /// The models that the config declares, by upstream.
@@ -121,7 +116,6 @@ package final class DaemonCore: Sendable {
     /// The URL of the dashboard; nil if a browser cannot reach the admin side.
     var dashboardURL: String? { state.browserAddress.map { "http://\($0)/" } }
 
-    /// The current state of each upstream.
     var upstreamStates: [UpstreamsResponse.Upstream] {
         let now = Int64(ProcessFigures.wallClock() * 1_000_000)
         let known = Dictionary(metrics.allUpstreams.map { ($0.name, $0.metrics.health) }) { first, _ in first }
@@ -155,15 +149,12 @@ package final class DaemonCore: Sendable {
     }
 }
 
-/// One route as a condition on documents.
 struct RouteFilter: Sendable {
-    /// The upstream that the route belongs to.
     let upstream: String
     /// Whether the route covers this path and query, as the store spells them.
     let covers: @Sendable (String) -> Bool
 }
 
-/// Why there is no folder for the store.
 package struct StoreFolderError: Error, CustomStringConvertible {
     package let description: String
 

@@ -111,11 +111,7 @@ package actor ChangeStreams {
         let page = events.page
         if stream.position < page.floor {
             if !stream.beginsAtOldest {
-                let reset = ChangeReset.evicted(
-                    after: store.publicSequence(stream.position),
-                    upTo: store.publicSequence(page.floor)
-                )
-                stream.write(reset.event)
+                stream.write(ChangeReset.evicted(after: stream.position, upTo: page.floor, in: store).event)
                 stream.sentPosition = page.floor
             }
             stream.position = page.floor
@@ -126,11 +122,7 @@ package actor ChangeStreams {
         stream.sentPosition = last ?? stream.sentPosition
         if page.erased > 0 {
             // Sent whatever the filter is, because it is no longer known whose changes these were.
-            let reset = ChangeReset.cleaned(
-                page.erased,
-                after: store.publicSequence(stream.position),
-                upTo: store.publicSequence(page.end)
-            )
+            let reset = ChangeReset.cleaned(page.erased, after: stream.position, upTo: page.end, in: store)
             stream.write(reset.event)
             stream.sentPosition = page.end
         }

@@ -10,7 +10,7 @@ import Upstream
 ///
 /// It contains no credential.
 package struct Explanation: AdminBody, Equatable {
-    package static let sentences = [
+    static let sentences = [
         "variants": "Every variant stored under the key, the one that would be served first.",
         "others": "What is stored of the URL for other requests.",
         "unstored": "The latest response to the URL that was not stored, if it is remembered.",
@@ -33,7 +33,7 @@ package struct Explanation: AdminBody, Equatable {
 
     /// The request as the cache sees it.
     package struct Asked: AdminBody, Equatable {
-        package static let sentences = [
+        static let sentences = [
             "method": "The method.", "upstream": "The upstream's name.",
             "sent": "What is sent upstream, as the client spells it; credentials are replaced.",
             "key": "The URL of the cache key.", "route": "The rule that decides how it is cached.",
@@ -51,7 +51,7 @@ package struct Explanation: AdminBody, Equatable {
     }
 
     package struct Route: AdminBody, Equatable {
-        package static let sentences = [
+        static let sentences = [
             "path": "The pattern.", "method": "The method that it is restricted to.",
             "model": "What its responses contain; in brackets for a list.",
         ]
@@ -61,7 +61,7 @@ package struct Explanation: AdminBody, Equatable {
     }
 
     package struct Principal: AdminBody, Equatable {
-        package static let sentences = [
+        static let sentences = [
             "label": "`anonymous`, or `p-` and eight digits.", "isKnown": "Whether it has made a request before.",
             "fields": "The names of the fields and query parameters that make it.",
         ]
@@ -72,7 +72,7 @@ package struct Explanation: AdminBody, Equatable {
 
     /// The route's settings that override the upstream's fields.
     package struct Overrides: AdminBody, Equatable {
-        package static let sentences = [
+        static let sentences = [
             "cache": "`never` or `force`.", "fresh": "A duration such as `5m`.", "stale": "A duration.",
             "negative": "A duration.", "varyIgnore": "Fields that select no variant.",
             "keySort": "Whether the order of parameters is ignored.",
@@ -87,9 +87,8 @@ package struct Explanation: AdminBody, Equatable {
         package var keyIgnore: [String]
     }
 
-    /// One stored response.
     package struct Variant: AdminBody, Equatable {
-        package static let sentences = [
+        static let sentences = [
             "isSelected": "Whether it is the one for this request.", "status": "Its status.",
             "selection":
                 "The fields named by Vary, with the values that select it; the name alone where the field was absent.",
@@ -117,7 +116,7 @@ package struct Explanation: AdminBody, Equatable {
 
     /// A stored response that requests with other fields get.
     package struct Other: AdminBody, Equatable {
-        package static let sentences = [
+        static let sentences = [
             "principal": "`anonymous`, or `p-` and eight digits.",
             "context": "Fields that choose the representation, with their values.",
             "differences": "How a request that gets it differs from this one.", "status": "Its status.",
@@ -133,9 +132,8 @@ package struct Explanation: AdminBody, Equatable {
         package var timeToLive: Int64
     }
 
-    /// A response that was not stored.
     package struct NotStored: AdminBody, Equatable {
-        package static let sentences = [
+        static let sentences = [
             "status": "Its status.", "secondsAgo": "When it was received.",
             "rule": "Why it was not stored, in a word: `no-store`, `private`, `too-large` and so on.",
             "decidedBy": "Whose rule: `upstream`, `config`, `request`, `standard` (HTTP) or `larder`.",
@@ -149,9 +147,8 @@ package struct Explanation: AdminBody, Equatable {
         package var differences: [String]
     }
 
-    /// Numbers with their sources.
     package struct Freshness: AdminBody, Equatable {
-        package static let sentences = [
+        static let sentences = [
             "isFresh": "Whether it may be used without asking the upstream.",
             "terms": "The numbers, each with its source.", "rules": "Directives that bear on reuse, such as no-cache.",
         ]
@@ -160,9 +157,8 @@ package struct Explanation: AdminBody, Equatable {
         package var rules: [String]
     }
 
-    /// A number of seconds, and where it comes from.
     package struct Term: AdminBody, Equatable {
-        package static let sentences = [
+        static let sentences = [
             "name": "What the number is.", "seconds": "The number.", "source": "Where it comes from.",
         ]
         package var name: String
@@ -172,7 +168,7 @@ package struct Explanation: AdminBody, Equatable {
 
     /// What a request would get in one mode.
     package struct Outcome: AdminBody, Equatable {
-        package static let sentences = [
+        static let sentences = [
             "action":
                 "`serve`, `serve-and-refresh`, `fetch`, `events`, `pass` (neither looked up nor stored), `write` or `refuse`.",
             "status": "The status that the client would see; absent where the upstream decides.",
@@ -186,7 +182,7 @@ package struct Explanation: AdminBody, Equatable {
 
     /// What becomes of the upstream's response.
     package struct Expectations: AdminBody, Equatable {
-        package static let sentences = [
+        static let sentences = [
             "conditions": "The conditional fields that would be sent.", "notModified": "What a 304 would do.",
             "storing": "Why nothing that the upstream sends will be stored; absent where its response decides.",
             "failure": "What a failure would do.",
@@ -230,9 +226,7 @@ extension Explanation {
         }
         return Explanation(try await daemon.proxy.explain(incoming), of: incoming, in: daemon.proxy.cache)
     }
-}
 
-extension Explanation {
     init(_ explained: ExplainedRequest, of incoming: IncomingRequest, in cache: ResponseCache) {
         let (request, selected, now) = (explained.request, explained.selected, explained.now)
         self.request = Asked(request, incoming, explained.principal)

@@ -26,20 +26,12 @@ enum OpenAPIDocument {
     }
 
     private static func operation(_ route: AdminRoute) -> JSONText {
-        var members: [(name: String, value: JSONText)] = [
-            ("summary", .string(route.sentence)),
-            ("operationId", .string(operationID(route))),
-        ]
         let parameters =
             route.captureNames.map { parameter(.init($0, isRequired: true), in: "path") }
             + route.query.map { parameter($0, in: "query") }
-        if !parameters.isEmpty { members.append(("parameters", .array(parameters))) }
-        if !route.body.isEmpty {
-            let properties = route.body.map { (name: $0.name, value: schema($0.kind, sentence: $0.sentence)) }
-            let object: JSONText = ["type": "object", "additionalProperties": false, "properties": .object(properties)]
-            members.append(("requestBody", ["content": ["application/json": ["schema": object]]]))
-        }
-        var responses: [(name: String, value: JSONText)] = []
+        let properties = route.body.map { (name: $0.name, value: schema($0.kind, sentence: $0.sentence)) }
+        let object: JSONText = ["type": "object", "additionalProperties": false, "properties": .object(properties)]
+        let isGuarded = route.access == .guarded
         var content: [(name: String, value: JSONText)] = []
         if let schema = route.schema {
             content.append(("application/json", ["schema": ResponseSchema.make(of: schema)]))
@@ -47,12 +39,17 @@ enum OpenAPIDocument {
         if route.mediaType != "application/json" || content.isEmpty {
             content.append((route.mediaType, ["schema": .object([])]))
         }
-        responses.append(("200", ["description": "Done.", "content": .object(content)]))
-        if route.access == .guarded { responses.append(("401", problem("The token is missing or wrong."))) }
-        responses.append(("default", problem("What went wrong.")))
-        members.append(("responses", .object(responses)))
-        if route.access == .guarded { members.append(("security", [["token": .array([])], .object([])])) }
-        return .object(members)
+        return .object(present: [
+            "summary": .string(route.sentence), "operationId": .string(operationID(route)),
+            "parameters": parameters.isEmpty ? nil : .array(parameters),
+            "requestBody": route.body.isEmpty ? nil : ["content": ["application/json": ["schema": object]]],
+            "responses": .object(present: [
+                "200": ["description": "Done.", "content": .object(content)],
+                "401": isGuarded ? problem("The token is missing or wrong.") : nil,
+                "default": problem("What went wrong."),
+            ]),
+            "security": isGuarded ? [["token": .array([])], .object([])] : nil,
+        ])
     }
 
     /// `getObjectsModelId` for `GET /objects/{model}/{id}`.
@@ -63,18 +60,15 @@ enum OpenAPIDocument {
 
     private static func parameter(_ parameter: AdminRoute.Parameter, in place: String) -> JSONText {
         let one = schema(parameter.kind, sentence: nil)
-        var members: [(name: String, value: JSONText)] = [
-            ("name", .string(parameter.name)), ("in", .string(place)), ("required", .bool(parameter.isRequired)),
-            ("schema", parameter.isRepeatable ? ["type": "array", "items": one] : one),
-        ]
-        if !parameter.sentence.isEmpty { members.append(("description", .string(parameter.sentence))) }
-        return .object(members)
+        return .object(present: [
+            "name": .string(parameter.name), "in": .string(place), "required": .bool(parameter.isRequired),
+            "schema": parameter.isRepeatable ? ["type": "array", "items": one] : one,
+            "description": parameter.sentence.isEmpty ? nil : .string(parameter.sentence),
+        ])
     }
 
     private static func schema(_ kind: AdminRoute.Parameter.Kind, sentence: String?) -> JSONText {
-        var members: [(name: String, value: JSONText)] = [("type", .string(kind.rawValue))]
-        if let sentence { members.append(("description", .string(sentence))) }
-        return .object(members)
+        .object(present: ["type": .string(kind.rawValue), "description": sentence.map { .string($0) }])
     }
 
     private static func problem(_ description: String) -> JSONText {
@@ -188,7 +182,6 @@ private struct Asker: Decoder {
 
 // In each of the containers one generic method serves for those that the protocol requires for every plain type.
 
-/// Decodes one value.
 private struct ValueAsker: SingleValueDecodingContainer {
     let notes: Notes
     var codingPath: [any CodingKey] { [] }
@@ -198,7 +191,6 @@ private struct ValueAsker: SingleValueDecodingContainer {
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try notes.scalar(type) ?? notes.read(type) }
 }
 
-/// Decodes one element of a list.
 private struct ElementAsker: UnkeyedDecodingContainer {
     let notes: Notes
     var currentIndex = 0

@@ -11,7 +11,6 @@ struct Metric: Documented, Sendable {
         case counter, gauge, histogram
     }
 
-    /// The figures of one scrape.
     struct Reading: Sendable {
         let metrics: Metrics
         let store: StoreStatistics
@@ -22,17 +21,11 @@ struct Metric: Documented, Sendable {
         let version: String
     }
 
-    /// One line of the exposition.
-    struct Sample: Sendable, Equatable {
+    struct Sample: Sendable {
         /// The suffix of the metric's name: `_bucket`, `_sum`, `_count` of a histogram.
         var suffix = ""
-        var labels: [Label] = []
+        var labels: [(String, String)] = []
         var value: Double
-    }
-
-    struct Label: Sendable, Equatable {
-        let name: String
-        let value: String
     }
 
     let name: String
@@ -46,27 +39,23 @@ struct Metric: Documented, Sendable {
 
     /// The value of one plain number; none if it is unknown.
     static func value(_ number: (some BinaryInteger)?) -> [Sample] { number.map { [Sample(value: Double($0))] } ?? [] }
-}
 
-extension Metric {
     /// Every metric of the daemon, in the order of `/metrics`.
     static let all: [Metric] = requests + live + upstreams + store + process
 
     private static let requests: [Metric] = documented([
         "Requests on the data side by their outcome.": Metric(.counter, "larder_requests_total") { reading in
             Outcome.allCases.map { outcome in
-                Sample(
-                    labels: [Label(name: "outcome", value: outcome.rawValue)],
-                    value: Double(reading.metrics.total { $0.value(of: outcome) })
-                )
+                let count = reading.metrics.total { $0.value(of: outcome) }
+                return Sample(labels: [("outcome", outcome.rawValue)], value: Double(count))
             }
         },
         "Time from a request to the last byte of its response by the route in the config, other being without one; hits from memory, which are not timed, and streams apart.":
             Metric(.histogram, "larder_response_duration_seconds") { reading in
                 reading.metrics.allUpstreams.flatMap { upstream in
                     upstream.metrics.durations.flatMap { route, histogram in
-                        let name = Label(name: "upstream", value: upstream.name)
-                        return buckets(histogram, labels: [name, Label(name: "route", value: route ?? "other")])
+                        let name = ("upstream", upstream.name)
+                        return buckets(histogram, labels: [name, ("route", route ?? "other")])
                     }
                 }
             },
@@ -81,9 +70,7 @@ extension Metric {
         "Connections of clients that are open.":
             Metric(.gauge, "larder_open_connections") { value($0.metrics.totalOpenConnections) },
         "1 for the mode the daemon is in, 0 for the others.": Metric(.gauge, "larder_mode") { reading in
-            Mode.allCases.map {
-                Sample(labels: [Label(name: "mode", value: $0.rawValue)], value: $0 == reading.mode ? 1 : 0)
-            }
+            Mode.allCases.map { Sample(labels: [("mode", $0.rawValue)], value: $0 == reading.mode ? 1 : 0) }
         },
     ])
 
@@ -102,20 +89,14 @@ extension Metric {
         "Requests to the upstream by their result.": Metric(.counter, "larder_upstream_requests_total") { reading in
             reading.metrics.allUpstreams.flatMap { upstream in
                 upstream.metrics.allFinished.results.sorted { $0.key < $1.key }.map { result, count in
-                    Sample(
-                        labels: [Label(name: "upstream", value: upstream.name), Label(name: "result", value: result)],
-                        value: Double(count)
-                    )
+                    Sample(labels: [("upstream", upstream.name), ("result", result)], value: Double(count))
                 }
             }
         },
         "Time from sending a request to the last byte of the upstream's response.":
             Metric(.histogram, "larder_upstream_duration_seconds") { reading in
                 reading.metrics.allUpstreams.flatMap { upstream in
-                    buckets(
-                        upstream.metrics.allFinished.latency,
-                        labels: [Label(name: "upstream", value: upstream.name)]
-                    )
+                    buckets(upstream.metrics.allFinished.latency, labels: [("upstream", upstream.name)])
                 }
             },
         "Requests to the upstream that have not ended.":
@@ -147,9 +128,7 @@ extension Metric {
         "1 if another process keeps the store locked, or locks it again and again; the label says which one.":
             Metric(.gauge, "larder_store_locked") { reading in
                 let holder = reading.store.lockHolder
-                return [
-                    Sample(labels: holder.map { [Label(name: "by", value: $0)] } ?? [], value: holder == nil ? 0 : 1)
-                ]
+                return [Sample(labels: holder.map { [("by", $0)] } ?? [], value: holder == nil ? 0 : 1)]
             },
         "Responses that wait to be written to the store.":
             Metric(.gauge, "larder_ingest_queue") { value($0.store.queued) },
@@ -162,7 +141,7 @@ extension Metric {
         "Jobs of the store's writer that were committed, by what they did.":
             Metric(.counter, "larder_committed_jobs_total") { reading in
                 reading.store.jobs.sorted { $0.key < $1.key }.map { job, count in
-                    Sample(labels: [Label(name: "job", value: job)], value: Double(count))
+                    Sample(labels: [("job", job)], value: Double(count))
                 }
             },
         "Streams of /changes that are open.":
@@ -175,7 +154,7 @@ extension Metric {
 
     private static let process: [Metric] = documented([
         "Always 1; the label is the version.": Metric(.gauge, "larder_build_info") {
-            [Sample(labels: [Label(name: "version", value: $0.version)], value: 1)]
+            [Sample(labels: [("version", $0.version)], value: 1)]
         },
         "Start time of the process in seconds since 1970.":
             Metric(.gauge, "process_start_time_seconds") { [Sample(value: $0.metrics.startTime)] },
@@ -188,32 +167,28 @@ extension Metric {
     ])
 
     private static func perUpstream(_ reading: Reading, _ read: (UpstreamMetrics) -> Double) -> [Sample] {
-        reading.metrics.allUpstreams.map {
-            Sample(labels: [Label(name: "upstream", value: $0.name)], value: read($0.metrics))
-        }
+        reading.metrics.allUpstreams.map { Sample(labels: [("upstream", $0.name)], value: read($0.metrics)) }
     }
 
     private static func limits(_ reading: Reading, _ read: (RateLimit) -> Int64?) -> [Sample] {
         reading.metrics.allUpstreams.flatMap { upstream in
             upstream.metrics.health.allLimits.compactMap { limit in
-                let resource = limit.resource.map { [Label(name: "resource", value: $0)] } ?? []
+                let resource = limit.resource.map { [("resource", $0)] } ?? []
                 return read(limit).map {
-                    Sample(labels: [Label(name: "upstream", value: upstream.name)] + resource, value: Double($0))
+                    Sample(labels: [("upstream", upstream.name)] + resource, value: Double($0))
                 }
             }
         }
     }
 
     /// The cumulative buckets, sum and count of a histogram.
-    private static func buckets(_ histogram: Histogram, labels: [Label]) -> [Sample] {
+    private static func buckets(_ histogram: Histogram, labels: [(String, String)]) -> [Sample] {
         var samples: [Sample] = []
         var total: UInt64 = 0
         for (index, count) in histogram.counts.enumerated() {
             total += count
             let bound = index < Histogram.bounds.count ? PrometheusText.number(Histogram.bounds[index]) : "+Inf"
-            samples.append(
-                Sample(suffix: "_bucket", labels: labels + [Label(name: "le", value: bound)], value: Double(total))
-            )
+            samples.append(Sample(suffix: "_bucket", labels: labels + [("le", bound)], value: Double(total)))
         }
         samples.append(Sample(suffix: "_sum", labels: labels, value: histogram.sum))
         samples.append(Sample(suffix: "_count", labels: labels, value: Double(total)))
@@ -250,7 +225,7 @@ enum PrometheusText {
             for sample in metric.samples(reading) {
                 text += metric.name + sample.suffix
                 if !sample.labels.isEmpty {
-                    let labels = sample.labels.map { "\($0.name)=\"\(escaped($0.value, quotes: true))\"" }
+                    let labels = sample.labels.map { name, value in "\(name)=\"\(escaped(value, quotes: true))\"" }
                     text += "{" + labels.joined(separator: ",") + "}"
                 }
                 text += " \(number(sample.value))\n"

@@ -11,7 +11,6 @@ import Store
 extension DaemonCore {
     fileprivate static let copyType = "application/vnd.sqlite3"
 
-    /// Makes a copy and sends it as the response.
     fileprivate func saveCopy() async throws(ProblemDocument) -> AdminResponse {
         let path = store.copyPaths.saving
         let (file, code): (Int32, Int32)
@@ -134,18 +133,18 @@ private final class CopySender: Sendable {
 
 /// `GET /save`.
 package struct SavingResponse: AdminBody {
-    package static let sentences = [
+    static let sentences = [
         "saving": "Whether a copy is being made.", "copied": "Bytes that are copied.",
         "total": "Bytes in all; 0 where that is not known yet.",
     ]
-    package var saving: Bool
+    var saving: Bool
     package var copied: Int64
     package var total: Int64
 }
 
 /// `POST /load`.
 package struct LoadResponse: AdminBody {
-    package static let sentences = [
+    static let sentences = [
         "bytes": "Bytes in use in the store's file.", "models": "The number of objects of each model.",
         "droppedObjects": "Objects that were left out: they belong to principals of another key.",
         "droppedDocuments": "The same for documents.",
@@ -165,7 +164,6 @@ package struct LoadResponse: AdminBody {
 }
 
 extension AdminRoute {
-    /// The store as one file.
     static let copies: [AdminRoute] = documented([
         "How far the copy is that is being made of the store.": .json("GET /save") { _, daemon in
             let progress = daemon.store.copyProgress

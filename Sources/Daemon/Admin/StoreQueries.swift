@@ -17,7 +17,6 @@ extension DaemonCore {
         ] as [String: (option: String?, type: String)]
 
     private static let running = Atomic<Int>(0)
-    /// How many queries may run at once.
     private static let limit = 4
 
     fileprivate func query(_ request: AdminRequest) async throws -> AdminResponse {
@@ -58,7 +57,6 @@ extension DaemonCore {
     }
 }
 
-/// A process of `larder sql`.
 private final class QueryProcess: Sendable {
     private struct State {
         /// Whether it has ended, so that its id may be another's.
@@ -191,7 +189,6 @@ private final class QueryProcess: Sendable {
 }
 
 extension AdminRoute {
-    /// Queries by SQL.
     static let queries: [AdminRoute] = documented([
         "Runs one SELECT on the store, which is only read; without a query, lists the views. If it fails midway, the connection is cut.":
             AdminRoute(

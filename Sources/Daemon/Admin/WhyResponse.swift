@@ -9,13 +9,10 @@ package struct WhyResponse: AdminBody {
 
     /// One object, of one principal and context.
     package struct Object: AdminBody {
-        package static let sentences = [
-            "upstream": "The upstream's name.", "principal": "The principal's label.",
-            "context": "The representation that was asked for.", "model": "The model's name.", "id": "The identity.",
-            "observed": "When it was last observed (RFC 3339).",
+        static let sentences = objectSentences.merging([
             "mark": "Present if the object was deleted, or if a write may have changed it.",
             "next": "The `after` with which `/documents` of this object goes on.",
-        ]
+        ]) { $1 }
         package var upstream: String
         package var principal: String
         package var context: String
@@ -30,7 +27,7 @@ package struct WhyResponse: AdminBody {
 
     /// A deletion, or a write with an unknown effect.
     package struct Mark: AdminBody {
-        package static let sentences = [
+        static let sentences = [
             "kind": "`deleted`, or `unknown`: a write happened, and no response showed its effect on the object.",
             "at": "Since when (RFC 3339): the end of a write, the start of a read.", "age": "Seconds since then.",
             "by":
@@ -46,13 +43,13 @@ package struct WhyResponse: AdminBody {
         package var reason: String
     }
 
-    package struct Request: AdminBody {
+    struct Request: AdminBody {
         var method: String?
         var url: String?
     }
 
     package struct Member: AdminBody {
-        package static let sentences = [
+        static let sentences = [
             "pointer": "Its place in the upstream's JSON (RFC 6901).",
             "properties": "The declared properties that are read from there.",
             "standing": "`known`, `doubt`, `merged`, `quarantined`, `outdated`, `local` or `undeclared`.",
@@ -84,7 +81,7 @@ package struct WhyResponse: AdminBody {
     }
 
     package struct Replaced: AdminBody {
-        package static let sentences = [
+        static let sentences = [
             "rule": "A stable code for the rule; `reason` is the same in words.", "reason": "Why it was replaced.",
         ]
         package var value: RawJSON
@@ -92,16 +89,15 @@ package struct WhyResponse: AdminBody {
         package var reason: String
     }
 
-    /// A value that was merged.
     package struct Part: AdminBody {
-        package static let sentences = ["at": "When it was observed (RFC 3339)."]
+        static let sentences = ["at": "When it was observed (RFC 3339)."]
         var value: RawJSON
         var at: String
     }
 
     /// A response that showed a value.
     package struct Source: AdminBody {
-        package static let sentences = [
+        static let sentences = [
             "method": "The request's method; absent if it is no longer known.",
             "url": "Path and query, credentials replaced; absent if they are no longer known.",
             "stored": "Whether the response is still in the store.", "at": "When the value was last seen (RFC 3339).",
@@ -117,23 +113,18 @@ package struct WhyResponse: AdminBody {
 
 /// `GET /objects/{model}/{id}/documents`: the documents that show an object.
 package struct ShowingDocumentsResponse: AdminBody {
-    package static let sentences = nextSentence
+    static let sentences = nextSentence
     package var documents: [ShowingDocumentResponse]
     package var next: String?
 }
 
-/// A document that shows an object.
 package struct ShowingDocumentResponse: AdminBody {
-    package static let sentences = [
-        "id": "Its number, for `/documents/{id}`.", "upstream": "The upstream's name.",
-        "principal": "The principal's label.", "context": "The representation that was asked for.",
-        "url": "Path and query.", "status": "The status code.", "objects": "How many objects it shows.",
-        "bytes": "The length of the body received.", "received": "When it was received (RFC 3339).",
+    static let sentences = documentSentences.merging([
         "age": "Seconds since it was current.",
         "shows":
             "`newest`; `composed`: the newest values are put in at the next hit; `outdated`: they cannot be, and the next request is a miss.",
         "reason": "Why it is outdated.",
-    ]
+    ]) { $1 }
     var id: Int64
     package var upstream: String
     package var principal: String
@@ -288,7 +279,6 @@ extension WhyResponse {
             .init("documents", .integer),
     ])
     private static let maximumDocuments = 100
-    /// The maximum number of objects in one response.
     private static let maximumObjects = 20
     /// How long to search for documents, for all objects of a response.
     private static let patience: Duration = .seconds(2)

@@ -27,6 +27,11 @@ package enum JSONText: Sendable, ExpressibleByStringLiteral, ExpressibleByIntege
 
     package static func integer(_ value: Int) -> JSONText { .integer(Int64(value)) }
 
+    /// An object of those members that have a value.
+    package static func object(present members: KeyValuePairs<String, JSONText?>) -> JSONText {
+        .object(members.compactMap { name, value in value.map { (name: name, value: $0) } })
+    }
+
     /// The text on one line, without a final line feed.
     package var bytes: [UInt8] {
         var writer = JSONWriter(indents: false)

@@ -24,7 +24,6 @@ struct ContentHead {
         codings = DecodedBody.codings(fields)
     }
 
-    /// The head of a part.
     fileprivate init(part fields: Fields) {
         self.init(fields)
         transferEncoding = fields.text("content-transfer-encoding")?.lowercased() ?? ""
@@ -95,34 +94,13 @@ enum CodedContent {
     {
         guard !body.isEmpty else { return }
         guard depth < Self.depth else { throw UndecodableContent(reason: "has too many codings within each other") }
-        var inner = head
-        if let coding = inner.codings.popLast() {
-            guard let content = DecodedBody.decode(body, coding: coding, limit: RecordingFolder.bodyLimit) else {
-                throw UndecodableContent(reason: "has a content coding that cannot be decoded: \(coding.printable)")
-            }
-            return try changeContent(content, of: &body, inner, depth, change) { content, body in
-                EncodedBody.encode(content, coding: coding, like: body)
-            }
-        }
-        if let (content, coding) = transferDecoded(body, head) {
-            inner.transferEncoding = ""
-            return try changeContent(content, of: &body, inner, depth, change) { content, body in coding(content, body)
-            }
-        }
-        if let (content, coding) = DecodedBody.ofFile(body) {
-            inner.type = ""
-            return try changeContent(content, of: &body, inner, depth, change) { content, body in
-                EncodedBody.encode(content, coding: coding, like: body)
-            }
-        }
-        if body.starts(with: WideText.utf8Mark) {
-            return try changeContent(Array(body.dropFirst(3)), of: &body, inner, depth, change) { content, _ in
-                WideText.utf8Mark + content
-            }
-        }
-        if let text = try WideText(body, head) {
-            inner.type = head.essence
-            return try changeContent(text.utf8, of: &body, inner, depth, change) { content, _ in text.encoded(content) }
+        if let (content, head, encode) = try decoded(body, head) {
+            var changed = content
+            try Self.change(&changed, head, depth: depth + 1, change)
+            guard changed != content else { return }
+            guard let encoded = encode(changed) else { throw UndecodableContent(reason: "cannot be encoded again") }
+            body = encoded
+            return
         }
         if let parts = MultipartBody(body, head.boundary) {
             var edits: [Edit] = []
@@ -138,6 +116,33 @@ enum CodedContent {
         change(&body, head)
     }
 
+    /// The content within a body's outermost coding, its head, and the function that codes it again; nil if there is no coding.
+    private static func decoded(_ body: [UInt8], _ head: ContentHead) throws(UndecodableContent)
+        -> (content: [UInt8], head: ContentHead, encode: ([UInt8]) -> [UInt8]?)?
+    {
+        var inner = head
+        if let coding = inner.codings.popLast() {
+            guard let content = DecodedBody.decode(body, coding: coding, limit: RecordingFolder.bodyLimit) else {
+                throw UndecodableContent(reason: "has a content coding that cannot be decoded: \(coding.printable)")
+            }
+            return (content, inner, { EncodedBody.encode($0, coding: coding, like: body) })
+        }
+        if let (content, encode) = transferDecoded(body, head) {
+            inner.transferEncoding = ""
+            return (content, inner, encode)
+        }
+        if let (content, coding) = DecodedBody.ofFile(body) {
+            inner.type = ""
+            return (content, inner, { EncodedBody.encode($0, coding: coding, like: body) })
+        }
+        if body.starts(with: WideText.utf8Mark) {
+            return (Array(body.dropFirst(3)), inner, { WideText.utf8Mark + $0 })
+        }
+        guard let text = try WideText(body, head) else { return nil }
+        inner.type = head.essence
+        return (text.utf8, inner, text.encoded)
+    }
+
     /// The content without its content codings and as UTF-8, for comparisons; as it is if that cannot be made.
     static func plain(_ body: [UInt8], _ head: ContentHead) -> [UInt8] {
         var body = body
@@ -151,34 +156,17 @@ enum CodedContent {
         return (try? WideText(body, head))?.utf8 ?? body
     }
 
-    private static func changeContent(
-        _ content: [UInt8],
-        of body: inout [UInt8],
-        _ head: ContentHead,
-        _ depth: Int,
-        _ change: Change,
-        by encode: (_ content: [UInt8], _ body: [UInt8]) -> [UInt8]?
-    ) throws(UndecodableContent) {
-        var changed = content
-        try Self.change(&changed, head, depth: depth + 1, change)
-        guard changed != content else { return }
-        guard let encoded = encode(changed, body) else { throw UndecodableContent(reason: "cannot be encoded again") }
-        body = encoded
-    }
-
     // MARK: Parts
 
     /// The content of a part without its transfer encoding, and the function that adds it again.
-    private static func transferDecoded(_ body: [UInt8], _ head: ContentHead)
-        -> ([UInt8], ([UInt8], [UInt8]) -> [UInt8])?
-    {
+    private static func transferDecoded(_ body: [UInt8], _ head: ContentHead) -> ([UInt8], ([UInt8]) -> [UInt8])? {
         switch head.transferEncoding {
         case "base64":
             let digits = body.filter { !FieldSyntax.isWhitespace($0) && $0 != 0x0D && $0 != 0x0A && $0 != 0x3D }
             guard digits.allSatisfy({ Base64.isDigit($0) }) else { return nil }
-            return (Base64.decode(digits), { content, body in folded(Base64.encode(content), body.contains(0x0A)) })
+            return (Base64.decode(digits), { folded(Base64.encode($0), body.contains(0x0A)) })
         case "quoted-printable":
-            return (QuotedPrintable.decode(body), { content, _ in QuotedPrintable.encode(content) })
+            return (QuotedPrintable.decode(body), { QuotedPrintable.encode($0) })
         default: return nil
         }
     }
@@ -255,12 +243,15 @@ extension Fields {
                 continue
             }
             guard let colon = line.firstIndex(of: 0x3A) else { continue }
-            let value = FieldSyntax.trimmed(
-                line[(colon + 1)...].last == 0x0D ? line[(colon + 1)...].dropLast() : line[(colon + 1)...]
-            )
+            let value = FieldSyntax.trimmed(line.withoutReturn[(colon + 1)...])
             append(String(decoding: line[..<colon], as: UTF8.self), Array(value))
         }
     }
+}
+
+extension ArraySlice<UInt8> {
+    /// A line without the carriage return at its end.
+    var withoutReturn: Self { last == 0x0D ? dropLast() : self }
 }
 
 extension [UInt8] {

@@ -98,7 +98,6 @@ enum HARFile {
 
     // MARK: Writing
 
-    /// Writes the file for a recording.
     static func write(_ recording: RecordingContents, origins: [String: String]) throws(RecordingError) -> [UInt8] {
         var entries: [JSONText] = []
         for exchange in recording.exchanges {
@@ -116,19 +115,16 @@ enum HARFile {
                 let text = String(decoding: asked, as: UTF8.self)
                 request.append(("postData", ["mimeType": .string(type), "text": .string(text)]))
             }
-            var content: [(name: String, value: JSONText)] = [
-                ("size", .integer(body.count)),
-                ("mimeType", .string(Fields(recorded: received).text("content-type") ?? "")),
-            ]
-            if let text = String(validating: body, as: UTF8.self), !body.starts(with: [0xEF, 0xBB, 0xBF]) {
-                content.append(("text", .string(text)))
-            } else {
-                content += [("text", .string(Data(body).base64EncodedString())), ("encoding", "base64")]
-            }
+            let text = body.starts(with: [0xEF, 0xBB, 0xBF]) ? nil : String(validating: body, as: UTF8.self)
+            let content = JSONText.object(present: [
+                "size": .integer(body.count),
+                "mimeType": .string(Fields(recorded: received).text("content-type") ?? ""),
+                "text": .string(text ?? Data(body).base64EncodedString()), "encoding": text == nil ? "base64" : nil,
+            ])
             let response =
                 message(received) + [
                     ("status", .integer(exchange.response.status)),
-                    ("statusText", .string(statusPhrase(exchange.response.status))), ("content", .object(content)),
+                    ("statusText", .string(statusPhrase(exchange.response.status))), ("content", content),
                     ("redirectURL", .string(Fields(recorded: received).text("location") ?? "")),
                 ]
             entries.append([

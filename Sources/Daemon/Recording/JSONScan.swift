@@ -19,6 +19,8 @@ struct JSONScan {
 
     enum Container { case plain, secretList, secretObject }
 
+    private let text: UnsafeBufferPointer<UInt8>
+    private let meaning: ([UInt8]) -> SecretNames.Meaning
     private(set) var values: [Value] = []
     /// What the names of an object's members say together, if anything.
     private var companies: [Int: Company] = [:]
@@ -43,13 +45,10 @@ struct JSONScan {
     }
 
     /// - Parameters:
+    ///   - text: Valid for as long as the scan is used.
     ///   - meaning: What the name of a member says.
-    ///   - isNeeded: Whether another string is to be listed, by its bytes as written.
-    init(
-        _ text: UnsafeBufferPointer<UInt8>,
-        meaning: ([UInt8]) -> SecretNames.Meaning,
-        isNeeded: (UnsafeBufferPointer<UInt8>.SubSequence) -> Bool
-    ) {
+    init(_ text: UnsafeBufferPointer<UInt8>, meaning: @escaping ([UInt8]) -> SecretNames.Meaning) {
+        (self.text, self.meaning) = (text, meaning)
         var place = 0
         while place < text.count {
             switch text[place] {
@@ -60,21 +59,21 @@ struct JSONScan {
                 close()
                 place += 1
             case 0x22:
-                guard let end = Self.end(ofString: text, place) else {
+                guard let end = end(ofString: place) else {
                     place += 1
                     continue
                 }
                 let string = place + 1..<end - 1
-                let colon = Self.skippingSpace(text, end)
+                let colon = skippingSpace(end)
                 guard colon < text.count, text[colon] == 0x3A else {
-                    addElement(text, string, isString: true, meaning, isNeeded: isNeeded(text[string]))
+                    addElement(string, isString: true)
                     place = end
                     continue
                 }
-                place = readMember(text, string, Self.skippingSpace(text, colon + 1), meaning, isNeeded)
+                place = readMember(string, skippingSpace(colon + 1))
             case 0x2D, 0x30...0x39:
-                let end = Self.end(ofWord: text, place)
-                addElement(text, place..<end, isString: false, meaning, isNeeded: false)
+                let end = end(ofWord: place)
+                addElement(place..<end, isString: false)
                 place = max(end, place + 1)
             default: place += 1
             }
@@ -86,15 +85,9 @@ struct JSONScan {
     func company(of value: Value) -> Company { companies[value.object] ?? [] }
 
     /// Reads the value of a member; returns the place after it, or within it if it has members itself.
-    private mutating func readMember(
-        _ text: UnsafeBufferPointer<UInt8>,
-        _ string: Range<Int>,
-        _ place: Int,
-        _ meaning: ([UInt8]) -> SecretNames.Meaning,
-        _ isNeeded: (UnsafeBufferPointer<UInt8>.SubSequence) -> Bool
-    ) -> Int {
+    private mutating func readMember(_ string: Range<Int>, _ place: Int) -> Int {
         guard place < text.count else { return place }
-        let name = Self.unescaped(text, string)
+        let name = unescaped(string)
         let own = meaning(name)
         let object = stack[stack.count - 1].object
         if !own.company.isEmpty { companies[object, default: []].formUnion(own.company) }
@@ -105,19 +98,17 @@ struct JSONScan {
             open(text[place], isSecret ? text[place] == 0x7B ? .secretObject : .secretList : .plain, isOfName: isOfName)
             return place + 1
         case 0x22:
-            guard let end = Self.end(ofString: text, place) else { return place + 1 }
+            guard let end = end(ofString: place) else { return place + 1 }
             let range = place + 1..<end - 1
-            if own.part == .name, let said = Self.lastName(in: Self.unescaped(text, range)), meaning(said).matters {
+            if own.part == .name, let said = Self.lastName(in: unescaped(range)), meaning(said).matters {
                 saidNames[object] = said
             }
-            let name = own.matters ? name : nil
-            add(text, range, isString: true, name: name, isOfName: isOfName, isNeeded: isNeeded(text[range]))
+            add(range, isString: true, name: own.matters ? name : nil, isOfName: isOfName)
             return end
         default:
-            let end = Self.end(ofWord: text, place)
+            let end = end(ofWord: place)
             let isNumber = end > place && (FieldSyntax.isDigit(text[place]) || text[place] == 0x2D)
-            let name = own.matters ? name : nil
-            if isNumber { add(text, place..<end, isString: false, name: name, isOfName: isOfName, isNeeded: false) }
+            if isNumber { add(place..<end, isString: false, name: own.matters ? name : nil, isOfName: isOfName) }
             return end
         }
     }
@@ -155,34 +146,22 @@ struct JSONScan {
         if let value = frame.pairValue, frame.count != 2 { values[value].name = nil }
     }
 
-    private mutating func addElement(
-        _ text: UnsafeBufferPointer<UInt8>,
-        _ range: Range<Int>,
-        isString: Bool,
-        _ meaning: ([UInt8]) -> SecretNames.Meaning,
-        isNeeded: Bool
-    ) {
+    private mutating func addElement(_ range: Range<Int>, isString: Bool) {
         let frame = stack[stack.count - 1]
         stack[stack.count - 1].count += 1
         let isInPair = frame.isList && stack.count > 1 && stack[stack.count - 2].isList
         if isInPair, isString, frame.count == 0 {
-            let name = Self.unescaped(text, range)
+            let name = unescaped(range)
             if meaning(name).matters { stack[stack.count - 1].pairName = name }
         }
         let name = frame.count == 1 ? frame.pairName : nil
-        add(text, range, isString: isString, name: name, isOfName: frame.isOfName, isNeeded: isNeeded)
+        add(range, isString: isString, name: name, isOfName: frame.isOfName)
         if name != nil, values.last?.range == range { stack[stack.count - 1].pairValue = values.count - 1 }
     }
 
-    private mutating func add(
-        _ text: UnsafeBufferPointer<UInt8>,
-        _ range: Range<Int>,
-        isString: Bool,
-        name: [UInt8]?,
-        isOfName: Bool,
-        isNeeded: Bool
-    ) {
+    private mutating func add(_ range: Range<Int>, isString: Bool, name: [UInt8]?, isOfName: Bool) {
         let frame = stack[stack.count - 1]
+        let isNeeded = isString && TextForm.mayContainSecrets(text[range])
         guard !range.isEmpty, name != nil || isOfName || isNeeded || frame.container != .plain else { return }
         if isOfName { namedValues.append(values.count) }
         values.append(
@@ -191,7 +170,7 @@ struct JSONScan {
     }
 
     /// The place after the quote that ends a string; nil if the line ends first, so that it is no string.
-    private static func end(ofString text: UnsafeBufferPointer<UInt8>, _ start: Int) -> Int? {
+    private func end(ofString start: Int) -> Int? {
         var place = start + 1
         while place < text.count {
             switch text[place] {
@@ -204,7 +183,7 @@ struct JSONScan {
         return nil
     }
 
-    private static func end(ofWord text: UnsafeBufferPointer<UInt8>, _ start: Int) -> Int {
+    private func end(ofWord start: Int) -> Int {
         var place = start
         while place < text.count,
             FieldSyntax.isLetter(text[place]) || FieldSyntax.isDigit(text[place])
@@ -213,7 +192,7 @@ struct JSONScan {
         return place
     }
 
-    private static func skippingSpace(_ text: UnsafeBufferPointer<UInt8>, _ start: Int) -> Int {
+    private func skippingSpace(_ start: Int) -> Int {
         var place = start
         while place < text.count, [0x20, 0x09, 0x0A, 0x0D].contains(text[place]) {
             place += 1
@@ -224,7 +203,7 @@ struct JSONScan {
         return place
     }
 
-    static func unescaped(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> [UInt8] {
+    func unescaped(_ range: Range<Int>) -> [UInt8] {
         let part = UnsafeBufferPointer(rebasing: text[range])
         return UnescapedText(unescaping: part, .backslash)?.bytes ?? Array(part)
     }

@@ -6,7 +6,7 @@ struct Lookalikes {
     private(set) var found: [String: Int] = [:]
     private static let limit = 1_000
 
-    private mutating func note(_ name: String) {
+    private mutating func record(_ name: String) {
         if found[name] != nil || found.count < Self.limit { found[name, default: 0] += 1 }
     }
 
@@ -28,8 +28,8 @@ struct Lookalikes {
 
     // MARK: Paths
 
-    /// Notes the segments of a target's path that look like tokens.
-    mutating func note(path target: String, isCounted: Bool) {
+    /// Records the segments of a target's path that look like tokens.
+    mutating func record(path target: String, isCounted: Bool) {
         guard isCounted else { return }
         let segments = target.prefix { $0 != "?" && $0 != "#" }.split(separator: "/", omittingEmptySubsequences: false)
         var shown = segments.map(String.init)
@@ -40,7 +40,7 @@ struct Lookalikes {
             shown[index] = "…"
             isFound = true
         }
-        if isFound { note("the path \(shown.joined(separator: "/").printable)") }
+        if isFound { record("the path \(shown.joined(separator: "/").printable)") }
     }
 
     private static func isToken(_ segment: [UInt8], after previous: [UInt8]) -> Bool {
@@ -61,8 +61,8 @@ struct Lookalikes {
 
     // MARK: Text
 
-    /// Notes what looks secret in a text: JSON, XML, HTML, GraphQL, scripts, settings.
-    mutating func note(in text: [UInt8]) {
+    /// Records what looks secret in a text: JSON, XML, HTML, GraphQL, scripts, settings.
+    mutating func record(in text: [UInt8]) {
         text.withUnsafeBufferPointer { text in
             var place = 0
             while place < text.count {
@@ -74,11 +74,11 @@ struct Lookalikes {
                 while place < text.count, Self.isWordByte(text[place]) { place += 1 }
                 let word = UnsafeBufferPointer(rebasing: text[start..<place])
                 if let kind = Self.kind(ofToken: word) {
-                    note(kind)
+                    record(kind)
                 } else if word.count <= 64, let value = Self.value(text, after: start..<place),
                     Self.isSuspicious(text[value]), NameMeaning.isSecretField(Array(word))
                 {
-                    note(String(decoding: word, as: UTF8.self))
+                    record(String(decoding: word, as: UTF8.self))
                     place = value.upperBound
                 }
             }

@@ -5,15 +5,15 @@ import Settings
 
 /// A request and its response with their bodies in memory, before they are in a recording.
 package struct WholeExchange: Sendable, Equatable {
-    package var method: String
+    var method: String
     /// Path and query; in another tool's file the absolute URL, if the tool knows the origin.
-    package var target: String
+    var target: String
     /// Nil if unknown, so that any representation matches.
-    package var requestFields: Fields?
-    package var requestBody: [UInt8] = []
-    package var response = Response()
+    var requestFields: Fields?
+    var requestBody: [UInt8] = []
+    var response = Response()
     /// Unix seconds; nil if unknown.
-    package var time: Double?
+    var time: Double?
 
     /// A response as a client received it, without what only concerns one connection.
     package struct Response: Sendable, Equatable {
@@ -35,13 +35,12 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
     /// The name of the upstream in `recording.yaml`.
     package var upstream: String
     /// The number of the request's credential, counted from 1 by first appearance; nil for anonymous.
-    package var credential: Int?
+    var credential: Int?
     /// When the request arrived, such as `2026-11-23T03:47:00.123Z`; nil if unknown.
-    package var time: String?
+    var time: String?
     package var request: Request
-    package var response: Response
+    var response: Response
 
-    /// What a line says of the request.
     package struct Request: Codable, Sendable, Equatable {
         package var method: String
         /// Path and query as they went upstream.
@@ -49,71 +48,25 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         /// Lines such as `Accept: application/json`; nil if unknown, so that any representation matches.
         package var fields: [String]?
         /// The body's file, relative to the folder; nil for none.
-        package var body: String?
-
-        package init(method: String, target: String, fields: [String]?, body: String? = nil) {
-            self.method = method
-            self.target = target
-            self.fields = fields
-            self.body = body
-        }
-
-        fileprivate init?(_ node: JSONOutline.Node) {
-            guard let method = node["method"]?.text, let target = node["target"]?.text else { return nil }
-            self.init(method: method, target: target, fields: nil)
-            guard node.read("fields", \.texts, into: &fields), node.read("body", \.text, into: &body) else {
-                return nil
-            }
-        }
+        var body: String?
     }
 
-    /// What a line says of the response.
-    package struct Response: Codable, Sendable, Equatable {
-        package var status: Int
+    struct Response: Codable, Sendable, Equatable {
+        var status: Int
         /// Lines such as `Content-Type: application/json`.
-        package var fields: [String]
+        var fields: [String]
         /// The body's file, relative to the folder; nil for an empty one.
-        package var body: String?
-
-        package init(status: Int, fields: [String], body: String? = nil) {
-            (self.status, self.fields, self.body) = (status, fields, body)
-        }
-
-        fileprivate init?(_ node: JSONOutline.Node) {
-            guard let status = node["status"]?.integer, let fields = node["fields"]?.texts else { return nil }
-            self.init(status: status, fields: fields)
-            guard node.read("body", \.text, into: &body) else { return nil }
-        }
-    }
-
-    package init(upstream: String, credential: Int? = nil, time: String? = nil, request: Request, response: Response) {
-        self.upstream = upstream
-        self.credential = credential
-        self.time = time
-        self.request = request
-        self.response = response
-    }
-
-    /// Parses a line of the usual form; nil for any other, which the decoder must parse or reject.
-    ///
-    /// The decoder took half of the time until a large recording was ready.
-    package init?(line: [UInt8]) {
-        guard let root = JSONOutline(line)?.root, let upstream = root["upstream"]?.text,
-            let request = root["request"].flatMap(Request.init), let response = root["response"].flatMap(Response.init)
-        else { return nil }
-        self.init(upstream: upstream, request: request, response: response)
-        guard root.read("credential", \.integer, into: &credential), root.read("time", \.text, into: &time)
-        else { return nil }
+        var body: String?
     }
 
     /// A short form of the request for people: `GET /users/1`.
     package var title: String { "\(request.method) \(request.target)" }
 
     /// Unix seconds; nil if the line has no time.
-    package var seconds: Int64? { time.flatMap { RecordingTime.seconds($0) } }
+    var seconds: Int64? { time.flatMap { RecordingTime.seconds($0) } }
 
     /// The JSON line, without a line end.
-    package var line: [UInt8] {
+    var line: [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(self) else { preconditionFailure("text and numbers are always JSON") }
@@ -123,7 +76,7 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
 
 extension RecordedExchange {
     /// A part that no message can have: a writer leaves the exchange out, and a reader refuses its line.
-    package struct Flaw: Sendable, Equatable {
+    struct Flaw: Sendable, Equatable {
         /// The part, as in a list of what was left out.
         let part: String
         /// The problem and the remedy, for who has edited the line.
@@ -173,6 +126,36 @@ extension RecordedExchange {
     }
 }
 
+extension RecordedExchange {
+    /// Parses a line of the usual form; nil for any other, which the decoder must parse or reject.
+    ///
+    /// The decoder took half of the time until a large recording was ready.
+    init?(line: [UInt8]) {
+        guard let root = JSONOutline(line)?.root, let upstream = root["upstream"]?.text,
+            let request = root["request"].flatMap(Request.init), let response = root["response"].flatMap(Response.init)
+        else { return nil }
+        self.init(upstream: upstream, request: request, response: response)
+        guard root.read("credential", \.integer, into: &credential), root.read("time", \.text, into: &time)
+        else { return nil }
+    }
+}
+
+extension RecordedExchange.Request {
+    fileprivate init?(_ node: JSONOutline.Node) {
+        guard let method = node["method"]?.text, let target = node["target"]?.text else { return nil }
+        self.init(method: method, target: target)
+        guard node.read("fields", \.texts, into: &fields), node.read("body", \.text, into: &body) else { return nil }
+    }
+}
+
+extension RecordedExchange.Response {
+    fileprivate init?(_ node: JSONOutline.Node) {
+        guard let status = node["status"]?.integer, let fields = node["fields"]?.texts else { return nil }
+        self.init(status: status, fields: fields)
+        guard node.read("body", \.text, into: &body) else { return nil }
+    }
+}
+
 extension JSONOutline.Node {
     /// Reads a member that may be absent; returns false if it is there in another form.
     fileprivate func read<Value>(_ name: StaticString, _ form: (Self) -> Value?, into value: inout Value?) -> Bool {
@@ -193,7 +176,7 @@ extension Fields {
     /// The field lines in a recording's form.
     ///
     /// A value that is not UTF-8 is read as ISO 8859-1, as field values once were.
-    package var recorded: [String] {
+    var recorded: [String] {
         lines.map { line in
             let value =
                 String(validating: line.value, as: UTF8.self)
@@ -216,15 +199,15 @@ extension Fields {
 }
 
 /// Converts times to and from a recording's form.
-package enum RecordingTime {
+enum RecordingTime {
     /// Formats a time, such as `2026-11-23T03:47:00.123Z`; one that the form cannot have becomes the nearest.
-    package static func text(_ seconds: Double) -> String {
+    static func text(_ seconds: Double) -> String {
         let possible = min(max(seconds.isNaN ? 0 : seconds, 0), 253_402_300_799)
         return timestamp(milliseconds: Int64((possible * 1000).rounded()))
     }
 
     /// Parses a time; fractions are cut off, and UTC is the only supported time zone.
-    package static func seconds(_ text: String) -> Int64? {
+    static func seconds(_ text: String) -> Int64? {
         let bytes = Array(text.utf8)
         guard bytes.count >= 20, bytes.last == 0x5A, bytes[10] == 0x54 else { return nil }
         func number(_ range: Range<Int>) -> Int? { Int(String(decoding: bytes[range], as: UTF8.self)) }

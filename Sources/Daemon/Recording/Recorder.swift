@@ -2,7 +2,7 @@ import CachePolicy
 import Dispatch
 import Foundation
 import HTTPSemantics
-package import HTTPServer
+import HTTPServer
 package import Logging
 import Mapping
 package import Proxy
@@ -25,7 +25,7 @@ package final class Recorder: Sendable {
     /// Records an exchange once it is complete; must be called before its body is read or its response begins.
     ///
     /// - Parameter body: The request body, if it has already been read.
-    package func watch(_ incoming: IncomingRequest, _ reply: Reply, body: [UInt8]? = nil) {
+    func watch(_ incoming: IncomingRequest, _ reply: Reply, body: [UInt8]? = nil) {
         // A view is derived from a response, and an event from several.
         guard incoming.live == nil, incoming.view == .wire else { return queue.async { self.work.skipped(.ownForm) } }
         if body == nil { incoming.message.body?.keepCopy(limit: RecordingFolder.bodyLimit) }
@@ -55,15 +55,11 @@ package final class Recorder: Sendable {
         queue.sync { work.close(isRemovedIfEmpty: isRemovedIfEmpty) }
     }
 
-    /// The number of exchanges recorded so far.
-    package var count: Int { queue.sync { work.summary.count } }
+    var count: Int { queue.sync { work.summary.count } }
 }
 
-/// The result of a recording.
 package struct RecordingSummary: Sendable, Equatable {
-    /// The number of recorded exchanges.
     package var count = 0
-    /// The number of exchanges not recorded, by reason.
     package var skipped: [Reason: Int] = [:]
     /// The reason why recording ended early; nil if it did not.
     package var failure: String?
@@ -91,7 +87,6 @@ package struct RecordingSummary: Sendable, Equatable {
         case unsearchable = "could not be searched for secrets"
     }
 
-    /// Notes an exchange that was left out.
     mutating func leaveOut(_ exchange: WholeExchange, _ omission: RedactedWriter.Omission) {
         switch omission {
         case .unfit: skipped[.unfit, default: 0] += 1
@@ -123,7 +118,6 @@ package struct RecordingSummary: Sendable, Equatable {
     }
 }
 
-/// One exchange in progress.
 private final class ExchangeWatch: ReplyObserver {
     private struct State {
         /// The response so far; nil once it is too large, or handed over.
@@ -273,7 +267,6 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
         return fields
     }
 
-    /// The response's fields without Larder's additions.
     private static func received(_ fields: Fields, isHead: Bool, variesBy upstream: ProxiedUpstream) -> Fields {
         var fields = fields.withoutHopByHop()
         if !isHead { fields.remove("content-length") }

@@ -5,7 +5,6 @@ package import Proxy
 import Settings
 
 extension RecordingContents {
-    /// The origins of its upstreams, by their names.
     fileprivate var origins: [String: String] {
         let settings = ConfigFile.parse(manifest.config, file: folder.manifest, environment: [:]).settings
         return settings.upstreams.reduce(into: [:]) { origins, upstream in
@@ -29,7 +28,6 @@ package struct RecordingComparison: Sendable {
     package var findings: [Finding] = []
     /// The requests that were not compared, each with the reason.
     package var skipped: [(request: String, reason: String)] = []
-    /// The number of requests compared.
     package var compared = 0
     /// The new responses, by the number of the exchange that they replace.
     package var updates: [Int: WholeExchange.Response] = [:]
@@ -39,7 +37,6 @@ package struct RecordingComparison: Sendable {
     /// Whether programs written for the recorded responses may fail with the new ones.
     package var isBreaking: Bool { findings.contains { $0.drifts.contains { $0.severity == .breaking } } }
 
-    /// Compares the new response to a recorded request with the recorded one.
     package mutating func compare(_ number: Int, of recording: RecordingContents, with new: WholeExchange.Response)
         throws(RecordingError)
     {
@@ -51,7 +48,6 @@ package struct RecordingComparison: Sendable {
         updates[number] = new
     }
 
-    /// Compares two recordings, request by request in their order.
     package init(_ old: RecordingContents, _ new: RecordingContents) throws(RecordingError) {
         let (oldOrigins, newOrigins) = (old.origins, new.origins)
         /// The name in the old recording for an upstream of the new one, whose names may be others.
@@ -157,7 +153,7 @@ package struct Drift: Sendable, Equatable {
     /// A sentence for people.
     package var text: String
 
-    package init(_ severity: Severity, _ text: String) { (self.severity, self.text) = (severity, text) }
+    init(_ severity: Severity, _ text: String) { (self.severity, self.text) = (severity, text) }
 
     /// The differences between two responses, the most severe first.
     static func between(_ old: WholeExchange.Response, _ new: WholeExchange.Response) -> [Drift] {

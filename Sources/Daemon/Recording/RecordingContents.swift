@@ -30,7 +30,9 @@ package struct RecordingContents: Sendable {
             )
         }
         let lines = ExchangeLines(try folder.read(folder.exchanges, limit: 4 << 30))
-        exchanges = try Self.decode(lines, folder)
+        exchanges = try lines.ranges.indices.mapOnAllProcessors { line throws(RecordingError) in
+            try Self.decode(lines, line, folder)
+        }
         var notices: [String] = []
         if lines.isCutShort {
             notices.append(
@@ -47,17 +49,9 @@ package struct RecordingContents: Sendable {
         self.notices = notices
     }
 
-    private static func decode(_ lines: ExchangeLines, _ folder: RecordingFolder) throws(RecordingError)
-        -> [RecordedExchange]
+    private static func decode(_ lines: ExchangeLines, _ index: Int, _ folder: RecordingFolder) throws(RecordingError)
+        -> RecordedExchange
     {
-        try lines.ranges.indices.mapOnAllProcessors { line throws(RecordingError) in try decode(lines, line, folder) }
-    }
-
-    private static func decode(
-        _ lines: ExchangeLines,
-        _ index: Int,
-        _ folder: RecordingFolder
-    ) throws(RecordingError) -> RecordedExchange {
         let bytes = Array(lines.bytes[lines.ranges[index]])
         do {
             let exchange =
@@ -130,10 +124,10 @@ struct ExchangeLines: Sendable {
 /// An error in reading or writing a recording: its place, the problem, and the remedy.
 package struct RecordingError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The file, below the folder as the user wrote it.
-    package let file: String
+    let file: String
     /// Counted from 1; nil if the error is not in a line.
-    package let line: Int?
-    package let reason: String
+    let line: Int?
+    let reason: String
 
     package init(_ file: String, line: Int? = nil, _ reason: String) {
         (self.file, self.line, self.reason) = (file, line, reason)
@@ -167,17 +161,16 @@ extension Range<Int> {
 /// `recording.yaml`: the version of the format, and the config for interpreting the exchanges.
 package struct RecordingManifest: Sendable {
     /// The version that this Larder writes, and the newest that it reads.
-    package static let format = 1
+    static let format = 1
 
     /// The keys of the recording itself; all others belong to the config.
     private static let ownKeys = ["format", "recorded"]
 
     /// When the recording began.
-    package var recorded: String?
+    var recorded: String?
     /// The text with the recording's own keys blanked out, so that positions in it are those of the file.
     package var config: String
 
-    /// Reads the file of a folder.
     package static func read(_ folder: RecordingFolder) throws(RecordingError) -> RecordingManifest {
         let file = folder.manifest
         if RecordingReplacement.isPending(in: folder) { _ = try RecordingLock(folder) }

@@ -61,7 +61,6 @@ package struct RecordingFolder: Sendable {
         return "\(path)/\(name)"
     }
 
-    /// Reads a body.
     package func body(_ name: String?) throws(RecordingError) -> [UInt8] {
         guard let name else { return [] }
         let file = try path(ofBody: name)
@@ -70,13 +69,8 @@ package struct RecordingFolder: Sendable {
         } catch { throw RecordingError(file, error.isAbsent ? Self.reason(ENOENT) : error.reason) }
     }
 
-    /// Reads a response with its body.
     func whole(_ response: RecordedExchange.Response) throws(RecordingError) -> WholeExchange.Response {
-        .init(
-            status: response.status,
-            fields: Fields(recorded: response.fields),
-            body: try body(response.body)
-        )
+        .init(status: response.status, fields: Fields(recorded: response.fields), body: try body(response.body))
     }
 
     /// The reason why a body cannot be read; nil if it can.
@@ -146,7 +140,6 @@ package struct RecordingFolder: Sendable {
         try replacement.commit()
     }
 
-    /// Removes the folder and its contents.
     func remove() { try? FileManager.default.removeItem(atPath: path) }
 
     /// Writes a file, replacing any old one, readable by its owner only.
@@ -169,7 +162,6 @@ package struct RecordingFolder: Sendable {
 
     static func reason(_ code: Int32) -> String { code == ENOENT ? "there is no such file" : systemMessage(code) }
 
-    /// The filename extension for a body.
     static func ending(of mediaType: String?) -> String {
         let type = mediaType ?? ""
         if let known = endings[type] { return known }

@@ -8,9 +8,9 @@ package import Settings
 package struct RecordingImport {
     /// An origin to import, and the path under which programs reach it.
     package struct Origin: Sendable, Equatable {
-        package let url: UpstreamURL
+        let url: UpstreamURL
         /// Such as `/api`; empty if the origin has the address to itself.
-        package let prefix: String
+        let prefix: String
 
         /// Parses `URL` or `URL=PREFIX`.
         package init(_ text: String) throws(InvalidValue) {
@@ -157,24 +157,33 @@ package enum RecordingExport {
 
 /// The exchanges in another tool's file, and a list of what cannot be imported.
 package struct ForeignRecording: Sendable {
-    package var exchanges: [WholeExchange] = []
+    var exchanges: [WholeExchange] = []
     /// The kinds of data left out, each with its number.
     package var losses: [(text: String, count: Int)] { lost.counted }
     private var lost: [String] = []
 
-    package init() {}
+    private static let framing: Set<String> = [
+        "content-length", "transfer-encoding", "connection", "keep-alive", "host", "accept-encoding",
+        "proxy-connection",
+    ]
 
-    /// Another tool's field lines as a message's, without those that no message can have.
+    /// Another tool's field lines as a message's, without those of the connection and of HTTP/2's request line, which a
+    /// recording does not keep, and without those that no message can have.
     ///
     /// - Parameter isHead: Whether they are of a response to HEAD, whose length says what the body would have.
     mutating func fields(_ lines: [(String, String)], isHead: Bool = false) -> Fields {
-        var fields = Fields(foreign: lines, isHead: isHead)
-        let count = fields.lines.count
-        fields.lines.removeAll { line in
-            !MessageSyntax.isFieldName(line.name) || !MessageSyntax.isFieldValue(line.value)
-                || line.isNamed("content-length") && !MessageSyntax.isLength(line.value)
+        var fields = Fields()
+        for line in lines.map({ Field($0.0, $0.1) }) {
+            let (name, isLength) = (line.lowercasedName, line.isNamed("content-length"))
+            if name.hasPrefix(":") || Self.framing.contains(name) && !(isHead && isLength) { continue }
+            guard MessageSyntax.isFieldName(line.name), MessageSyntax.isFieldValue(line.value),
+                !isLength || MessageSyntax.isLength(line.value)
+            else {
+                lose("fields that HTTP does not allow")
+                continue
+            }
+            fields.lines.append(line)
         }
-        for _ in fields.lines.count..<count { lose("fields that HTTP does not allow") }
         return fields
     }
 
@@ -198,12 +207,7 @@ package struct ForeignRecording: Sendable {
         }
         let target = String((rest ?? url[...]).prefix { $0 != "#" })
         // Clients send other characters than those of ASCII escaped.
-        let escaped =
-            target.utf8.allSatisfy { $0 < 0x80 }
-            ? target
-            : target.reduce(into: "") { text, character in
-                text += character.isASCII ? String(character) : PercentEncoding.encode(String(character))
-            }
+        let escaped = PercentEncoding.encode(target) { $0 < 0x80 }
         return escaped.hasPrefix("/") ? escaped : "/" + escaped
     }
 
@@ -293,26 +297,6 @@ struct AttachedFiles {
         known[name] = bytes
         size += bytes.count
         return bytes
-    }
-}
-
-extension Fields {
-    private static let framing: Set<String> = [
-        "content-length", "transfer-encoding", "connection", "keep-alive", "host", "accept-encoding",
-        "proxy-connection",
-    ]
-
-    /// Another tool's fields without those of the connection and of HTTP/2's request line, which a recording does not keep.
-    ///
-    /// - Parameter isHead: Whether they are of a response to HEAD, whose length says what the body would have.
-    init(foreign lines: [(String, String)], isHead: Bool = false) {
-        self.init(
-            lines.filter { name, _ in
-                let name = name.lowercased()
-                return !name.hasPrefix(":") && (!Self.framing.contains(name) || isHead && name == "content-length")
-            }
-            .map { Field($0.0, $0.1) }
-        )
     }
 }
 

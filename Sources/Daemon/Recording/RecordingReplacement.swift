@@ -12,7 +12,7 @@ package final class RecordingReplacement {
     private let folder: RecordingFolder
     private let lock: RecordingLock
     private let hasMadeFolder: Bool
-    private var isKept = false
+    private var isLeft = false
 
     /// Begins a new recording for a folder, which is made unless it exists.
     ///
@@ -37,9 +37,9 @@ package final class RecordingReplacement {
         try draft.write(Array("*\n".utf8), to: "\(draft.path)/.gitignore")
     }
 
-    /// Removes the new recording if it was neither committed nor kept.
+    /// Removes the new recording if it was neither committed nor left.
     deinit {
-        guard !isKept else { return }
+        guard !isLeft else { return }
         draft.remove()
         if hasMadeFolder { rmdir(folder.path) }
     }
@@ -51,14 +51,14 @@ package final class RecordingReplacement {
         // Larder makes no link of this name. Only the link itself is removed, not what it leads to.
         if Self.isLink(Self.complete(folder)) { unlink(Self.complete(folder)) }
         guard rename(draft.path, Self.complete(folder)) == 0 else {
-            isKept = true
+            isLeft = true
             throw RecordingError(draft.path, "the new recording stays here: \(RecordingFolder.reason(errno))")
         }
         try Self.finish(in: folder)
     }
 
     /// Leaves the new recording where it is, for a person to look at, until the next replacement.
-    package func keep() { isKept = true }
+    package func leave() { isLeft = true }
 
     private static func complete(_ folder: RecordingFolder) -> String { "\(folder.path)/.larder-complete" }
 

@@ -7,7 +7,7 @@ import Settings
 ///
 /// For one thread at a time. The folder is locked while the writer exists: only one process at a time records into it.
 package final class RecordingWriter {
-    package let folder: RecordingFolder
+    let folder: RecordingFolder
     private let lock: RecordingLock
     private var lines: Int32
     private var number: Int
@@ -15,8 +15,7 @@ package final class RecordingWriter {
     private var end: Int
     /// The lowest number for new placeholders: above all those already written.
     let nextPlaceholder: Int
-    /// The number of exchanges written.
-    package private(set) var count = 0
+    private(set) var count = 0
     /// The files and folders that this writer has made, in the order in which they can be removed.
     private let made: [String]
     /// The names of the bodies written since the last `flush`.
@@ -66,7 +65,7 @@ package final class RecordingWriter {
     /// Adds an exchange, with its bodies.
     ///
     /// - Throws: The reason why it was not written; the recording is then unchanged.
-    package func append(_ exchange: RecordedExchange, requestBody: [UInt8], responseBody: [UInt8])
+    func append(_ exchange: RecordedExchange, requestBody: [UInt8], responseBody: [UInt8])
         throws(RecordingError)
     {
         var exchange = exchange
@@ -171,7 +170,7 @@ package final class RecordingWriter {
     }
 
     /// Makes all written data survive a power loss; blocks.
-    package func flush() {
+    func flush() {
         // One call for very many files.
         if unflushed.count > 64 { sync() } else { unflushed.forEach(flush(body:)) }
         unflushed = []

@@ -52,17 +52,17 @@ package final class Recordings: ExchangeInterceptor {
         proxy.accept(incoming, reply)
     }
 
-    /// One recording in the list.
-    package struct Entry: Sendable {
+    /// One recording in the list, as the admin side shows it.
+    package struct Entry: Codable, Sendable {
         package let name: String
-        /// The path of its folder.
-        package let folder: String
+        let folder: String
+        package let running: Bool
         /// The number of exchanges; nil for a finished recording, which is not counted.
         package let exchanges: Int?
         /// The `Larder-Session` of the requests that are recorded; nil if all are, or if it is finished.
         package let session: String?
-        /// Unix seconds; nil for a finished recording.
-        package let began: Double?
+        /// By RFC 3339; nil for a finished recording.
+        let began: String?
     }
 
     /// Begins a recording.
@@ -84,16 +84,6 @@ package final class Recordings: ExchangeInterceptor {
     /// The number of exchanges that a running recording has; nil for a finished one.
     package func runningCount(of name: String) -> Int? { running.withLock { $0[name]?.recorder }?.count }
 
-    func isRunning(_ name: String) -> Bool { running.withLock { $0[name] != nil } }
-
-    /// The folder for a new recording; throws if it exists.
-    func newFolder(_ name: String) throws(RecordingError) -> RecordingFolder {
-        try Self.check(name)
-        let folder = RecordingFolder("\(root)/\(name)")
-        guard !folder.hasManifest else { throw RecordingError(name, "there is a recording of this name already") }
-        return folder
-    }
-
     /// Ends a recording; all complete exchanges are written.
     package func stop(_ name: String) throws(RecordingError) -> RecordingSummary {
         guard let running = running.withLock({ $0.removeValue(forKey: name) }) else {
@@ -103,7 +93,6 @@ package final class Recordings: ExchangeInterceptor {
         return running.recorder.close()
     }
 
-    /// Ends all recordings.
     package func stopAll() { for name in running.withLock({ Array($0.keys) }) { _ = try? stop(name) } }
 
     /// All recordings, sorted by name.
@@ -111,16 +100,23 @@ package final class Recordings: ExchangeInterceptor {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []
         let running = running.withLock { $0 }
         return names.filter { RecordingFolder("\(root)/\($0)").hasManifest }.sorted().map { name in
-            let (now, folder) = (running[name], "\(root)/\(name)")
-            let count = now?.recorder.count
-            return Entry(name: name, folder: folder, exchanges: count, session: now?.session, began: now?.began)
+            let now = running[name]
+            return Entry(
+                name: name,
+                folder: "\(root)/\(name)",
+                running: now != nil,
+                exchanges: now?.recorder.count,
+                session: now?.session,
+                began: now.map { RecordingTime.text($0.began) }
+            )
         }
     }
 
-    /// Removes a finished recording.
     package func remove(_ name: String) throws(RecordingError) {
         let folder = try recordingFolder(of: name)
-        guard !isRunning(name) else { throw RecordingError(name, "this recording is running; stop it first") }
+        guard !running.withLock({ $0[name] != nil }) else {
+            throw RecordingError(name, "this recording is running; stop it first")
+        }
         do {
             try FileManager.default.removeItem(atPath: folder.path)
         } catch { throw RecordingError(name, "it cannot be removed: \(error.localizedDescription)") }
@@ -133,7 +129,6 @@ package final class Recordings: ExchangeInterceptor {
         return RecordingFolder.fixedNames + bodies.sorted().map { "\(RecordingFolder.bodiesName)/\($0)" }
     }
 
-    /// Reads one of a recording's files.
     package func file(_ path: String, of name: String) throws(RecordingError) -> [UInt8] {
         let folder = try recordingFolder(of: name)
         if path.hasPrefix(RecordingFolder.bodiesName) { return try folder.body(path) }
@@ -171,7 +166,6 @@ package struct FreezeSelection: Sendable {
     package init() {}
 }
 
-/// Recordings of stored responses.
 extension Recordings {
     /// Makes a recording of stored responses, as a client would receive them now, in the order of their arrival.
     ///
@@ -180,7 +174,9 @@ extension Recordings {
         async throws(RecordingError)
         -> RecordingSummary
     {
-        let folder = try newFolder(name)
+        try Self.check(name)
+        let folder = RecordingFolder("\(root)/\(name)")
+        guard !folder.hasManifest else { throw RecordingError(name, "there is a recording of this name already") }
         let rows = try await Self.rows(selection, store)
         let now = Date().timeIntervalSince1970
         let recording = try RecordingWriter(folder, config: config, recorded: now)
@@ -265,7 +261,6 @@ extension Recordings {
 }
 
 extension ProxiedUpstream {
-    /// The fields of a request for the representation that a context describes.
     fileprivate func requestFields(ofContext context: String) -> Fields {
         Fields(
             context.split(separator: "\n").compactMap { line in

@@ -58,11 +58,7 @@ final class RedactedWriter {
             upstream: upstream,
             credential: credential,
             time: redacted.time.map { RecordingTime.text($0) },
-            request: .init(
-                method: redacted.method,
-                target: redacted.target,
-                fields: redacted.requestFields?.recorded
-            ),
+            request: .init(method: redacted.method, target: redacted.target, fields: redacted.requestFields?.recorded),
             response: .init(status: redacted.response.status, fields: redacted.response.fields.recorded)
         )
         if let flaw = line.flaw ?? flaw(ofTarget: redacted, upstream) { return .unfit(flaw) }

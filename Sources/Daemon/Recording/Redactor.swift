@@ -9,7 +9,7 @@ import Settings
 /// Secrets are the values of the fields and parameters that determine the principal, cookies, members declared `secret:` in
 /// the config, and OAuth tokens. Once found, a value is replaced wherever it occurs, in any spelling (`KnownValues`). For one
 /// thread at a time.
-package final class Redactor {
+final class Redactor {
     /// The number of each value; nil if all placeholders are alike, for comparisons.
     private var numbers: [[UInt8]: Int]?
     private var next: Int
@@ -17,10 +17,9 @@ package final class Redactor {
     private var learnedValues: [(value: [UInt8], placeholder: [UInt8])] = []
     private var isLearned: Set<[UInt8]> = []
     private var known = KnownValues()
-    /// The number of values learned.
     private(set) var learned = 0
     /// What looks secret and was not replaced, with how often each was seen.
-    package var suspects: [String: Int] { lookalikes.found }
+    var suspects: [String: Int] { lookalikes.found }
     private var lookalikes = Lookalikes()
     private var names: [String: SecretNames] = [:]
 
@@ -31,7 +30,7 @@ package final class Redactor {
     /// - Parameters:
     ///   - numbers: Whether placeholders are numbered; otherwise all are alike.
     ///   - first: The first number.
-    package init(numbers: Bool, first: Int = 1) {
+    init(numbers: Bool, first: Int = 1) {
         self.numbers = numbers ? [:] : nil
         next = first
         // The Base64 of a placeholder has a number in it.
@@ -63,14 +62,14 @@ package final class Redactor {
         exchange.requestFields = exchange.requestFields.map { redacted($0, .request, upstream, names) }
         try CodedContent.change(&exchange.requestBody, request) { content, head in
             content = replacingKnown(content)
-            redactNamed(&content, head, .request, names, usesDeclared: true)
+            redactNamed(&content, head, Look(names: names, side: .request))
         }
         exchange.response.fields = redacted(exchange.response.fields, .response, upstream, names)
         try CodedContent.change(&exchange.response.body, response) { content, head in
             content = replacingKnown(content)
             let declared = head.name == nil ? places(content) : nil
             if let declared, !declared.isEmpty { replace(declared, in: &content) }
-            redactNamed(&content, head, .response, names, usesDeclared: declared == nil)
+            redactNamed(&content, head, Look(names: names, side: .response, usesDeclared: declared == nil))
         }
         try replaceKnown(in: &exchange, request, response)
     }
@@ -94,14 +93,14 @@ package final class Redactor {
         exchange.target = String(decoding: replacingKnown(Array(exchange.target.utf8)), as: UTF8.self)
         exchange.requestFields = exchange.requestFields.map(replacingKnown)
         exchange.response.fields = replacingKnown(exchange.response.fields)
-        lookalikes.note(path: exchange.target, isCounted: numbers != nil)
-        try CodedContent.change(&exchange.requestBody, request, replaceKnownAndNote)
-        try CodedContent.change(&exchange.response.body, response, replaceKnownAndNote)
+        lookalikes.record(path: exchange.target, isCounted: numbers != nil)
+        try CodedContent.change(&exchange.requestBody, request, replaceKnownAndRecord)
+        try CodedContent.change(&exchange.response.body, response, replaceKnownAndRecord)
     }
 
-    private func replaceKnownAndNote(_ content: inout [UInt8], _ head: ContentHead) {
+    private func replaceKnownAndRecord(_ content: inout [UInt8], _ head: ContentHead) {
         content = replacingKnown(content)
-        if numbers != nil, !head.isOpaque { lookalikes.note(in: content) }
+        if numbers != nil, !head.isOpaque { lookalikes.record(in: content) }
     }
 
     // MARK: Placeholders
@@ -253,15 +252,22 @@ package final class Redactor {
 
     // MARK: Content
 
+    /// How a text is looked through.
+    private struct Look {
+        let names: SecretNames
+        let side: SecretNames.Side
+        /// Whether `secret:` counts by name, because the place in the body is not known.
+        var usesDeclared = true
+        /// In how many other values the text is.
+        var depth = 0
+
+        /// Values within values beyond this are not looked at.
+        static let maximumDepth = 6
+    }
+
     /// Replaces the values in content that its names mark as secrets.
-    private func redactNamed(
-        _ content: inout [UInt8],
-        _ head: ContentHead,
-        _ side: SecretNames.Side,
-        _ names: SecretNames,
-        usesDeclared: Bool
-    ) {
-        if let name = head.name, names.isSecret(parameter: name, content, beside: [], isForm: true) {
+    private func redactNamed(_ content: inout [UInt8], _ head: ContentHead, _ look: Look) {
+        if let name = head.name, look.names.isSecret(parameter: name, content, beside: [], isForm: true) {
             content = learn(content)
             return
         }
@@ -274,13 +280,8 @@ package final class Redactor {
         let first = content.first { $0 != 0x20 && $0 != 0x0A && $0 != 0x0D && $0 != 0x09 }
         let hasForm = isForm && first != 0x7B && first != 0x5B && first != 0x22
         if essence == "application/http" || essence == "message/http" { redactMessage(&content) }
-        CompressedText.change(&content) { content, head in
-            redactNamed(&content, head, side, names, usesDeclared: usesDeclared)
-        }
-        let edits = content.withUnsafeBufferPointer { text in
-            hasForm
-                ? formEdits(text, side, names, 0) : textEdits(text, side, names, 0, usesDeclared: usesDeclared)
-        }
+        CompressedText.change(&content) { content, head in redactNamed(&content, head, look) }
+        let edits = content.withUnsafeBufferPointer { hasForm ? formEdits($0, look) : textEdits($0, look) }
         if !edits.isEmpty { content = Edit.apply(Edit.withoutOverlaps(edits), to: content) }
     }
 
@@ -292,109 +293,88 @@ package final class Redactor {
             guard let colon = line.firstIndex(of: 0x3A), NameMeaning.isSecretField(Array(line[..<colon])) else {
                 continue
             }
-            let value = FieldSyntax.trimmed(
-                line[(colon + 1)...].last == 0x0D ? line[(colon + 1)...].dropLast() : line[(colon + 1)...]
-            )
+            let value = FieldSyntax.trimmed(line.withoutReturn[(colon + 1)...])
             edits.append(Edit(range: value.startIndex..<value.endIndex, text: learn(field: Array(value))))
         }
         content = Edit.apply(edits, to: content)
     }
 
     private func redacted(text: [UInt8], _ names: SecretNames) -> [UInt8] {
-        let edits = text.withUnsafeBufferPointer { textEdits($0, .request, names, 0, usesDeclared: true) }
+        let edits = text.withUnsafeBufferPointer { textEdits($0, Look(names: names, side: .request)) }
         return edits.isEmpty ? text : Edit.apply(Edit.withoutOverlaps(edits), to: text)
     }
 
     private func redacted(url: [UInt8], _ names: SecretNames) -> [UInt8] {
-        let edits = url.withUnsafeBufferPointer { urlEdits($0, names, 0) }
+        let edits = url.withUnsafeBufferPointer { urlEdits($0, Look(names: names, side: .request)) }
         return edits.isEmpty ? url : Edit.apply(Edit.withoutOverlaps(edits), to: url)
     }
 
-    /// Values within values beyond this are not looked at.
-    private static let depth = 6
-
     /// What is to be replaced in a text, which may be a form, JSON, a URL, or contain any of them.
-    private func textEdits(
-        _ text: UnsafeBufferPointer<UInt8>,
-        _ side: SecretNames.Side,
-        _ names: SecretNames,
-        _ depth: Int,
-        usesDeclared: Bool
-    ) -> [Edit] {
-        guard depth < Self.depth, text.count >= 3 else { return [] }
+    private func textEdits(_ text: UnsafeBufferPointer<UInt8>, _ look: Look) -> [Edit] {
+        guard look.depth < Look.maximumDepth, text.count >= 3 else { return [] }
+        let (names, side, usesDeclared) = (look.names, look.side, look.usesDeclared)
         if let credential = TextForm.credential(text) {
             return [Edit(range: credential, text: learn(Array(text[credential])))]
         }
         let isForm = TextForm.isForm(text, mayHaveLines: side == .request)
-        var edits = keyEdits(text) + (isForm ? formEdits(text, side, names, depth) : [])
+        var edits = keyEdits(text) + (isForm ? formEdits(text, look) : [])
         guard text.place(of: 0x22, from: 0) != nil else {
-            return isForm ? edits : edits + urlEdits(inText: text, outside: [], names, depth)
+            return isForm ? edits : edits + urlEdits(inText: text, outside: [], look)
         }
-        let scan = JSONScan(
-            text,
-            meaning: { names.meaning(ofMember: $0, side, usesDeclared: usesDeclared) },
-            isNeeded: TextForm.mayContainSecrets
-        )
+        let scan = JSONScan(text) { names.meaning(ofMember: $0, side, usesDeclared: usesDeclared) }
         for value in scan.values {
             let isNamed = value.name.map { name in
                 names.isSecret(
                     member: name,
-                    JSONScan.unescaped(text, value.range),
+                    scan.unescaped(value.range),
                     beside: scan.company(of: value).union(value.isString ? .body : []),
                     side,
                     usesDeclared: usesDeclared
                 )
             }
             if isNamed == true || value.container != .plain {
-                let secret = JSONScan.unescaped(text, value.range)
+                let secret = scan.unescaped(value.range)
                 // What a secret object contains is not known to be a secret anywhere else.
                 let isKnown = isNamed == true || value.container == .secretList
                 let placeholder = isKnown ? learn(secret) : placeholder(for: secret)
                 let quotes: [UInt8] = value.isString ? [] : [0x22]
                 edits.append(Edit(range: value.range, text: quotes + placeholder + quotes))
             } else if value.isString {
-                edits += nestedEdits(text, value.range, .backslash) { inner in
-                    textEdits(inner, side, names, depth + 1, usesDeclared: usesDeclared)
-                }
+                var inner = look
+                inner.depth += 1
+                edits += nestedEdits(text, value.range, .backslash, inner)
             }
         }
-        return edits + urlEdits(inText: text, outside: scan.values.map(\.range), names, depth)
+        return edits + urlEdits(inText: text, outside: scan.values.map(\.range), look)
     }
 
-    private func formEdits(
-        _ text: UnsafeBufferPointer<UInt8>,
-        _ side: SecretNames.Side,
-        _ names: SecretNames,
-        _ depth: Int
-    ) -> [Edit] {
-        parameterEdits(text, TextForm.parameters(of: text), names, isForm: true) { inner in
-            textEdits(inner, side, names, depth + 1, usesDeclared: true)
-        }
+    private func formEdits(_ text: UnsafeBufferPointer<UInt8>, _ look: Look) -> [Edit] {
+        parameterEdits(text, TextForm.parameters(of: text), look, isForm: true)
     }
 
     private func parameterEdits(
         _ text: UnsafeBufferPointer<UInt8>,
         _ pairs: [(name: [UInt8], value: Range<Int>)],
-        _ names: SecretNames,
-        isForm: Bool,
-        _ nested: (UnsafeBufferPointer<UInt8>) -> [Edit]
+        _ look: Look,
+        isForm: Bool
     ) -> [Edit] {
         var edits: [Edit] = []
         let company = Company(pairs.lazy.map(\.name))
+        let inner = Look(names: look.names, side: isForm ? look.side : .request, depth: look.depth + 1)
         for (name, range) in pairs where !range.isEmpty {
             let value = TextForm.decoded(text[range], isForm: isForm)
-            if names.isSecret(parameter: name, value, beside: company, isForm: isForm) {
+            if look.names.isSecret(parameter: name, value, beside: company, isForm: isForm) {
                 edits.append(Edit(range: range, text: learn(value)))
             } else if range.count >= 3 {
-                edits += nestedEdits(text, range, .percent, nested)
+                edits += nestedEdits(text, range, .percent, inner)
             }
         }
         return edits
     }
 
     /// The edits of a URL: its parameters, user name and password.
-    private func urlEdits(_ url: UnsafeBufferPointer<UInt8>, _ names: SecretNames, _ depth: Int) -> [Edit] {
-        guard depth < Self.depth else { return [] }
+    private func urlEdits(_ url: UnsafeBufferPointer<UInt8>, _ look: Look) -> [Edit] {
+        guard look.depth < Look.maximumDepth else { return [] }
         var edits: [Edit] = []
         if let user = TextForm.userInformation(url) {
             if let colon = url[user].firstIndex(of: 0x3A) {
@@ -410,10 +390,7 @@ package final class Redactor {
                 parameter.value ?? parameter.name.upperBound..<parameter.name.upperBound
             )
         }
-        return edits
-            + parameterEdits(url, pairs, names, isForm: false) { inner in
-                textEdits(inner, .request, names, depth + 1, usesDeclared: true)
-            }
+        return edits + parameterEdits(url, pairs, look, isForm: false)
     }
 
     /// The edits of all that may be a URL in a text.
@@ -422,22 +399,20 @@ package final class Redactor {
     private func urlEdits(
         inText text: UnsafeBufferPointer<UInt8>,
         outside strings: [Range<Int>],
-        _ names: SecretNames,
-        _ depth: Int
+        _ look: Look
     ) -> [Edit] {
         var edits: [Edit] = []
         var rest = strings[...]
+        var inner = look
+        inner.depth += 1
         for range in TextForm.references(in: text) {
             while let first = rest.first, first.upperBound <= range.lowerBound { rest.removeFirst() }
             if let first = rest.first, first.overlaps(range) { continue }
-            for edit in urlEdits(UnsafeBufferPointer(rebasing: text[range]), names, depth + 1) {
-                edits.append(edit.moved(by: range.lowerBound))
-            }
+            edits += urlEdits(UnsafeBufferPointer(rebasing: text[range]), inner).map { $0.moved(by: range.lowerBound) }
         }
         return edits
     }
 
-    /// The edits of the private keys in a text.
     private func keyEdits(_ text: UnsafeBufferPointer<UInt8>) -> [Edit] {
         PrivateKeys.ranges(in: text).compactMap { range in
             let key = UnsafeBufferPointer(rebasing: text[range])
@@ -450,13 +425,13 @@ package final class Redactor {
         _ text: UnsafeBufferPointer<UInt8>,
         _ range: Range<Int>,
         _ escapes: UnescapedText.Escapes,
-        _ edits: (UnsafeBufferPointer<UInt8>) -> [Edit]
+        _ look: Look
     ) -> [Edit] {
         var part = Array(text[range])
         // In a URL, too, many programs write `+` for a space.
         if escapes == .percent { for index in part.indices where part[index] == 0x2B { part[index] = 0x20 } }
         let inner = part.withUnsafeBufferPointer { UnescapedText(unescaping: $0, escapes) }
-        return (inner?.bytes ?? part).withUnsafeBufferPointer(edits).map { edit in
+        return (inner?.bytes ?? part).withUnsafeBufferPointer { textEdits($0, look) }.map { edit in
             let source = inner?.source(of: edit.range) ?? edit.range
             // Only quotes need an escape, where a number becomes a string.
             let quote: [UInt8] = escapes == .percent ? Array("%22".utf8) : [0x5C, 0x22]

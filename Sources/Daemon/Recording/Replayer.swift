@@ -1,6 +1,6 @@
 import Dispatch
 import Foundation
-package import HTTPSemantics
+import HTTPSemantics
 package import HTTPServer
 package import Proxy
 import Settings
@@ -29,10 +29,8 @@ package final class Replayer: Sendable {
     private let memory: Int
 
     /// The exchanges of one key, of which requests get one after the other.
-    package struct Series: Sendable {
-        /// The text of the key.
+    struct Series: Sendable {
         fileprivate let key: String
-        /// Their numbers, in order.
         fileprivate var numbers: [Int]
         /// The exchange found, as an index of `numbers`.
         fileprivate var found = 0
@@ -41,11 +39,9 @@ package final class Replayer: Sendable {
     private struct State {
         /// By name; that of requests which name none is empty.
         var sessions: [String: Session] = [:]
-        /// The exchanges that were served.
         var isUsed: [Bool]
         /// The responses that repeat in the session without a name, by the digest of a cache key: served at once.
         var ready: [Digest128: ReadyResponse] = [:]
-        /// Their size.
         var readyBytes = 0
         var missing: [Miss] = []
 
@@ -74,7 +70,6 @@ package final class Replayer: Sendable {
         var credentials: [[UInt8]: Int] = [:]
     }
 
-    /// A request that was not recorded.
     package struct Miss: Sendable, Equatable {
         /// Method and target, redacted.
         package var request: String
@@ -85,7 +80,7 @@ package final class Replayer: Sendable {
     }
 
     /// What was recorded for a request.
-    package enum Match: Sendable {
+    enum Match: Sendable {
         case exchange(RecordedExchange, Series)
         case missing(Miss)
     }
@@ -163,7 +158,7 @@ package final class Replayer: Sendable {
     }
 
     /// Finds the response to a request, and counts it as served.
-    package func find(_ incoming: IncomingRequest, body: [UInt8]) -> Match {
+    func find(_ incoming: IncomingRequest, body: [UInt8]) -> Match {
         let key = RequestKey(incoming, body: body)
         let session = incoming.message.fields.text("larder-session") ?? ""
         let credentials = incoming.clientCredentials
@@ -202,19 +197,14 @@ package final class Replayer: Sendable {
     // MARK: Ready responses
 
     /// The response to all further requests with this digest, if it is ready.
-    package func ready(at digest: Digest128) -> ReadyResponse? { state.withLock { $0.ready[digest] } }
+    func ready(at digest: Digest128) -> ReadyResponse? { state.withLock { $0.ready[digest] } }
 
     private static let readyLimit = 100_000
 
     /// Admits a response to memory for later requests with this digest, if they all get it, and if there is room.
     ///
     /// - Parameter digest: The digest of the request's cache key, as of an anonymous request.
-    func admit(
-        _ response: ReadyResponse,
-        at digest: Digest128,
-        of series: Series,
-        for incoming: IncomingRequest
-    ) {
+    func admit(_ response: ReadyResponse, at digest: Digest128, of series: Series, for incoming: IncomingRequest) {
         // If the match depends on more than the cache key, each request is looked up.
         guard !isStrict, !distinguishesCredentials, RequestKey.isWithinCacheKey(incoming) else { return }
         state.withLock { state in
@@ -231,18 +221,14 @@ package final class Replayer: Sendable {
 
     /// The possible keys of a request's response, the most specific first.
     private static func texts(_ key: RequestKey, _ credential: Int?) -> [String] {
-        var texts: [String] = []
-        for isAny in [false, true] {
-            if !key.conditions.isEmpty {
-                texts.append(key.text(credential: credential, anyRepresentation: isAny, withConditions: true))
-            }
-            texts.append(key.text(credential: credential, anyRepresentation: isAny, withConditions: false))
+        let withConditions = key.conditions.isEmpty ? [false] : [true, false]
+        return [false, true].flatMap { isAny in
+            withConditions.map { key.text(credential: credential, anyRepresentation: isAny, withConditions: $0) }
         }
-        return texts
     }
 
     /// A response to serve: its fields, shifted to the clock of the replay, its body and its time.
-    package func response(_ exchange: RecordedExchange) throws(RecordingError) -> (
+    func response(_ exchange: RecordedExchange) throws(RecordingError) -> (
         fields: Fields, body: [UInt8], moment: Int64
     ) {
         let body = try recording.folder.body(exchange.response.body)
@@ -255,7 +241,6 @@ package final class Replayer: Sendable {
         return (fields, body, moment + shift)
     }
 
-    /// Restarts all sequences.
     package func reset() {
         state.withLock { ($0.sessions, $0.ready, $0.readyBytes) = ([:], [:], 0) }
     }
@@ -340,7 +325,6 @@ package struct RecordedObjects: Sendable {
 package final class RecordingInterceptor: ExchangeInterceptor {
     private let replayer: Replayer?
     private let recorder: Recorder?
-    /// Called with each request that was not recorded.
     private let missed: @Sendable (Replayer.Miss) -> Void
 
     /// - Parameters:

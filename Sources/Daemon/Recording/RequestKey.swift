@@ -1,19 +1,18 @@
 import Foundation
 import HTTPSemantics
 import Mapping
-package import Proxy
+import Proxy
 import Settings
 import Store
 
 /// The properties by which a replay matches requests: method, URL, body, and the selected representation.
 ///
 /// Redacted values are left out, so that no credential has to match.
-package struct RequestKey: Sendable {
+struct RequestKey: Sendable {
     /// Upstream, method, path and query, normalised.
     let request: String
     /// The selected representation, and the fields that the route names.
     let representation: String
-    /// The body, normalised.
     let body: String
     /// The request's conditions and ranges, which count if the recorded response depends on them.
     let conditions: String
@@ -32,7 +31,7 @@ package struct RequestKey: Sendable {
     /// - Parameters:
     ///   - incoming: The request, either not redacted at all or completely. Of a live one, the plain request counts.
     ///   - body: Its whole body.
-    package init(_ incoming: IncomingRequest, body: [UInt8]) {
+    init(_ incoming: IncomingRequest, body: [UInt8]) {
         let upstream = incoming.upstream
         let message = incoming.live == nil ? incoming.message : incoming.message.plain
         let (method, fields) = (message.method, message.fields)
@@ -167,7 +166,6 @@ package struct RequestKey: Sendable {
 package struct NearestRequest: Sendable, Equatable {
     /// Method and target, such as `GET /users/1`.
     package var request: String
-    /// A sentence for each.
     package var differences: [String]
 
     /// The maximum number of results.
@@ -199,7 +197,6 @@ struct ComparedRequest: Sendable, Equatable {
     private let representation: String?
     private let body: String
 
-    /// A recorded request.
     init(_ exchange: RecordedExchange, _ key: RequestKey) {
         self.init(
             exchange.request.method,

@@ -8,10 +8,8 @@ import Settings
 ///
 /// For one thread at a time.
 final class SecretNames {
-    /// The direction of a message.
     enum Side { case request, response }
 
-    /// What the name of a member says of values.
     struct Meaning {
         /// Whether its own value is a secret.
         var isSecret = false
@@ -24,7 +22,6 @@ final class SecretNames {
 
         enum Part { case name, value }
 
-        /// Whether its own value may be a secret.
         var matters: Bool { isSecret || weighed != nil }
     }
 
@@ -80,11 +77,8 @@ final class SecretNames {
     private static let namesOfNames: Set<String> = [
         "name", "key", "path", "field", "fieldname", "header", "attribute", "property", "param", "parameter",
     ]
-    private static let namesOfValues: Set<String> = [
-        "value", "values", "val", "newvalue", "oldvalue", "stringvalue",
-    ]
+    private static let namesOfValues: Set<String> = ["value", "values", "val", "newvalue", "oldvalue", "stringvalue"]
 
-    /// Whether the value of a member is a secret.
     func isSecret(
         member name: [UInt8],
         _ value: @autoclosure () -> [UInt8],

@@ -14,7 +14,6 @@ enum VCRFile {
         case number(Int)
         case list([Value])
         case map([(String, Value)])
-        /// A text that is not Unicode.
         case unreadable
 
         init(_ json: Any) {
@@ -159,7 +158,6 @@ enum VCRFile {
 
     // MARK: Writing
 
-    /// Writes a cassette of vcrpy, in YAML.
     static func write(_ recording: RecordingContents, origins: [String: String]) throws(RecordingError) -> [UInt8] {
         var interactions: [Node] = []
         for exchange in recording.exchanges {
@@ -223,16 +221,9 @@ struct MarkedSurrogates {
 
     /// Nil if the text has none.
     init?(in text: String) {
-        let digit = "[0-9A-Fa-f]"
-        guard let pattern = try? NSRegularExpression(pattern: "\\\\u([Dd][89A-Fa-f]\(digit)\(digit))")
-        else { return nil }
-        let whole = NSRange(text.startIndex..., in: text)
-        guard pattern.firstMatch(in: text, range: whole) != nil else { return nil }
-        marked = pattern.stringByReplacingMatches(
-            in: text,
-            range: whole,
-            withTemplate: NSRegularExpression.escapedTemplate(for: Self.escape) + "$1"
-        )
+        let surrogate = /\\u([Dd][89A-Fa-f][0-9A-Fa-f]{2})/.matchingSemantics(.unicodeScalar)
+        guard text.contains(surrogate) else { return nil }
+        marked = text.replacing(surrogate) { Self.escape + $0.1 }
     }
 
     /// Whether a value of the parsed text has any.

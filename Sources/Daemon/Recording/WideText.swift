@@ -14,7 +14,6 @@ struct WideText {
         var width: Int { self == .utf16LittleEndian || self == .utf16BigEndian ? 2 : 4 }
         var isBigEndian: Bool { self == .utf16BigEndian || self == .utf32BigEndian }
 
-        /// The bytes of a unit.
         func bytes(_ unit: UInt32) -> [UInt8] {
             let bytes = (0..<width).map { UInt8(truncatingIfNeeded: unit >> UInt32(8 * $0)) }
             return isBigEndian ? bytes.reversed() : bytes
@@ -71,24 +70,14 @@ struct WideText {
 
     private static func decode(_ body: ArraySlice<UInt8>, _ form: Form) -> [UInt8]? {
         guard body.count % form.width == 0 else { return nil }
-        var result: [UInt8] = []
-        result.reserveCapacity(body.count)
-        var high: UInt32?
-        for place in stride(from: body.startIndex, to: body.endIndex, by: form.width) {
-            var unit = form.unit(body[place..<place + form.width])
-            if form.width == 2, (0xD800..<0xDC00).contains(unit), high == nil {
-                high = unit
-                continue
-            }
-            if let first = high {
-                guard (0xDC00..<0xE000).contains(unit) else { return nil }
-                unit = (first - 0xD800) << 10 + (unit - 0xDC00) + 0x10000
-                high = nil
-            }
-            guard let scalar = Unicode.Scalar(unit) else { return nil }
-            result += UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter
+        let units = stride(from: body.startIndex, to: body.endIndex, by: form.width).lazy.map { place in
+            form.unit(body[place..<place + form.width])
         }
-        return high == nil ? result : nil
+        let text =
+            form.width == 2
+            ? String(validating: units.map { UInt16($0) }, as: UTF16.self)
+            : String(validating: units, as: UTF32.self)
+        return text.map { Array($0.utf8) }
     }
 
     /// A text in the same form.

@@ -34,7 +34,6 @@ package enum BoundedYAML {
     }
 }
 
-/// Why a text is not read as YAML.
 package struct YAMLFailure: Error, CustomStringConvertible {
     let mistakes: [YAMLMistake]
 
@@ -46,12 +45,13 @@ package struct YAMLFailure: Error, CustomStringConvertible {
 }
 
 /// Reads the events of a YAML text, and measures what it stands for.
-private struct YAMLMeasure {
+struct YAMLMeasure {
     /// The first place at which the text is too much; nil if it is not, or is no YAML before.
     private(set) var excess: YAMLMistake?
-    /// The mappings and lists that are open.
+    /// The keys of the mapping with the wanted one, as far as they are plain text.
+    private(set) var keys: [(name: String, place: Place)] = []
+    private let wanted: Place?
     private var open: [Collection] = []
-    /// What each anchor stands for.
     private var anchors: [String: BoundedYAML.Size] = [:]
     /// What the aliases so far stand for.
     private var aliased = BoundedYAML.Size()
@@ -59,12 +59,18 @@ private struct YAMLMeasure {
     private struct Collection {
         let anchor: String?
         let isMapping: Bool
+        /// The keys that are plain text, where they are wanted.
+        var keys: [(name: String, place: Place)] = []
         var size = BoundedYAML.Size(values: 1)
         /// The number of keys and values read.
         var count = 0
+
+        var isAtKey: Bool { isMapping && count.isMultiple(of: 2) }
     }
 
-    init(_ text: String) {
+    /// - Parameter wanted: The place of a key, for which the keys beside it are listed, too; nil for none.
+    init(_ text: String, keysBeside wanted: Place? = nil) {
+        self.wanted = wanted
         let parser = UnsafeMutablePointer<yaml_parser_t>.allocate(capacity: 1)
         defer { parser.deallocate() }
         guard yaml_parser_initialize(parser) == 1 else { return }
@@ -96,6 +102,9 @@ private struct YAMLMeasure {
         case YAML_SCALAR_EVENT:
             let size = BoundedYAML.Size(values: 1, bytes: event.data.scalar.length)
             if let name = Self.name(event.data.scalar.anchor) { anchors[name] = size }
+            if wanted != nil, open.last?.isAtKey == true, let name = Self.name(event.data.scalar.value) {
+                open[open.count - 1].keys.append((name, Place(event.start_mark)))
+            }
             add(size, event)
         case YAML_SEQUENCE_START_EVENT:
             begin(Collection(anchor: Self.name(event.data.sequence_start.anchor), isMapping: false), event)
@@ -103,6 +112,7 @@ private struct YAMLMeasure {
             begin(Collection(anchor: Self.name(event.data.mapping_start.anchor), isMapping: true), event)
         case YAML_SEQUENCE_END_EVENT, YAML_MAPPING_END_EVENT:
             guard let ended = open.popLast() else { return }
+            if ended.keys.contains(where: { $0.place == wanted }) { keys = ended.keys }
             if let anchor = ended.anchor { anchors[anchor] = ended.size }
             add(ended.size, event)
         default: break
@@ -119,7 +129,7 @@ private struct YAMLMeasure {
         guard !open.isEmpty else { return }
         let last = open.count - 1
         open[last].size += size
-        let isKey = open[last].isMapping && open[last].count.isMultiple(of: 2)
+        let isKey = open[last].isAtKey
         open[last].count += 1
         if isKey, size.values > BoundedYAML.keyValues {
             refuse(event, "a key is plain text; this one has too many parts")
@@ -127,9 +137,12 @@ private struct YAMLMeasure {
     }
 
     private mutating func refuse(_ event: yaml_event_t, _ message: String) {
-        let place = Place(line: event.start_mark.line + 1, column: event.start_mark.column + 1)
-        excess = YAMLMistake(place: place, message: message)
+        excess = YAMLMistake(place: Place(event.start_mark), message: message)
     }
 
     private static func name(_ bytes: UnsafeMutablePointer<UInt8>?) -> String? { bytes.map { String(cString: $0) } }
+}
+
+extension Place {
+    fileprivate init(_ mark: yaml_mark_t) { self.init(line: mark.line + 1, column: mark.column + 1) }
 }

@@ -17,7 +17,6 @@ package final class CompiledUpstream: Sendable {
         package var bound: [String: String]
         /// The decoded values of the route's captures.
         package var captures: [String: String] = [:]
-        /// The route's path pattern.
         var route = ""
     }
 

@@ -23,13 +23,14 @@ extension ConfigDraft {
             let others = known[model.declaration.name.lowercased()] ?? []
             known[model.declaration.name.lowercased(), default: []].append(model)
             for other in others {
-                let first = min(model, other), second = max(model, other)
+                let pair = [model, other].sorted { ($0.place ?? .start) < ($1.place ?? .start) }
+                let (first, second) = (pair[0].declaration.name, pair[1].declaration.name)
+                let place = reader.sources.words(for: pair[0].place, seenFrom: pair[1].place)
                 reader.once(
-                    second.place,
-                    first.declaration.name == second.declaration.name
-                        ? "model \"\(second.declaration.name)\" is declared already, in \(reader.sources.words(for: first.place, seenFrom: second.place))"
-                        : "model \"\(second.declaration.name)\" differs only in capitals from "
-                            + "\"\(first.declaration.name)\", in \(reader.sources.words(for: first.place, seenFrom: second.place)); rename one"
+                    pair[1].place,
+                    first == second
+                        ? "model \"\(second)\" is declared already, in \(place)"
+                        : "model \"\(second)\" differs only in capitals from \"\(first)\", in \(place); rename one"
                 )
             }
         }
@@ -175,11 +176,7 @@ extension ConfigDraft {
     }
 }
 
-extension ModelDraft: Comparable {
-    static func < (left: ModelDraft, right: ModelDraft) -> Bool { (left.place ?? .start) < (right.place ?? .start) }
-
-    static func == (left: ModelDraft, right: ModelDraft) -> Bool { left.place == right.place }
-
+extension ModelDraft {
     /// The names that a route's `object:` may use, from the model's own declaration.
     fileprivate var members: [String] { declaration.identity + declaration.keys + declaration.properties.map(\.name) }
 

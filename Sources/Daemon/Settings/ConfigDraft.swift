@@ -12,7 +12,6 @@ struct ConfigDraft {
     var errors: [RouteDraft] = []
 }
 
-/// One upstream as read.
 struct UpstreamDraft {
     var settings = Configuration.Upstream()
     var place: Place?
@@ -24,7 +23,6 @@ struct UpstreamDraft {
     var errors: [RouteDraft] = []
 }
 
-/// A credential as read.
 struct CredentialDraft {
     var settings = Configuration.Credential()
     var content: [UInt8] = []
@@ -42,10 +40,7 @@ struct CredentialDraft {
             if content.isEmpty {
                 reader.errorHere(place, "\"\(path)\" is empty; put the credential on its first line")
             } else if content.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
-                reader.errorHere(
-                    place,
-                    "\"\(path)\" must contain one line without control characters"
-                )
+                reader.errorHere(place, "\"\(path)\" must contain one line without control characters")
             }
         } catch { reader.errorHere(place, "the credential cannot be read: \(error)") }
     }
@@ -58,7 +53,6 @@ struct CredentialDraft {
     }
 }
 
-/// A model as read.
 struct ModelDraft {
     var declaration = ModelDeclaration(name: "")
     var place: Place?
@@ -68,7 +62,6 @@ struct ModelDraft {
     var choicePlaces: [(model: String, place: Place?)] = []
 }
 
-/// A property as read.
 struct PropertyDraft {
     var declaration = PropertyDeclaration(name: "", from: "")
     var place: Place?
@@ -78,7 +71,6 @@ struct PropertyDraft {
     var isNamed = false
 }
 
-/// A route, or an error rule, as read.
 struct RouteDraft {
     var route = Configuration.Route()
     /// Nil if the key is absent.
@@ -130,7 +122,6 @@ extension ConfigDraft {
         return settings
     }
 
-    /// The addresses of an upstream.
     func addresses(of upstream: UpstreamDraft) -> [Address] {
         upstream.settings.listen.isEmpty ? settings.listen : upstream.settings.listen
     }

@@ -2,14 +2,12 @@ import Glibc
 package import HTTPSemantics
 package import Yams
 
-/// A config file, read and checked.
 package struct ConfigFile {
     /// Usable only if no diagnostic is an error.
     package let settings: Configuration
     /// In the order of the files, beginning with the main file.
     package let diagnostics: [Diagnostic]
 
-    /// The maximum size of a config file.
     static let sizeLimit = 8 << 20
 
     /// Reads a file and all files that it includes.
@@ -123,10 +121,8 @@ struct ConfigSources {
     }
 
     private var files: [File] = []
-    /// The number of lines in all files so far.
     private var count = 0
 
-    /// The name of the main file.
     var mainName: String { files.first?.name ?? "" }
 
     /// Adds a file; returns the number of lines before its first.
@@ -154,7 +150,6 @@ struct ConfigSources {
         return there.file == here.file ? line : "\(line) of \(there.file)"
     }
 
-    /// The text of a place's line.
     func line(_ place: Place?) -> Substring {
         guard let place, let file = file(of: place) else { return "" }
         let index = place.line - file.offset - 1
@@ -164,7 +159,6 @@ struct ConfigSources {
     private func file(of place: Place) -> File? { files.last { $0.offset < place.line } }
 }
 
-/// Default locations.
 package struct Defaults: Sendable {
     private let environment: [String: String]
 

@@ -99,7 +99,6 @@ extension ConfigReader {
         return roots.dropFirst().reduce(roots[0]) { ConfigLayering.file.lay($1, over: $0) }
     }
 
-    /// The root of an included file.
     private mutating func included(_ entry: String, at place: Place?, from file: String) -> Node? {
         guard let path = path(of: entry, at: place, from: file) else { return nil }
         let real = Inclusion.real(path)
@@ -179,13 +178,10 @@ indirect enum ConfigLayering: Sendable {
     /// Words with a sign modify the other value; anything else replaces it.
     case changes
 
-    /// The whole file.
     static let file = ConfigLayering.members(
         mapping.merging([
-            "upstreams": .members(
-                [:],
-                others: .members(mapping.merging(["principal": .changes]) { first, _ in first })
-            ),
+            "upstreams":
+                .members([:], others: .members(mapping.merging(["principal": .changes]) { first, _ in first })),
             "store": .members([:]), "memory": .members([:]), "limits": .members([:]), "timeouts": .members([:]),
             "log": .members([:]),
         ]) { first, _ in first }
@@ -276,7 +272,6 @@ indirect enum ConfigLayering: Sendable {
 }
 
 extension Node {
-    /// A single value as a list of one.
     fileprivate var asList: Node {
         guard case .scalar = self else { return self }
         return .sequence(Node.Sequence([self], Tag(.implicit), .flow, mark))
@@ -322,7 +317,6 @@ package struct Preset {
         throw PresetError(name: name, folders: folders)
     }
 
-    /// The names of all presets.
     package static func names(environment: [String: String]) -> [String] {
         Set(folders(environment: environment, executable: executablePath()).flatMap(PresetError.names)).sorted()
     }
@@ -340,7 +334,6 @@ package struct Preset {
         return folders
     }
 
-    /// The executable of this process.
     static func executablePath() -> String {
         var buffer = [CChar](repeating: 0, count: 4096)
         let count = readlink("/proc/self/exe", &buffer, buffer.count)
@@ -348,7 +341,6 @@ package struct Preset {
     }
 }
 
-/// There is no preset of a name.
 package struct PresetError: Error, CustomStringConvertible {
     let name: String
     let folders: [String]

@@ -51,7 +51,6 @@ struct ConfigKey<Section>: Sendable {
     var facts: ConfigFacts
     let read: @Sendable (Node, inout Section, inout ConfigReader) -> Void
 
-    /// A key with a parser of its own.
     init(
         _ name: String,
         _ kind: ConfigKind,
@@ -92,7 +91,6 @@ indirect enum ConfigKind: Sendable {
     case choice([String])
     /// A list; a single value counts as a list of one.
     case list(ConfigKind)
-    /// A list only.
     case strictList(ConfigKind)
     case section([ConfigFacts])
     /// Names chosen by the author, each with the same kind of value.
@@ -103,6 +101,21 @@ indirect enum ConfigKind: Sendable {
 }
 
 extension ConfigKey where Section: ConfigSection {
+    /// A value that `read` makes; it returns nil where it has reported a mistake.
+    private static func value<Value>(
+        _ name: String,
+        _ kind: ConfigKind,
+        _ path: Path<Value>,
+        fallback: String? = nil,
+        example: String? = nil,
+        isRequired: Bool = false,
+        read: @escaping @Sendable (Node, inout ConfigReader) -> Value?
+    ) -> ConfigKey {
+        ConfigKey(name, kind, fallback: fallback, example: example, isRequired: isRequired) { node, section, reader in
+            if let value = read(node, &reader) { section[keyPath: path] = value }
+        }
+    }
+
     static func text(
         _ name: String,
         _ path: Path<String?>,
@@ -110,9 +123,7 @@ extension ConfigKey where Section: ConfigSection {
         isRequired: Bool = false,
         wanted: String = "text"
     ) -> ConfigKey {
-        ConfigKey(name, .text, example: example, isRequired: isRequired) { node, section, reader in
-            if let value = reader.text(node, wanted: wanted) { section[keyPath: path] = value }
-        }
+        value(name, .text, path, example: example, isRequired: isRequired) { $1.text($0, wanted: wanted) }
     }
 
     /// A text with a syntax of its own; the message that `take` throws is reported at its place.
@@ -131,7 +142,6 @@ extension ConfigKey where Section: ConfigSection {
         }
     }
 
-    /// The path of a file.
     static func file(_ name: String, _ path: Path<String?>, example: String) -> ConfigKey {
         ConfigKey(name, .text, example: example) { node, section, reader in
             guard let value = reader.text(node, wanted: "a path") else { return }
@@ -146,15 +156,11 @@ extension ConfigKey where Section: ConfigSection {
     }
 
     static func boolean(_ name: String, _ path: Path<Bool>) -> ConfigKey {
-        ConfigKey(name, .boolean, fallback: "\(Section()[keyPath: path])") { node, section, reader in
-            if let value = reader.boolean(node) { section[keyPath: path] = value }
-        }
+        value(name, .boolean, path, fallback: "\(Section()[keyPath: path])") { $1.boolean($0) }
     }
 
     static func integer(_ name: String, _ path: Path<Int>, in range: ClosedRange<Int>) -> ConfigKey {
-        ConfigKey(name, .integer(range), fallback: "\(Section()[keyPath: path])") { node, section, reader in
-            if let value = reader.integer(node, in: range) { section[keyPath: path] = value }
-        }
+        value(name, .integer(range), path, fallback: "\(Section()[keyPath: path])") { $1.integer($0, in: range) }
     }
 
     static func duration(
@@ -164,8 +170,8 @@ extension ConfigKey where Section: ConfigSection {
         isWhole: Bool = false
     ) -> ConfigKey {
         let fallback = Units.text(Section()[keyPath: path])
-        return ConfigKey(name, .duration(range, isWhole: isWhole), fallback: fallback) { node, section, reader in
-            if let value = reader.duration(node, in: range, isWhole: isWhole) { section[keyPath: path] = value }
+        return value(name, .duration(range, isWhole: isWhole), path, fallback: fallback) {
+            $1.duration($0, in: range, isWhole: isWhole)
         }
     }
 
@@ -177,17 +183,14 @@ extension ConfigKey where Section: ConfigSection {
         isWhole: Bool = false,
         example: String? = nil
     ) -> ConfigKey {
-        let kind = ConfigKind.duration(range, isWhole: isWhole)
         let fallback = Section()[keyPath: path].map(Units.text)
-        return ConfigKey(name, kind, fallback: fallback, example: example) { node, section, reader in
-            if let value = reader.duration(node, in: range, isWhole: isWhole) { section[keyPath: path] = value }
+        return value(name, .duration(range, isWhole: isWhole), path, fallback: fallback, example: example) {
+            $1.duration($0, in: range, isWhole: isWhole).map(Optional.some)
         }
     }
 
     static func size(_ name: String, _ path: Path<Int>, in range: ClosedRange<Int>) -> ConfigKey {
-        ConfigKey(name, .size(range), fallback: Units.text(size: Section()[keyPath: path])) { node, section, reader in
-            if let value = reader.size(node, in: range) { section[keyPath: path] = value }
-        }
+        value(name, .size(range), path, fallback: Units.text(size: Section()[keyPath: path])) { $1.size($0, in: range) }
     }
 
     static func choice<Value: RawRepresentable<String> & CaseIterable & Sendable>(
@@ -195,16 +198,16 @@ extension ConfigKey where Section: ConfigSection {
         _ path: Path<Value>
     ) -> ConfigKey {
         let words = Value.allCases.map(\.rawValue)
-        return ConfigKey(name, .choice(words), fallback: Section()[keyPath: path].rawValue) { node, section, reader in
-            if let value = reader.choice(node, of: words).flatMap(Value.init) { section[keyPath: path] = value }
+        return value(name, .choice(words), path, fallback: Section()[keyPath: path].rawValue) {
+            $1.choice($0, of: words).flatMap(Value.init)
         }
     }
 
     /// A flag, written as one of two words.
     static func choice(_ name: String, _ path: Path<Bool>, no: String, yes: String) -> ConfigKey {
         let fallback = Section()[keyPath: path] ? yes : no
-        return ConfigKey(name, .choice([no, yes]), fallback: fallback) { node, section, reader in
-            if let word = reader.choice(node, of: [no, yes]) { section[keyPath: path] = word == yes }
+        return value(name, .choice([no, yes]), path, fallback: fallback) { node, reader in
+            reader.choice(node, of: [no, yes]).map { $0 == yes }
         }
     }
 
@@ -216,8 +219,8 @@ extension ConfigKey where Section: ConfigSection {
         example: String? = nil
     ) -> ConfigKey {
         let words = Value.allCases.map(\.rawValue)
-        return ConfigKey(name, .choice(words), fallback: fallback, example: example) { node, section, reader in
-            section[keyPath: path] = reader.choice(node, of: words).flatMap(Value.init)
+        return value(name, .choice(words), path, fallback: fallback, example: example) {
+            $1.choice($0, of: words).flatMap(Value.init)
         }
     }
 
@@ -229,9 +232,7 @@ extension ConfigKey where Section: ConfigSection {
         check: @escaping @Sendable (String) -> String? = { _ in nil }
     ) -> ConfigKey {
         let fallback = ConfigText.list(Section()[keyPath: path])
-        return ConfigKey(name, .list(.text), fallback: fallback, example: example) { node, section, reader in
-            if let values = reader.checkedTexts(node, check) { section[keyPath: path] = values }
-        }
+        return value(name, .list(.text), path, fallback: fallback, example: example) { $1.checkedTexts($0, check) }
     }
 
     /// A section within the section; two may share a value, each with keys of its own.
@@ -242,6 +243,21 @@ extension ConfigKey where Section: ConfigSection {
     ) -> ConfigKey {
         ConfigKey(name, .section(keys.map(\.facts))) { node, section, reader in
             reader.section(node, into: &section[keyPath: path], keys: keys)
+        }
+    }
+
+    /// A section that has a short form: the value of one of its keys, whose default and example are also its own.
+    static func section<Inner: ConfigSection>(_ name: String, _ path: Path<Inner>, orValueOf short: String) -> Self {
+        guard let key = Inner.keys.first(where: { $0.facts.name == short }) else {
+            preconditionFailure("\(name) has no key \(short)")
+        }
+        let (facts, kind) = (key.facts, ConfigKind.either([key.facts.kind, .section(Inner.keys.map(\.facts))]))
+        return ConfigKey(name, kind, fallback: facts.fallback, example: facts.example) { node, section, reader in
+            if node.mapping == nil {
+                key.read(node, &section[keyPath: path], &reader)
+            } else {
+                reader.section(node, into: &section[keyPath: path])
+            }
         }
     }
 }

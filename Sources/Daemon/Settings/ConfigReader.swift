@@ -16,7 +16,6 @@ struct ConfigReader {
     private var found: [(diagnostic: Diagnostic, place: Place?)] = []
     private var reported: Set<Report> = []
 
-    /// A message at a place.
     private struct Report: Hashable {
         var place: Place?
         var message: String
@@ -155,7 +154,6 @@ struct ConfigReader {
         }
     }
 
-    /// The texts of a list, each with its place.
     mutating func texts(_ node: Node, wanted: String) -> [(text: String, place: Place?)]? {
         list(node, wanted: wanted)?.compactMap { element in
             text(element, wanted: "text").map { ($0, element.place) }
@@ -190,7 +188,6 @@ struct ConfigReader {
         return nil
     }
 
-    /// The text of a place's line.
     func line(_ place: Place?) -> Substring { sources.line(place) }
 
     // MARK: Variables
@@ -227,9 +224,13 @@ struct ConfigReader {
     }
 }
 
+extension Place {
+    init(_ mark: Mark) { self.init(line: mark.line, column: mark.column) }
+}
+
 extension Node {
     /// Its position in the sources.
-    var place: Place? { mark.map { Place(line: $0.line, column: $0.column) } }
+    var place: Place? { mark.map { Place($0) } }
 
     /// Whether it is an empty value or a null.
     var isNothing: Bool {

@@ -4,12 +4,11 @@ package import Mapping
 
 /// All settings: the config file, overridden by the command line's flags.
 ///
-/// Plain values with their defaults. `ConfigFile` makes them from YAML and has checked them, so nothing needs to be checked
-/// again.
+/// Plain values with their defaults; sizes are in bytes. What a setting means is said with its key, in `Keys+….swift`.
+/// `ConfigFile` makes them from YAML and has checked them, so nothing needs to be checked again.
 package struct Configuration: Sendable, Equatable {
     /// The addresses for upstreams without addresses of their own.
     package var listen: [Address] = [.tcp(host: "127.0.0.1", port: 8787)]
-    /// The addresses of the admin side.
     package var admin: [Address] = [.tcp(host: "127.0.0.1", port: 8788)]
     /// The number of worker loops; nil means one for each core, at most four.
     package var workers: Int?
@@ -20,41 +19,30 @@ package struct Configuration: Sendable, Equatable {
     package var live = Live()
     package var log = Log()
     package var accessLog = AccessLog()
-    /// Requests that take longer are logged; zero for none.
     package var slowRequests: Duration = .zero
     /// In the order of the file.
     package var upstreams: [Upstream] = []
 
     package init() {}
 
-    /// Whether the upstream may be asked.
     package enum Mode: String, Sendable, CaseIterable {
         case online, offline
     }
 
-    /// The object store's file.
     package struct Store: Sendable, Equatable {
         /// The path of the file; nil for `Defaults.storePath`.
         package var path: String?
         /// The group that may read the file; nil to leave that to the folder's permissions and the owner.
         package var group: String?
-        /// The maximum size of the file in bytes; the least recently used documents are evicted first.
         package var maximumSize = 1 << 30
-        /// How long a batch waits for more responses before it is committed.
         package var batchDelay: Duration = .milliseconds(5)
-        /// How long the end of a response is withheld at most until its objects are committed.
         package var withhold: Duration = .milliseconds(50)
-        /// The maximum size of responses waiting for their commit, in bytes.
         package var queueSize = 64 << 20
-        /// The number of reading connections.
         package var readers = 4
-        /// The number of object changes kept for `/changes`.
         package var changes = 100_000
     }
 
-    /// The tier of ready responses.
     package struct Memory: Sendable, Equatable {
-        /// The maximum size in bytes.
         package var maximumSize = 64 << 20
     }
 
@@ -64,32 +52,22 @@ package struct Configuration: Sendable, Equatable {
         package var http = HTTPLimits()
         /// Those of requests to upstreams.
         package var upstream = UpstreamOptions()
-        /// Decoded body of a response to be stored; longer ones are only relayed.
         package var document = 16 << 20
-        /// Objects in one response; a response with more is stored as it came.
         package var objects = 50_000
-        /// How far a client may fall behind the response it shares before it is cut off.
         package var relayWindow = 1 << 20
-        /// Requests in flight when the daemon stops.
         package var drain: Duration = .seconds(10)
     }
 
-    /// Live streams.
     package struct Live: Sendable, Equatable {
-        /// Streams at a time; 503 above.
         package var streams = 2048
-        /// The least time between two requests for one document that only a stream causes.
         package var interval: Duration = .seconds(15)
-        /// The longest silence before a heartbeat.
         package var heartbeat: Duration = .seconds(15)
-        /// How long a client should wait before it reconnects.
         package var retry: Duration = .seconds(2)
 
         /// How often streams are looked at: often enough for short intervals and heartbeats, too.
         package var tick: Duration { min(.milliseconds(200), interval, heartbeat) }
     }
 
-    /// The access log.
     package struct AccessLog: Sendable, Equatable {
         /// The format; nil for the destination's own.
         package var format: Format?
@@ -103,7 +81,6 @@ package struct Configuration: Sendable, Equatable {
         }
     }
 
-    /// The log on standard error.
     package struct Log: Sendable, Equatable {
         package var level: Level = .info
 
@@ -132,30 +109,20 @@ extension Configuration {
         package var credential: Credential?
         /// The fields and parameters that identify the principal, as `PrincipalWords`.
         package var principal = Self.defaultPrincipal
-        /// Request fields that select the representation; `*-Version` is a pattern.
         package var context = ContextFields.usual
-        /// Whether to follow RFC 9111 as a shared cache.
         package var shared = false
-        /// Targeted cache-control fields that precede `Cache-Control`; the first match wins (RFC 9213).
         package var targets = CachePolicySettings().targets
         package var cookies: Cookies = .drop
-        /// Origins of web pages that may use it.
         package var cors: [String] = []
         package var origin: OriginHandling = .drop
-        /// Whether absolute URLs of the upstream in JSON responses become Larder's.
         package var rewriteLinks = false
-        /// Further host names under which clients may reach it, as in `Host`; with `https://` before it, a proxy in front serves
-        /// the name by HTTPS.
         package var hosts: [String] = []
-        /// PEM file of certificate authorities in place of the system's.
         package var caFile: String?
         package var proxy = UpstreamOptions().proxy
         package var http2 = UpstreamOptions().http2
         /// Whether a body that must not be transformed stays in its content coding; a recording has all bodies decoded.
         package private(set) var keepsFixedCodings = true
-        /// The longest freshness guessed from `Last-Modified`; zero for none.
         package var heuristic: Duration = .seconds(CachePolicySettings().heuristicMaximum)
-        /// How stale a response may be that replaces a failed one.
         package var staleIfError: Duration = .forever
         package var lag = ResponseLag()
         package var backOff: BackOff = .resource
@@ -167,12 +134,10 @@ extension Configuration {
 
         package static let defaultPrincipal = [PrincipalWords.auto]
 
-        /// The requests that a rate limit with `Retry-After` holds back.
         package enum BackOff: String, Sendable, CaseIterable {
             case resource, credential, never
         }
 
-        /// What happens to `Set-Cookie` in stored responses.
         package enum Cookies: String, Sendable, CaseIterable {
             case drop, replay
         }
@@ -185,7 +150,6 @@ extension Configuration {
         var from = ""
         /// The scheme put before the file's content, with a space: `Bearer`.
         var scheme: String?
-        /// Whether it is also used for POST, PUT, PATCH and DELETE.
         package var writes = false
         /// The field's value as sent.
         package var value = Secret()
@@ -199,11 +163,9 @@ extension Configuration {
         /// Members of the object that are taken from captures of the path.
         var object: [Binding] = []
         package var overrides = CacheOverrides()
-        /// Which requests a replay treats as equal.
         package var match = RequestMatching()
         /// Paths whose responses a write to this one invalidates; their captures are those of `declaration`.
         var invalidates: [RoutePattern] = []
-        /// Whether a successful DELETE means that the object is deleted.
         var deletes = true
 
         struct Binding: Sendable, Equatable {

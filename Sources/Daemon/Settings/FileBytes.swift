@@ -18,7 +18,6 @@ package func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> 
     return (written, 0)
 }
 
-/// The path of a file or folder beside another file.
 package func pathBeside(_ file: String, _ name: String) -> String {
     (file.lastIndex(of: "/").map { String(file[...$0]) } ?? "") + name
 }
@@ -49,17 +48,14 @@ package func timestamp(milliseconds: Int64) -> String {
     return "\(text).\(String(1000 + fraction).dropFirst())Z"
 }
 
-/// Why a file could not be read.
 package struct FileBytesError: Error, CustomStringConvertible {
     let path: String
     package let reason: String
-    /// Whether there is no such file.
     package let isAbsent: Bool
 
     package var description: String { "\(path): \(reason)" }
 }
 
-/// Reading whole files.
 package enum FileBytes {
     /// Reads a file of at most `limit` bytes, which may also be a pipe.
     ///
@@ -119,7 +115,6 @@ package enum FileBytes {
         return try drain(file, path, limit: limit, expecting: Int(status.st_size))
     }
 
-    /// Reads standard input to its end.
     package static func readStandardInput(limit: Int) throws(FileBytesError) -> [UInt8] {
         try drain(0, "standard input", limit: limit)
     }

@@ -51,14 +51,11 @@ extension Address {
 }
 
 extension ConfigKey where Section: ConfigSection {
-    /// One address or several.
     static func addresses(_ name: String, _ path: Path<[Address]>, example: String? = nil) -> ConfigKey {
         let addresses = Section()[keyPath: path]
         let fallback = addresses.isEmpty ? nil : ConfigText.list(addresses.map(\.description))
         return ConfigKey(name, .list(AddressDraft.kind), fallback: fallback, example: example) {
-            node,
-            section,
-            reader in
+            (node, section, reader) in
             // The long form of one address is a mapping, not a list.
             let nodes = node.mapping == nil ? reader.list(node, wanted: "an address or a list of them") : [node]
             guard let nodes else { return }
@@ -73,7 +70,6 @@ extension ConfigKey where Section: ConfigSection {
     }
 }
 
-/// The long form of an address.
 struct AddressDraft: ConfigSection {
     var text = ""
     var place: Place?
@@ -102,7 +98,6 @@ struct AddressDraft: ConfigSection {
 }
 
 extension ConfigReader {
-    /// An address in its short or its long form.
     mutating func address(_ node: Node) -> Address? {
         var draft = AddressDraft()
         if node.mapping != nil {

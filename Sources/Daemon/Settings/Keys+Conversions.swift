@@ -11,7 +11,6 @@ enum ConversionForms {
 }
 
 extension ConfigReader {
-    /// Reads the value of `as:`.
     mutating func conversion(_ node: Node) -> ConversionDeclaration? {
         guard let declaration = node.mapping == nil ? namedConversion(node) : longConversion(node) else { return nil }
         do {
@@ -59,47 +58,28 @@ extension ConfigReader {
         switch form {
         case "enum":
             if let pairs = typedEnumeration(value) {
-                return .values(
-                    pairs,
-                    fallback: keys["default"].flatMap { json($0) },
-                    reverseFallback: fallback("reverse_default", keys).map(Self.json)
-                )
+                let (usual, reverse) = (keys["default"].flatMap { json($0) }, fallback("reverse_default", keys))
+                return .values(pairs, fallback: usual, reverseFallback: reverse.map(Self.json))
             }
-            let cases = enumeration(value)
+            guard let cases = enumeration(value) else { return nil }
+            guard let node = keys["default"], node.isNothing else {
+                let (usual, reverse) = (fallback("default", keys), fallback("reverse_default", keys))
+                return .enumeration(cases, fallback: usual, reverseFallback: reverse)
+            }
             // With null as the default it is an ordinary value map.
-            if let node = keys["default"], node.isNothing {
-                return cases.map { cases in
-                    .values(
-                        cases.map { .init(wire: Self.json($0.wire), mapped: Self.json($0.mapped)) },
-                        fallback: Array("null".utf8),
-                        reverseFallback: fallback("reverse_default", keys).map(Self.json)
-                    )
-                }
+            let reverse = fallback("reverse_default", keys).map(Self.json)
+            let pairs = cases.map {
+                ConversionDeclaration.Pair(wire: Self.json($0.wire), mapped: Self.json($0.mapped))
             }
-            return cases.map {
-                .enumeration(
-                    $0,
-                    fallback: fallback("default", keys),
-                    reverseFallback: fallback("reverse_default", keys)
-                )
-            }
+            return .values(pairs, fallback: Array("null".utf8), reverseFallback: reverse)
         case "values":
-            return values(value).map {
-                .values(
-                    $0,
-                    fallback: keys["default"].flatMap { json($0) },
-                    reverseFallback: keys["reverse_default"].flatMap { json($0) }
-                )
-            }
+            guard let pairs = values(value) else { return nil }
+            let (usual, reverse) = (keys["default"].flatMap { json($0) }, keys["reverse_default"].flatMap { json($0) })
+            return .values(pairs, fallback: usual, reverseFallback: reverse)
         case "date": return dateForm(value).map { .date($0) }
         case "number":
-            guard
-                let parts = mapping(
-                    value,
-                    keys: ["grouping", "decimal"],
-                    wanted: "{ grouping: \",\", decimal: \".\" }"
-                )
-            else { return nil }
+            let wanted = "{ grouping: \",\", decimal: \".\" }"
+            guard let parts = mapping(value, keys: ["grouping", "decimal"], wanted: wanted) else { return nil }
             return .number(
                 grouping: parts["grouping"].flatMap { text($0, wanted: "a separator") } ?? "",
                 decimal: parts["decimal"].flatMap { text($0, wanted: "a separator") } ?? "."

@@ -22,7 +22,7 @@ extension ConfigDraft: ConfigSection {
         """: .addresses("admin", \.settings.admin),
         "Event loops that serve clients. Default: one per core, at most four.":
             ConfigKey("workers", .integer(1...64), example: "2") { node, draft, reader in
-                if let value = reader.integer(node, in: 1...64) { draft.settings.workers = value }
+                draft.settings.workers = reader.integer(node, in: 1...64)
             },
         """
         online: ask the upstream for what is not stored or not fresh. offline: never ask the upstream; serve what is \
@@ -40,7 +40,7 @@ extension ConfigDraft: ConfigSection {
         A line for each request. short: for people. common: Apache's format. json: with cache status, cache key and the \
         upstream's time. off: none. Default: short if standard error is a terminal, else off. Credentials in URLs are \
         redacted. The long form names a file: { format: json, file: /var/log/larder/access.log }.
-        """: Configuration.AccessLog.key,
+        """: .section("access_log", \.settings.accessLog, orValueOf: "format"),
         "Requests that take longer than this are logged as warnings, except streams. 0s turns this off.":
             .duration("slow_requests", \.settings.slowRequests, in: .zero ... .seconds(86_400)),
         "The REST APIs that Larder serves, each under a name of your choice.": .upstreams,
@@ -130,14 +130,10 @@ extension Configuration.Limits: ConfigSection {
 
     private static let range: ClosedRange<Duration> = .milliseconds(1) ... .seconds(86_400)
 
-    /// The keys of the section `timeouts`.
     static let timeouts: [ConfigKey<Configuration.Limits>] = documented([
         "To connect to the upstream, TLS included.": .duration("connect", \.upstream.timeouts.connect, in: range),
-        "From the end of a request to the upstream's first byte.": .duration(
-            "first_byte",
-            \.upstream.timeouts.firstByte,
-            in: range
-        ),
+        "From the end of a request to the upstream's first byte.":
+            .duration("first_byte", \.upstream.timeouts.firstByte, in: range),
         "Between two pieces of an upstream's response.": .duration("stall", \.upstream.timeouts.stall, in: range),
         "For a client to send a request's head. Then: 408.": .duration("request_head", \.http.headTimeout, in: range),
         "Between two pieces of a client's request body. Then: 408.":
@@ -163,26 +159,11 @@ extension Configuration.Live: ConfigSection {
 }
 
 extension Configuration.AccessLog: ConfigSection {
-    private static let formatKey = ConfigKey<Configuration.AccessLog>.choice("format", \.format, example: "json")
-
     static let keys: [ConfigKey<Configuration.AccessLog>] = documented([
-        "off, short, common or json. Default: json in a file.": formatKey,
+        "off, short, common or json. Default: json in a file.": .choice("format", \.format, example: "json"),
         "The file. It is opened anew at SIGUSR1, as logrotate needs it. Default: standard error.":
             .file("file", \.file, example: "/var/log/larder/access.log"),
     ])
-
-    /// The key with its short form, which is the format alone.
-    fileprivate static let key = ConfigKey<ConfigDraft>(
-        "access_log",
-        .either([formatKey.facts.kind, .section(keys.map(\.facts))]),
-        example: "json"
-    ) { node, draft, reader in
-        if node.mapping == nil {
-            formatKey.read(node, &draft.settings.accessLog, &reader)
-        } else {
-            reader.section(node, into: &draft.settings.accessLog)
-        }
-    }
 }
 
 extension Configuration.Log: ConfigSection {

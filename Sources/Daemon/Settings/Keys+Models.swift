@@ -116,7 +116,6 @@ extension ConfigKey<ModelDraft> {
     }
 }
 
-/// The syntax of conditions.
 enum ConditionKeys {
     static let all = ["has", "member", "is", "all", "any", "not"]
     static let help = """

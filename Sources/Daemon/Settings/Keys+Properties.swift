@@ -96,7 +96,6 @@ extension ConfigKey<PropertyDraft> {
 }
 
 extension PropertyDraft {
-    /// The checks on a property's value.
     static let checks: [ConfigKey<PropertyDraft>] = documented([
         "Whether `larder warnings` lists objects without it.": .boolean("required", \.declaration.isRequired),
         "The JSON types that it may have; null is allowed unless `null: false` forbids it. A value that fails a check is left out of the mapped view and listed by `larder warnings`.":

@@ -161,16 +161,13 @@ extension StatusPattern {
     var exact: Int? { if case .exact(let status) = self { status } else { nil } }
 }
 
-/// The content of a body.
 extension RouteDraft {
     static let contents: [ConfigKey<RouteDraft>] = documented([
         """
         What the body contains: `User` for one object, `[User]` for a list of them, `{ keyed: User }` for an object whose \
         members they are.
         """: ConfigKey("model", .either([.text, .strictList(.text), .section([BodyKeys.keyed])]), example: "User") {
-            node,
-            draft,
-            reader in
+            (node, draft, reader) in
             draft.model = reader.bodyModel(node)
         },
         "The model of the envelope's own members, such as a page's total count; the mapped view shows it.":
@@ -212,7 +209,6 @@ extension RouteDraft {
     ])
 }
 
-/// Keys within `model`.
 enum BodyKeys {
     static let keyed = ConfigFacts(
         name: "keyed",
@@ -245,7 +241,6 @@ extension ConfigReader {
         }
     }
 
-    /// Reads the value of a rule's `model:`.
     fileprivate mutating func bodyModel(_ node: Node) -> RouteDraft.Model? {
         if node.mapping != nil {
             let wanted = "{ keyed: User }"

@@ -3,7 +3,6 @@ import HTTPSemantics
 package import Mapping
 import Yams
 
-/// The keys of one upstream and of its credential.
 extension UpstreamDraft: ConfigSection {
     static let keys: [ConfigKey<UpstreamDraft>] = documented([
         "The origin, and the base path if there is one. No user name, query or fragment.":
@@ -86,7 +85,7 @@ extension UpstreamDraft: ConfigSection {
         """
         How far responses of this upstream may lag behind its newest data. A single duration is for lists and searches; \
         {lists: 30s, details: 5s} sets both.
-        """: ResponseLag.key,
+        """: .section("lag", \.settings.lag, orValueOf: "lists"),
         "The models of this upstream only, in the form of \"models\" below.":
             .models(\.models).ofOneUpstream(example: "{}"),
         "The routes of this upstream only, in the form of \"routes\" below.":
@@ -131,9 +130,7 @@ extension CredentialDraft: ConfigSection {
 extension ConfigKey<ConfigDraft> {
     static var upstreams: ConfigKey {
         ConfigKey("upstreams", .named(.section(UpstreamDraft.keys.map(\.facts)), name: "github")) {
-            node,
-            draft,
-            reader in
+            (node, draft, reader) in
             guard let pairs = reader.pairs(node, wanted: "names of upstreams, each with its keys") else { return }
             if pairs.isEmpty { reader.errorHere(node.place, "there is none; name one, with its url") }
             draft.upstreams = pairs.map { name, place, value in
@@ -153,7 +150,6 @@ extension ConfigKey<ConfigDraft> {
     }
 }
 
-/// The rules for an upstream's name.
 enum UpstreamName {
     static func isValid(_ name: String) -> Bool {
         guard let first = name.utf8.first, FieldSyntax.isLetter(first) else { return false }
@@ -171,9 +167,8 @@ extension ConfigKey<UpstreamDraft> {
     }
 
     static var origin: ConfigKey {
-        .parsed("origin", wanted: "drop, pass or an origin", fallback: UpstreamDraft().settings.origin.word) {
-            text,
-            draft in
+        .parsed("origin", wanted: "drop, pass or an origin", fallback: "\(UpstreamDraft().settings.origin)") {
+            (text, draft) in
             switch text {
             case "drop": draft.settings.origin = .drop
             case "pass": draft.settings.origin = .pass
@@ -194,9 +189,8 @@ extension ConfigKey<UpstreamDraft> {
     }
 
     static var proxy: ConfigKey {
-        .parsed("proxy", wanted: "a URL, none or environment", fallback: UpstreamDraft().settings.proxy.word) {
-            text,
-            draft in
+        .parsed("proxy", wanted: "a URL, none or environment", fallback: "\(UpstreamDraft().settings.proxy)") {
+            (text, draft) in
             switch text {
             case "environment": draft.settings.proxy = .environment
             case "none": draft.settings.proxy = .none
@@ -215,28 +209,6 @@ extension ConfigKey<UpstreamDraft> {
     }
 }
 
-extension OriginHandling {
-    /// Its spelling in a config.
-    fileprivate var word: String {
-        switch self {
-        case .drop: "drop"
-        case .pass: "pass"
-        case .replace(let origin): origin
-        }
-    }
-}
-
-extension UpstreamOptions.ProxyChoice {
-    /// Its spelling in a config.
-    fileprivate var word: String {
-        switch self {
-        case .environment: "environment"
-        case .none: "none"
-        case .url(let url): url
-        }
-    }
-}
-
 /// How far an upstream's responses may lag behind its newest data (`lag`).
 package struct ResponseLag: ConfigSection, Equatable {
     package var lists: Duration = .seconds(30)
@@ -244,7 +216,7 @@ package struct ResponseLag: ConfigSection, Equatable {
 
     package init() {}
 
-    static let range: ClosedRange<Duration> = .zero ... .seconds(86_400)
+    private static let range: ClosedRange<Duration> = .zero ... .seconds(86_400)
 
     static let keys: [ConfigKey<ResponseLag>] = documented([
         "For lists, searches, and objects that are embedded in others.":
@@ -253,18 +225,5 @@ package struct ResponseLag: ConfigSection, Equatable {
             .duration("details", \.details, in: range, isWhole: true),
     ])
 
-    /// The same for the store.
     package var stored: Lag { Lag(lists: lists.seconds * 1_000_000, details: details.seconds * 1_000_000) }
-
-    static let key = ConfigKey<UpstreamDraft>(
-        "lag",
-        .either([.duration(range, isWhole: true), .section(keys.map(\.facts))]),
-        fallback: Units.text(ResponseLag().lists)
-    ) { node, draft, reader in
-        if node.mapping != nil {
-            reader.section(node, into: &draft.settings.lag)
-        } else if let lists = reader.duration(node, in: range, isWhole: true) {
-            draft.settings.lag.lists = lists
-        }
-    }
 }

@@ -16,7 +16,6 @@ extension Sequence<UInt8> {
 
 /// The rules for a field's name (RFC 9110 §5.1).
 package enum FieldName {
-    /// The problem with a name, if any.
     package static func complaint(_ name: String) -> String? {
         FieldSyntax.isToken(name.utf8) ? nil : "is not a header field's name"
     }
@@ -52,7 +51,6 @@ package enum PrincipalWords {
     /// Whether a list of words is complete and replaces the recognised names.
     package static func replaces(_ words: [String]) -> Bool { !words.contains { isBase($0) || isSigned($0) } }
 
-    /// The problem with a word, if any.
     static func complaint(_ word: String) -> String? {
         let name = name(of: word)
         if name.hasPrefix("?") { return name.count > 1 ? nil : "names no query parameter" }
@@ -136,7 +134,6 @@ enum WebOrigin {
     }
 }
 
-/// The path prefix of an upstream.
 enum PathPrefix {
     /// Reads a prefix such as `/github` into its canonical form, empty for the root.
     static func read(_ text: String) throws(InvalidValue) -> String {

@@ -14,9 +14,7 @@ package struct UpstreamURL: Sendable, Hashable, CustomStringConvertible {
     /// Parses a URL; the error says what to write instead.
     package init(_ text: String) throws(InvalidValue) {
         guard let mark = text.firstRange(of: "://") else {
-            throw InvalidValue(
-                "\"\(text)\" is not a URL; write it with its scheme, for example \"https://\(text)\""
-            )
+            throw InvalidValue("\"\(text)\" is not a URL; write it with its scheme, for example \"https://\(text)\"")
         }
         let scheme = text[..<mark.lowerBound].lowercased()
         guard scheme == "http" || scheme == "https" else {
@@ -52,7 +50,6 @@ package struct UpstreamURL: Sendable, Hashable, CustomStringConvertible {
         return url.description
     }
 
-    /// The value of `Host`.
     var authority: String {
         let host = host.contains(":") ? "[\(host)]" : host
         return port.map { "\(host):\($0)" } ?? host

@@ -86,7 +86,6 @@ struct AdminClient {
         return CurlExchange(method: method, url: url, fields: fields, body: body, unixSocket: socket)
     }
 
-    /// Sends a request; a status that is not 2xx is an error.
     private func perform(
         _ exchange: CurlExchange,
         _ received: (UpstreamHead, UnsafeRawBufferPointer) -> Void
@@ -418,7 +417,6 @@ struct DaemonFinder {
         return ConfigFile.read(path, environment: environment).settings
     }
 
-    /// The address from the command line or the environment.
     private func givenAddress() throws(AdminClientError) -> Address? {
         if let admin { return admin }
         guard let named = environment["LARDER_ADMIN"], !named.isEmpty else { return nil }
@@ -427,7 +425,6 @@ struct DaemonFinder {
         } catch { throw AdminClientError("LARDER_ADMIN: \(error.description)") }
     }
 
-    /// The token from the environment.
     private func givenToken() throws(AdminClientError) -> String? {
         guard let token = environment["LARDER_ADMIN_TOKEN"], !token.isEmpty else { return nil }
         guard token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {

@@ -2,7 +2,6 @@ import Admin
 import ArgumentParser
 import Glibc
 
-/// `larder changes`: the changes of objects.
 struct Changes: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show which objects were created, changed or deleted, or follow the changes.",

@@ -2,7 +2,6 @@ import Admin
 import ArgumentParser
 import Settings
 
-/// `larder check`: every mistake in a config.
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Find every mistake in a config, and say what to write instead.",

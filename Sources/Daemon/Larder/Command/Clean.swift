@@ -5,7 +5,6 @@ import HTTPSemantics
 import Settings
 import Store
 
-/// `larder clean`: removes objects and documents for good.
 struct Clean: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Remove objects and documents from the store, for good.",
@@ -136,22 +135,15 @@ struct Clean: ParsableCommand {
     ///
     /// A URL may be longer than the target of a request.
     func request(dryRun: Bool) throws -> JSONText {
-        let texts: [(String, String?)] = [
-            ("model", model), ("id", id), ("route", route), ("url", url), ("upstream", upstream),
-            ("principal", principal), ("older_than", try duration().map(Units.text)),
-        ]
-        var members: [(name: String, value: JSONText)] = texts.compactMap { name, text in
-            text.map { (name: name, value: .string($0)) }
-        }
-        if all { members.append(("all", true)) }
-        if dryRun { members.append(("dry_run", true)) }
-        return .object(members)
+        let text: (String?) -> JSONText? = { $0.map { .string($0) } }
+        return .object(present: [
+            "model": text(model), "id": text(id), "route": text(route), "url": text(url), "upstream": text(upstream),
+            "principal": text(principal), "older_than": text(try duration().map(Units.text)),
+            "all": all ? true : nil, "dry_run": dryRun ? true : nil,
+        ])
     }
 
     private func duration() throws -> Duration? {
-        guard let olderThan else { return nil }
-        do throws(InvalidValue) {
-            return try Units.duration(olderThan)
-        } catch { throw ValidationError("--older-than: \(error.description)") }
+        try olderThan.map { try given($0, for: "--older-than", Units.duration) }
     }
 }

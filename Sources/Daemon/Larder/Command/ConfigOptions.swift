@@ -25,9 +25,7 @@ struct ConfigOptions: ParsableArguments {
     func validate() throws {
         try GivenText.check(["--config": config, "--preset": preset, "--upstream": upstream])
         if config != nil, preset != nil {
-            throw ValidationError(
-                "use either --config or --preset, not both"
-            )
+            throw ValidationError("use either --config or --preset, not both")
         }
     }
 
@@ -93,26 +91,28 @@ extension ConfigFile {
 }
 
 extension Configuration {
-    /// Its upstreams with their rules compiled.
     var compiledUpstreams: [ProxiedUpstream] {
         get throws { try CompiledConfiguration(self).upstreams }
     }
 }
 
+/// Reads a value of the command line; the error says what to write instead.
+func given<Value>(
+    _ text: String,
+    for option: String? = nil,
+    _ read: (String) throws(InvalidValue) -> Value
+) throws -> Value {
+    do {
+        return try read(text)
+    } catch { throw ValidationError((option.map { "\($0): " } ?? "") + error.description) }
+}
+
 extension UpstreamURL {
-    /// Parses the option `--upstream`; the error says what to write instead.
-    static func option(_ text: String) throws -> UpstreamURL {
-        do { return try UpstreamURL(text) } catch { throw ValidationError("--upstream: \(error.description)") }
-    }
+    static func option(_ text: String) throws -> UpstreamURL { try given(text, for: "--upstream", UpstreamURL.init) }
 }
 
 extension Address {
-    /// Parses an option; the error says what to write instead.
-    static func option(_ text: String) throws -> Address {
-        do {
-            return try Address(text)
-        } catch { throw ValidationError(error.description) }
-    }
+    static func option(_ text: String) throws -> Address { try given(text, Address.init) }
 }
 
 /// `-H`: fields of the request that a command examines.
@@ -149,13 +149,11 @@ enum GivenText {
     }
 }
 
-/// The environment variables of this process.
 enum Environment {
     static var variables: [String: String] { ProcessInfo.processInfo.environment }
 }
 
 extension ArgumentHelp {
-    /// The help for an option or argument whose value has a name.
     static func value(_ name: String, _ abstract: String) -> ArgumentHelp { ArgumentHelp(abstract, valueName: name) }
 }
 
@@ -172,10 +170,8 @@ extension CompletionKind {
         Set(usualSettings(environment).upstreams.flatMap { $0.models.map(\.name) }).sorted()
     }
 
-    /// The upstreams of that config.
     static let upstreams = names { usualSettings($0).upstreams.map(\.name) }
 
-    /// The paths of that config's routes.
     static let routes = names { environment in
         Set(usualSettings(environment).upstreams.flatMap { $0.routes.map(\.declaration.path) }).sorted()
     }

@@ -2,7 +2,6 @@ import Admin
 import ArgumentParser
 import Store
 
-/// `larder count`: how much is in the store.
 struct Count: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show how many objects and documents are stored, and their size.",

@@ -5,7 +5,6 @@ import Glibc
 import HTTPSemantics
 import Settings
 
-/// `larder dashboard`: opens the dashboard in a browser, logged in.
 struct Dashboard: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Open the dashboard in a browser, logged in.",
@@ -47,7 +46,6 @@ struct Dashboard: ParsableCommand {
     }
 }
 
-/// The browser of the person at the desktop.
 private enum Browser {
     /// Opens a URL; returns false if there is no desktop, or it failed.
     static func open(_ url: String, _ environment: [String: String]) -> Bool {

@@ -9,7 +9,6 @@ import Settings
 import Synchronization
 import Upstream
 
-/// `larder diff`: compares a recording with the API or with another recording.
 struct Diff: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Compare a recording with the API as it is now, or with another recording.",
@@ -48,25 +47,23 @@ struct Diff: ParsableCommand {
     }
 
     func run() throws {
-        let recording = try orComplain { try RecordingContents(RecordingFolder(folder)) }
+        let recording = try RecordingContents(RecordingFolder(folder))
         for notice in recording.notices { Terminal.complain("larder: \(notice)") }
         let overrides = ConfigOverrides(upstream: try upstream.map(UpstreamURL.option))
         let settings = try recording.settings(nil, overrides, environment: [:])
-        var comparison = try orComplain {
-            if let other { return try RecordingComparison(recording, try RecordingContents(RecordingFolder(other))) }
-            return try asked(recording, settings)
-        }
-        if update {
-            let credentials = try fields()
-            try orComplain {
-                try comparison.update(recording, upstreams: settings.compiledUpstreams, credentials: credentials)
+        var comparison =
+            if let other {
+                try RecordingComparison(recording, try RecordingContents(RecordingFolder(other)))
+            } else {
+                try asked(recording, settings)
             }
+        if update {
+            try comparison.update(recording, upstreams: settings.compiledUpstreams, credentials: try fields())
         }
         show(comparison)
         if comparison.isBreaking || comparison.compared == 0 && !comparison.skipped.isEmpty { throw ExitCode.failed }
     }
 
-    /// The fields given on the command line.
     private func fields() throws -> Fields {
         var fields = Fields()
         for text in header {
@@ -139,7 +136,6 @@ struct Diff: ParsableCommand {
 }
 
 extension RecordingComparison {
-    /// For programs.
     fileprivate func json(isUpdated: Bool) -> JSONText {
         let requests: [JSONText] = findings.map { finding in
             let drifts: [JSONText] = finding.drifts.map {
@@ -157,7 +153,6 @@ extension RecordingComparison {
 
 /// Sends requests to upstreams for a command, which waits for each response; it lives as long as the process.
 actor BlockingClient {
-    /// A request without a response.
     struct Failure: Error {
         let message: String
     }
@@ -177,7 +172,6 @@ actor BlockingClient {
         _ = Unmanaged.passRetained(self)
     }
 
-    /// Sends a request and waits for its response.
     nonisolated func send(
         _ request: UpstreamRequest,
         to upstream: Configuration.Upstream
@@ -194,7 +188,6 @@ actor BlockingClient {
         return client
     }
 
-    /// Collects one response.
     private final class CollectedResponse: TransferDelegate, Sendable {
         private struct State {
             var response = WholeExchange.Response()

@@ -1,7 +1,6 @@
 import Admin
 import ArgumentParser
 
-/// `larder documents`: the responses in the store.
 struct Documents: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List the stored responses.",

@@ -1,7 +1,6 @@
 import Admin
 import ArgumentParser
 
-/// `larder explain URL`: why a response is what it is.
 struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show what is stored for a URL, how fresh it is and why, and what a request would get now.",
@@ -49,26 +48,17 @@ extension Explanation {
     }
 
     private var head: String {
-        var lines = ["\(request.method) \(Self.line(request.sent))"]
-        lines.append(Self.pair("upstream", request.upstream))
-        lines.append(Self.pair("key", Self.line(request.key)))
-        let fields = request.principal.fields.isEmpty ? "" : " (by \(request.principal.fields.joined(separator: ", ")))"
-        lines.append(
-            Self.pair(
-                "principal",
-                request.principal.label + fields + (request.principal.isKnown ? "" : ", no request seen yet")
-            )
-        )
-        lines.append(
-            Self.pair("context", request.context.isEmpty ? "none" : Self.line(request.context.joined(separator: ", ")))
-        )
-        if let route = request.route {
-            lines.append(
-                Self.pair("route", [route.method, route.path, route.model].compactMap(\.self).joined(separator: "  "))
-            )
-        }
-        if let overrides { lines.append(Self.pair("overrides", overrides.text)) }
-        return lines.joined(separator: "\n")
+        let principal = request.principal
+        let fields = principal.fields.isEmpty ? "" : " (by \(principal.fields.joined(separator: ", ")))"
+        let pairs: [(String, String?)] = [
+            ("upstream", request.upstream), ("key", Self.line(request.key)),
+            ("principal", principal.label + fields + (principal.isKnown ? "" : ", no request seen yet")),
+            ("context", request.context.isEmpty ? "none" : Self.line(request.context.joined(separator: ", "))),
+            ("route", request.route.map { [$0.method, $0.path, $0.model].compactMap(\.self).joined(separator: "  ") }),
+            ("overrides", overrides?.text),
+        ]
+        let lines = pairs.compactMap { name, value in value.map { "  \(Self.padded(name, 11))\($0)" } }
+        return (["\(request.method) \(Self.line(request.sent))"] + lines).joined(separator: "\n")
     }
 
     private var stored: String {
@@ -98,8 +88,6 @@ extension Explanation {
         }
         return lines.joined(separator: "\n")
     }
-
-    fileprivate static func pair(_ name: String, _ value: String) -> String { "  \(padded(name, 11))\(value)" }
 
     fileprivate static func padded(_ text: String, _ width: Int) -> String {
         text + String(repeating: " ", count: max(1, width - text.count))

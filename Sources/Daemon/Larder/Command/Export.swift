@@ -4,7 +4,6 @@ import HTTPSemantics
 import Recording
 import Settings
 
-/// `larder export`: a recording in the format of another tool.
 struct Export: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Write a recording as a HAR or as a VCR cassette.",
@@ -24,11 +23,11 @@ struct Export: ParsableCommand {
     func validate() throws { try GivenText.check(["the folder": folder, "the file": file]) }
 
     func run() throws {
-        let recording = try orComplain { try RecordingContents(RecordingFolder(folder)) }
+        let recording = try RecordingContents(RecordingFolder(folder))
         for notice in recording.notices { Terminal.complain("larder: \(notice)") }
         let settings = try recording.settings(nil, ConfigOverrides(), environment: [:])
         let origins = Dictionary(settings.upstreams.map { ($0.name, $0.url.origin) }) { first, _ in first }
-        let (bytes, losses) = try orComplain { try RecordingExport.write(recording, to: file, origins: origins) }
+        let (bytes, losses) = try RecordingExport.write(recording, to: file, origins: origins)
         guard force || access(file, F_OK) != 0 else {
             throw CommandFailure("\(file): there is a file already; --force replaces it")
         }

@@ -5,7 +5,6 @@ import HTTPSemantics
 import Recording
 import Settings
 
-/// `larder freeze`: a recording of what the running daemon has stored.
 struct Freeze: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Make a recording of what is stored.",

@@ -4,7 +4,6 @@ import HTTPSemantics
 import Recording
 import Settings
 
-/// `larder import`: a recording made of another tool's.
 struct Import: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Make a recording of a HAR, a VCR cassette or WireMock's mappings.",
@@ -34,23 +33,17 @@ struct Import: ParsableCommand {
 
     func validate() throws {
         try GivenText.check(["the file": file, "the folder": folder])
-        for text in origin {
-            do {
-                _ = try RecordingImport.Origin(text)
-            } catch { throw ValidationError("--origin: \(error.description)") }
-        }
+        for text in origin { _ = try given(text, for: "--origin", RecordingImport.Origin.init) }
     }
 
     func run() throws {
         let target = RecordingFolder(folder)
-        let result = try orComplain {
-            try RecordingImport(
-                try ForeignRecording.read(file),
-                file,
-                origins: try origin.map { try RecordingImport.Origin($0) },
-                into: target
-            )
-        }
+        let result = try RecordingImport(
+            try ForeignRecording.read(file),
+            file,
+            origins: try origin.map { try RecordingImport.Origin($0) },
+            into: target
+        )
         guard !json else {
             let losses: [JSONText] = result.losses.map { ["what": .string($0.text), "count": .integer($0.count)] }
             return Terminal.out([

@@ -6,7 +6,6 @@ import Mapping
 import Proxy
 import Settings
 
-/// `larder key URL`: the cache key of a request.
 struct KeyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "key",
@@ -91,7 +90,6 @@ private struct KeyFacts: Encodable {
         }
     }
 
-    /// A line for each part.
     var text: String {
         let credentials = counted.map { "\($0.name) (\($0.why))" }.joined(separator: ", ")
         var lines = [

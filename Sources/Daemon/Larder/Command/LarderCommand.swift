@@ -3,7 +3,6 @@ import Glibc
 import HTTPSemantics
 import Settings
 
-/// The command line.
 @main
 struct LarderCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -125,7 +124,6 @@ extension LarderCommand {
     }
 }
 
-/// Larder's version.
 enum Version {
     static let text = "0.2.0"
 }

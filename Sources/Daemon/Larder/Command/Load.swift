@@ -5,7 +5,6 @@ import Glibc
 import Settings
 import Upstream
 
-/// `larder load`: replaces the store's content by that of a copy.
 struct Load: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Load a copy made by larder save.",
@@ -44,9 +43,7 @@ struct Load: ParsableCommand {
         }
         let length = Int(status.st_size)
         let target = replace ? "/load?replace=true" : "/load"
-        var response: [UInt8] = []
-        try send(descriptor, length, to: target) { response += $0 }
-        try options.present(LoadResponse.self, response) { loaded in
+        try options.present(LoadResponse.self, try send(descriptor, length, to: target)) { loaded in
             let line = "loaded \(HumanText.counts(loaded.objects, loaded.documents))"
             guard loaded.droppedDocuments > 0 || loaded.droppedObjects > 0 else { return line }
             let dropped = HumanText.counts(loaded.droppedObjects, loaded.droppedDocuments)
@@ -54,13 +51,8 @@ struct Load: ParsableCommand {
         }
     }
 
-    /// Sends the file, and shows how far the daemon is with it.
-    private func send(
-        _ descriptor: Int32,
-        _ length: Int,
-        to target: String,
-        received: (UnsafeRawBufferPointer) -> Void
-    ) throws {
+    /// Sends the file, and shows how far the daemon is with it; returns the response's body.
+    private func send(_ descriptor: Int32, _ length: Int, to target: String) throws -> [UInt8] {
         let isShown = !options.json && isatty(2) == 1
         let client = try options.client()
         defer { if isShown { Terminal.progress("") } }
@@ -71,6 +63,8 @@ struct Load: ParsableCommand {
                     ? "sent \(HumanText.bytes(sent)) of \(HumanText.bytes(length))" : "checking and loading"
             )
         }
-        try client.transfer(target, upload: upload, received: received)
+        var response: [UInt8] = []
+        try client.transfer(target, upload: upload) { response += $0 }
+        return response
     }
 }

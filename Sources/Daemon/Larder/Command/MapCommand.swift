@@ -6,7 +6,6 @@ import Mapping
 import Proxy
 import Settings
 
-/// `larder map FILE`: maps a body by its models, or back, without storing anything.
 struct MapCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "map",

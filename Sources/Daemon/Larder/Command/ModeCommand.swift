@@ -2,7 +2,6 @@ import Admin
 import ArgumentParser
 import Settings
 
-/// `larder mode`: whether the daemon may ask the upstream.
 struct ModeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "mode",

@@ -2,7 +2,6 @@ import Admin
 import ArgumentParser
 import Glibc
 
-/// `larder objects`: the stored objects at their newest values.
 struct Objects: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List the objects of a model, or show one.",

@@ -3,7 +3,6 @@ import HTTPSemantics
 import Recording
 import Settings
 
-/// `larder record`: a daemon that sends every request upstream and records the exchange.
 struct Record: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Proxy an API, and record its requests and responses.",
@@ -32,9 +31,7 @@ struct Record: ParsableCommand {
         let target = RecordingFolder(folder)
         var settings = try source.file(addresses.overrides, environment: environment).usable()
         let config = try source.portable(settings, environment: environment)
-        if target.exists {
-            try orComplain { try RecordingManifest.read(target).warnOfOtherUpstreams(settings, in: target) }
-        }
+        if target.exists { try RecordingManifest.read(target).warnOfOtherUpstreams(settings, in: target) }
         LogSetup.start(json ? .json : .suitable(for: environment), level: settings.log.level)
         let store = try TemporaryStore(environment: environment)
         defer { store.remove() }
@@ -43,7 +40,7 @@ struct Record: ParsableCommand {
         var role = RecordingRole()
         role.target = (target, config)
         var summary = RecordingSummary()
-        try orComplain { try runDaemon(settings, role: role, ended: { summary = $0.summary ?? summary }) }
+        try runDaemon(settings, role: role, ended: { summary = $0.summary ?? summary })
         if json {
             Terminal.out(summary.json(folder: target.path))
         } else {
@@ -67,15 +64,5 @@ extension RecordingManifest {
         Terminal.complain(
             "larder: \(folder.path) was recorded from \(list(known)), and exchanges with \(list(settings)) are added to it"
         )
-    }
-}
-
-/// Runs `work`, and ends the command with a message if that fails.
-func orComplain<Value>(_ work: () throws -> Value) throws -> Value {
-    do {
-        return try work()
-    } catch let error as RecordingError {
-        Terminal.complain("larder: \(error)")
-        throw ExitCode.failed
     }
 }

@@ -2,7 +2,6 @@ import Admin
 import ArgumentParser
 import Recording
 
-/// `larder recording`: recordings of a running daemon.
 struct RecordingCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "recording",
@@ -30,8 +29,8 @@ struct RecordingCommand: ParsableCommand {
         func validate() throws { try GivenText.check(["the name": name, "--session": session]) }
 
         func run() throws {
-            let response = try options.ask("POST", "/recordings", body: RecordingStart(name: name, session: session))
-            try options.present(RecordingStart.self, response) {
+            let start = RecordingStart(name: name, session: session)
+            try options.show("/recordings", as: RecordingStart.self, method: "POST", body: start) {
                 "recording \($0.name); end it with: larder recording stop \($0.name)"
             }
         }
@@ -46,11 +45,10 @@ struct RecordingCommand: ParsableCommand {
         func validate() throws { try GivenText.check(["the name": name]) }
 
         func run() throws {
-            let response = try options.ask("POST", Target.make(["recordings", name, "stop"]))
-            try options.present(RecordingStopped.self, response) { stopped in
-                (["recorded \(HumanText.count(stopped.exchanges, "exchange")) as \(stopped.name)"]
-                    + stopped.notices)
-                    .joined(separator: "\n")
+            let target = Target.make(["recordings", name, "stop"])
+            try options.show(target, as: RecordingStopped.self, method: "POST") { stopped in
+                let count = HumanText.count(stopped.exchanges, "exchange")
+                return (["recorded \(count) as \(stopped.name)"] + stopped.notices).joined(separator: "\n")
             }
         }
     }
@@ -61,15 +59,12 @@ struct RecordingCommand: ParsableCommand {
         @OptionGroup var options: AdminOptions
 
         func run() throws {
-            let response = try options.ask("GET", "/recordings")
-            try options.present(RecordingsResponse.self, response) { listed in
-                listed.recordings.isEmpty
-                    ? "there is no recording"
-                    : listed.recordings.map { entry in
-                        let state = entry.running ? "running, \(entry.exchanges ?? 0) so far" : "complete"
-                        return "\(entry.name)  \(state)\(entry.session.map { ", session \($0)" } ?? "")"
-                    }
-                    .joined(separator: "\n")
+            try options.show("/recordings", as: RecordingsResponse.self) { listed in
+                let lines = listed.recordings.map { entry in
+                    let state = entry.running ? "running, \(entry.exchanges ?? 0) so far" : "complete"
+                    return "\(entry.name)  \(state)\(entry.session.map { ", session \($0)" } ?? "")"
+                }
+                return lines.isEmpty ? "there is no recording" : lines.joined(separator: "\n")
             }
         }
     }
@@ -112,8 +107,8 @@ struct RecordingCommand: ParsableCommand {
         func validate() throws { try GivenText.check(["the name": name]) }
 
         func run() throws {
-            let response = try options.ask("DELETE", Target.make(["recordings", name]))
-            try options.present(RecordingRemoved.self, response) { "removed \($0.name)" }
+            let target = Target.make(["recordings", name])
+            try options.show(target, as: RecordingRemoved.self, method: "DELETE") { "removed \($0.name)" }
         }
     }
 }
@@ -127,7 +122,7 @@ extension AdminOptions {
         // The lines first: the bodies that they name have been written before, also while it is running.
         let lines = try file(RecordingFolder.exchangesName)
         let listed = try decode(RecordingFilesResponse.self, try ask("GET", Target.make(["recordings", name])))
-        try orComplain { try target.copy(listed.files) { $0 == RecordingFolder.exchangesName ? lines : try file($0) } }
+        try target.copy(listed.files) { $0 == RecordingFolder.exchangesName ? lines : try file($0) }
         return listed
     }
 }

@@ -5,7 +5,6 @@ import HTTPSemantics
 import Recording
 import Settings
 
-/// `larder replay`: a daemon that serves a recording and never asks an upstream.
 struct Replay: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Serve the responses of a recording, without any upstream.",
@@ -31,7 +30,7 @@ struct Replay: ParsableCommand {
     func run() throws {
         HarmlessSignals.ignore()
         let environment = Environment.variables
-        let recording = try orComplain { try RecordingContents(RecordingFolder(folder)) }
+        let recording = try RecordingContents(RecordingFolder(folder))
         var settings = try recording.settings(config, addresses.overrides, environment: environment)
         LogSetup.start(json ? .json : .suitable(for: environment), level: settings.log.level)
         let store = try TemporaryStore(environment: environment)
@@ -42,7 +41,7 @@ struct Replay: ParsableCommand {
         if !json {
             role.missed = { miss in ReplayReport(missing: [miss], unused: []).lines.forEach(Terminal.complain) }
         }
-        try orComplain { try runDaemon(settings, role: role) }
+        try runDaemon(settings, role: role)
     }
 }
 
@@ -84,14 +83,11 @@ extension RecordingSummary {
     /// - Parameter folder: where the recording is; nil if nothing was recorded.
     func json(folder: String?) -> JSONText {
         let reasons = skipped.map { ("\($0)".snakeCased, $1) }
-        var members: [(name: String, value: JSONText)] = [
-            ("exchanges", .integer(count)), ("not_recorded", .counts(Dictionary(uniqueKeysWithValues: reasons))),
-            ("look_secret", .counts(suspects)),
-        ]
-        if let folder { members.insert(("folder", .string(folder)), at: 0) }
-        if let failure { members.append(("failure", .string(failure))) }
-        if let problem { members.append(("problem", .string(problem))) }
-        return .object(members)
+        return .object(present: [
+            "folder": folder.map { .string($0) }, "exchanges": .integer(count),
+            "not_recorded": .counts(Dictionary(uniqueKeysWithValues: reasons)), "look_secret": .counts(suspects),
+            "failure": failure.map { .string($0) }, "problem": problem.map { .string($0) },
+        ])
     }
 }
 

@@ -6,7 +6,6 @@ import Mapping
 import Proxy
 import Settings
 
-/// `larder route METHOD URL`: which rule applies to a request, and why the others do not.
 struct RouteCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "route",
@@ -60,7 +59,6 @@ private struct RouteFacts: Encodable {
     var status: Int
     /// `errors` for rules for errors, else `routes`.
     var table: String
-    /// The values of the path's captures.
     var captures: [String: String]
     /// The rules: first the one that applies, if any, then others.
     var rules: [Rule]
@@ -107,7 +105,6 @@ private struct RouteFacts: Encodable {
         }
     }
 
-    /// A line for each rule.
     var text: String {
         var lines = ["upstream  \(upstream)", "path      \(path)"]
         if let winner = rules.first, winner.applies {
@@ -164,7 +161,6 @@ extension Configuration.Route {
         }
     }
 
-    /// The rule in a line.
     fileprivate var text: String {
         let parts = [
             declaration.method, "\"\(declaration.path)\"",

@@ -6,7 +6,6 @@ import Recording
 import Settings
 import Synchronization
 
-/// `larder run`: runs a command with a replay.
 struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a command against a recording.",
@@ -25,7 +24,6 @@ struct Run: ParsableCommand {
             """
     )
 
-    /// What to record.
     enum Mode: String, ExpressibleByArgument, CaseIterable {
         case none, once, new, all
     }
@@ -66,7 +64,7 @@ struct Run: ParsableCommand {
     func run() throws {
         HarmlessSignals.ignore()
         let environment = Environment.variables
-        let plan = try orComplain { try RunPlan(self, environment: environment) }
+        let plan = try RunPlan(self, environment: environment)
         LogSetup.start(.suitable(for: environment), level: .warning)
         let store = try TemporaryStore(environment: environment)
         defer { store.remove() }
@@ -74,28 +72,25 @@ struct Run: ParsableCommand {
         settings.store.path = store.store
         let child = ChildCommand(command)
         var (summary, report): (RecordingSummary?, ReplayReport?) = (nil, nil)
-        try orComplain {
-            try runDaemon(
-                settings,
-                role: plan.role,
-                begun: { daemon in
-                    daemon.takesSignal = { child.pass($0) }
-                    child.start(variables(daemon, environment), ended: daemon.stopper)
-                },
-                ended: { daemon in
-                    summary = daemon.summary
-                    // What was missing has been recorded, if that was asked for.
-                    let isAdded = plan.role.target != nil
-                    report = daemon.report.map { ReplayReport(missing: isAdded ? [] : $0.missing, unused: $0.unused) }
-                }
-            )
-        }
-        show(summary, report, try orComplain { try plan.finish(summary, hasSucceeded: child.status == 0) })
+        try runDaemon(
+            settings,
+            role: plan.role,
+            begun: { daemon in
+                daemon.takesSignal = { child.pass($0) }
+                child.start(variables(daemon, environment), ended: daemon.stopper)
+            },
+            ended: { daemon in
+                summary = daemon.summary
+                // What was missing has been recorded, if that was asked for.
+                let isAdded = plan.role.target != nil
+                report = daemon.report.map { ReplayReport(missing: isAdded ? [] : $0.missing, unused: $0.unused) }
+            }
+        )
+        show(summary, report, try plan.finish(summary, hasSucceeded: child.status == 0))
         let isUnclean = options.strict && report.map { !$0.lines.isEmpty } ?? false
         throw ExitCode(child.status == 0 && (isUnclean || summary?.failure != nil) ? 1 : child.status)
     }
 
-    /// The environment of the command.
     private func variables(_ daemon: LarderDaemon, _ environment: [String: String]) -> [String: String] {
         var variables = environment
         let url = daemon.addresses.data.first.map { "http://\($0)" } ?? ""
@@ -116,10 +111,8 @@ struct Run: ParsableCommand {
 
     private func show(_ summary: RecordingSummary?, _ report: ReplayReport?, _ recorded: RunPlan.Recorded) {
         if json {
-            var members: [(name: String, value: JSONText)] = []
-            if let summary { members.append(("recorded", summary.json(folder: recorded.folder))) }
-            if let report { members.append(("replayed", report.json)) }
-            Terminal.complain(json: JSONText.object(members))
+            let recorded = summary?.json(folder: recorded.folder)
+            Terminal.complain(json: .object(present: ["recorded": recorded, "replayed": report?.json]))
         } else {
             for line in report?.lines ?? [] { Terminal.complain("larder: \(line)") }
             for line in summary?.sentences(folder: recorded.folder) ?? [] { Terminal.complain("larder: \(line)") }
@@ -190,7 +183,7 @@ private struct RunPlan {
             return Recorded(notice: "nothing was recorded, so \(old)")
         }
         if isThere, !hasSucceeded || summary.failure != nil {
-            replacement.keep()
+            replacement.leave()
             let reason = hasSucceeded ? "the new recording is not complete" : "the command failed"
             return Recorded(
                 folder: replacement.draft.path,

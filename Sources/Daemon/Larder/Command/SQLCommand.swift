@@ -7,7 +7,6 @@ import Settings
 import Store
 import Synchronization
 
-/// `larder sql`: a query on the store's file.
 struct SQLCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sql",

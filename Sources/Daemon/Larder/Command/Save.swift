@@ -5,7 +5,6 @@ import Glibc
 import Settings
 import Upstream
 
-/// `larder save`: a copy of the store in one file.
 struct Save: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Copy the store into a file, while Larder serves.",
@@ -90,11 +89,7 @@ struct CopyFile {
 
     init(_ path: String) { self.path = path }
 
-    /// Ends the command with an error message.
-    func failure(_ complaint: String) -> ExitCode {
-        Terminal.complain("larder: \(path): \(complaint)")
-        return .failed
-    }
+    func failure(_ complaint: String) -> CommandFailure { CommandFailure("\(path): \(complaint)") }
 
     /// Why a copy cannot be written here; nil if it can.
     func complaintAboutWriting(isForced: Bool) -> String? {

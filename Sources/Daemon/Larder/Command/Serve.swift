@@ -3,7 +3,6 @@ import Glibc
 import HTTPSemantics
 import Settings
 
-/// `larder serve`: the daemon.
 struct Serve: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run the daemon: serve an API from the cache.",

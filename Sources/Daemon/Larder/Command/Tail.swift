@@ -4,7 +4,6 @@ import Glibc
 import HTTPSemantics
 import Settings
 
-/// `larder tail`: the requests of a running daemon, as they end.
 struct Tail: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show the requests to the running daemon as they happen.",

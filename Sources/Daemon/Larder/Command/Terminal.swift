@@ -4,7 +4,6 @@ import HTTPSemantics
 import Settings
 
 extension ExitCode {
-    /// The command failed.
     static let failed = ExitCode(1)
     /// The config has mistakes (`EX_CONFIG` of sysexits).
     static let badConfig = ExitCode(78)
@@ -37,7 +36,6 @@ enum Terminal {
     /// Prints a line of bytes, which need not be Unicode.
     static func out(_ bytes: [UInt8]) { write(bytes + [UInt8(ascii: "\n")], to: 1) }
 
-    /// Prints a JSON document.
     static func out(_ json: JSONText) { out(json: json.text) }
 
     /// Prints the daemon's JSON unchanged; on a terminal, unsafe characters are escaped.
@@ -63,7 +61,6 @@ enum Terminal {
         write(Array(HumanText.folded(shown(text), width: width(of: 2)).utf8) + [UInt8(ascii: "\n")], to: 2)
     }
 
-    /// Prints a JSON document to standard error.
     static func complain(json: JSONText) {
         write(fitted(json: json.text, isTerminal: isatty(2) == 1) + [UInt8(ascii: "\n")], to: 2)
     }
@@ -261,7 +258,6 @@ final class ProgressWatch: @unchecked Sendable {  // `ended` and `isShown` chang
         }
     }
 
-    /// Removes the line.
     func end() {
         lock.withLock {
             if isShown { Terminal.progress("") }

@@ -2,7 +2,6 @@ import Admin
 import ArgumentParser
 import HTTPSemantics
 
-/// `larder warnings`: responses that did not fit their models.
 struct WarningsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "warnings",

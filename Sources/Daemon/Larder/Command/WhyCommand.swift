@@ -1,7 +1,6 @@
 import Admin
 import ArgumentParser
 
-/// `larder why MODEL ID`: the origin of each value of an object.
 struct WhyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "why",
@@ -119,7 +118,6 @@ extension WhyResponse.Member {
 }
 
 extension WhyResponse.Source {
-    /// Its request.
     fileprivate var words: String {
         guard let url else { return "a response no longer known" }
         return "\(method ?? "") \(HumanText.line(url, width: 60))"

@@ -25,7 +25,6 @@ final class AccessLog: Sendable {
 
     private struct State {
         var waiting: [ServedRequest] = []
-        /// The number dropped for lack of room.
         var lost = 0
         var isScheduled = false
         var isReopened = false
@@ -200,14 +199,9 @@ private struct AccessLogWriter: ~Copyable {
 
 /// One line of the access log: for people, in Apache's format, or as JSON.
 enum AccessLogLine {
-    /// The line with its line feed.
-    static func text(
-        _ request: RequestsResponse.Request,
-        _ format: Configuration.AccessLog.Format,
-        colours: Bool = false
-    )
-        -> String
-    {
+    typealias Request = RequestsResponse.Request
+
+    static func text(_ request: Request, _ format: Configuration.AccessLog.Format, colours: Bool = false) -> String {
         switch format {
         case .off: ""
         case .short: short(request, colours) + "\n"
@@ -219,7 +213,7 @@ enum AccessLogLine {
     // MARK: For people
 
     /// `07:15:01Z 200 hit         0.2ms    1.2 KiB GET github /users/1`.
-    private static func short(_ request: RequestsResponse.Request, _ colours: Bool) -> String {
+    private static func short(_ request: Request, _ colours: Bool) -> String {
         let colour = colours ? Colour(status: request.status, outcome: request.outcome) : nil
         var line = "\(request.time.dropFirst(11).prefix(8))Z "
         line += painted("\(request.status) \(padded(request.outcome, 11))", colour)
@@ -273,7 +267,7 @@ enum AccessLogLine {
     // MARK: For programs
 
     /// Apache's common log format; the user is never known.
-    private static func common(_ request: RequestsResponse.Request) -> String {
+    private static func common(_ request: Request) -> String {
         let bytes = request.bytes == 0 ? "-" : "\(request.bytes)"
         let line = "\(request.method) \(escaped(request.url).replacing("\"", with: "%22")) HTTP/1.1"
         return "\(request.client) - - [\(apacheTime(request.time))] \"\(line)\" \(request.status) \(bytes)"
@@ -288,25 +282,16 @@ enum AccessLogLine {
     }
 
     /// The same as `AdminJSON` writes, in a tenth of the time.
-    static func json(_ request: RequestsResponse.Request) -> String {
-        var members: [(name: String, value: JSONText)] = [("bytes", .integer(request.bytes))]
-        if let status = request.cacheStatus { members.append(("cache_status", .printable(status))) }
-        members.append(("client", .string(request.client)))
-        if let detail = request.detail { members.append(("detail", .printable(detail))) }
-        members.append(("id", .integer(request.id)))
-        if let key = request.key { members.append(("key", .string(key))) }
-        members += [
-            ("method", .string(request.method)), ("outcome", .string(request.outcome)),
-        ]
-        if let reason = request.reason { members.append(("reason", .printable(reason))) }
-        members += [
-            ("seconds", .number(request.seconds)), ("status", .integer(request.status)),
-            ("time", .string(request.time)),
-        ]
-        if let upstream = request.upstream { members.append(("upstream", .printable(upstream))) }
-        if let seconds = request.upstreamSeconds { members.append(("upstream_seconds", .number(seconds))) }
-        members.append(("url", .printable(request.url)))
-        return JSONText.object(members).text
+    static func json(_ request: Request) -> String {
+        JSONText.object(present: [
+            "bytes": .integer(request.bytes), "cache_status": request.cacheStatus.map { .printable($0) },
+            "client": .string(request.client), "detail": request.detail.map { .printable($0) },
+            "id": .integer(request.id), "key": request.key.map { .string($0) }, "method": .string(request.method),
+            "outcome": .string(request.outcome), "reason": request.reason.map { .printable($0) },
+            "seconds": .number(request.seconds), "status": .integer(request.status), "time": .string(request.time),
+            "upstream": request.upstream.map { .printable($0) },
+            "upstream_seconds": request.upstreamSeconds.map { .number($0) }, "url": .printable(request.url),
+        ]).text
     }
 
     /// A URL with spaces and non-ASCII bytes as percent-escapes, so that nothing in it looks like its end.

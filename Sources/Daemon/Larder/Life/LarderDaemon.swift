@@ -35,7 +35,6 @@ final class LarderDaemon {
     private let recordings: RecordingParts
     /// Receives signals first; returns true for those that are not for the daemon.
     var takesSignal: (Int32) -> Bool = { _ in false }
-    /// The addresses of the data side and the admin side.
     private(set) var addresses: (data: [Address], admin: [Address]) = ([], [])
 
     /// The event loops, each with a thread of its own except `main`.
@@ -142,7 +141,6 @@ final class LarderDaemon {
         return accessLog
     }
 
-    /// Logs the version and the main settings.
     private func introduce() {
         log.info(
             "larder \(Version.text)",
@@ -202,11 +200,9 @@ final class LarderDaemon {
         }
     }
 
-    /// The result of the recording, once it has stopped.
     var summary: RecordingSummary? { recordings.summary }
     /// The requests that a replay did not find, and the recorded ones that were not requested; nil if nothing is replayed.
     var report: (missing: [Replayer.Miss], unused: [String])? { recordings.replayer?.report }
-    /// The token for commands that use the admin side.
     var adminToken: String { core.token.string }
 
     /// Serves until a signal.

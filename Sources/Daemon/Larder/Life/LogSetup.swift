@@ -3,7 +3,6 @@ import HTTPSemantics
 import Logging
 import Settings
 
-/// The form of log lines.
 enum LogForm: Sendable {
     /// For people: time, level, message, fields.
     case plain

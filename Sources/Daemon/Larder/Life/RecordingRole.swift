@@ -21,7 +21,6 @@ struct RecordingRole {
     /// Called with each request that a replay does not find.
     var missed: @Sendable (Replayer.Miss) -> Void = { _ in }
 
-    /// An ordinary daemon.
     static let none = RecordingRole()
 
     /// Whether upstreams may be asked; a replay asks none, unless it records requests that it does not find.
@@ -87,7 +86,6 @@ final class RecordingParts: Sendable {
         closed.withLock { $0 = summary }
     }
 
-    /// The result of the recording, once it is closed.
     var summary: RecordingSummary? { closed.withLock { $0 } }
 }
 
@@ -101,7 +99,6 @@ final class TemporaryStore {
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// The path of the store.
     var store: String { "\(folder)/larder.db" }
 
     func remove() { try? FileManager.default.removeItem(atPath: folder) }

@@ -22,7 +22,6 @@ struct SystemdNotifier: Sendable {
         watchdogInterval = isForUs && microseconds > 0 ? .microseconds(microseconds) : nil
     }
 
-    /// The messages.
     enum State: Sendable, Equatable {
         case ready
         case stopping
@@ -96,7 +95,6 @@ final class Watchdog: Sendable {
     /// One round of requests to all members.
     private struct Round {
         var number = 0
-        /// The members that have not responded.
         var missing: Set<Int> = []
         /// Whether a beat came while a member was missing: the manager is still waiting for it.
         var isOverdue = false
@@ -164,7 +162,6 @@ extension Watchdog {
     }
 }
 
-/// A socket that the service manager opened for us.
 struct InheritedListener: Sendable, Equatable {
     let descriptor: Int32
     /// The unit's `FileDescriptorName=`; without one, the name of its socket unit; `unknown` when the manager gave none.
@@ -189,7 +186,6 @@ enum ListenDescriptorsError: Error, Equatable, CustomStringConvertible {
 
 /// The sockets handed over by a service manager (sd_listen_fds(3)).
 enum ListenDescriptors {
-    /// The first descriptor of the protocol.
     static let first: Int32 = 3
 
     /// Takes the inherited sockets, and removes their variables from the environment so that no child takes them for its own.

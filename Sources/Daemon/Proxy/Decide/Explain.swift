@@ -38,7 +38,7 @@ extension ProxyCore {
         let documents = try await cache.store.documents(ofURL: request.key.url, upstream: request.key.upstream)
         let (offline, found) = await plan(request, mode: .offline, admits: false)
         let variants = try await cache.variants(under: request)
-        let online = fetches.heldBack(await plan(request, mode: .online, admits: false).plan)
+        let online = fetches.foretold(await plan(request, mode: .online, admits: false).plan)
         let (shownOnline, shownOffline) = (try await shown(online, to: request), try await shown(offline, to: request))
         var (inquiry, stream): (Plan.Inquiry?, (CacheUse?, CacheUse?)?) = (shownOnline.inquiry, nil)
         if incoming.live != nil {

@@ -143,6 +143,8 @@ extension Plan {
         /// Whether only the bytes that `parts` lacks are requested.
         var completes = false
         var isConditional = true
+        /// Whether it joins a fetch under way; only an explanation says so.
+        var isCollapsed = false
 
         init(_ request: ProxyRequest, stored: ReadyResponse? = nil) {
             (self.request, self.stored) = (request, stored)

@@ -77,7 +77,7 @@ extension Plan {
         switch self {
         case .serve(let ready, let use, _), .serveAndRefresh(let ready, let use, _, _):
             use.cacheStatus(of: ready, sent: sent ?? ready.response.status, isCollapsed: false, now: now).text
-        case .ask(let inquiry): inquiry.request.forwarded().text
+        case .ask(let inquiry): inquiry.request.forwarded(isCollapsed: inquiry.isCollapsed).text
         case .write: CacheStatus.forwarded(.method).text
         case .refuse(let problem), .refuseAndExpire(let problem): problem.cacheStatus.text
         }

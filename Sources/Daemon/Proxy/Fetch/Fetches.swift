@@ -91,15 +91,18 @@ final class Fetches {
         return place
     }
 
-    /// A plan as it would be carried out now: what would be sent may be held back.
-    func heldBack(_ plan: Plan) -> Plan {
+    /// A plan as it would be carried out now: what would be sent may be held back, or join a fetch.
+    func foretold(_ plan: Plan) -> Plan {
         switch plan {
-        case .ask(let inquiry) where underWay(for: inquiry.request) == nil:
-            guard let backOff = backOffs.backOff(for: inquiry.request, now: loop.now) else { return plan }
+        case .ask(var inquiry):
+            inquiry.isCollapsed = underWay(for: inquiry.request) != nil
+            guard !inquiry.isCollapsed, let backOff = backOffs.backOff(for: inquiry.request, now: loop.now) else {
+                return .ask(inquiry)
+            }
             return plan.heldBack(by: backOff, secondsLeft: backOff.secondsLeft(at: loop.now), now: now)
         case .serveAndRefresh(let ready, let use, let reason, let inquiry?) where !mayRefresh(inquiry):
             return .serveAndRefresh(ready, use, reason, nil)
-        case .serve, .serveAndRefresh, .ask, .write, .refuse, .refuseAndExpire: return plan
+        case .serve, .serveAndRefresh, .write, .refuse, .refuseAndExpire: return plan
         }
     }
 

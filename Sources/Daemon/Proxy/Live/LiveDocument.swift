@@ -35,7 +35,7 @@ final class LiveDocument {
     /// The inquiry under way, or the one being examined.
     private(set) var inquiry: LiveInquiry?
     /// Whether any of the last response was stored.
-    var isKept = true
+    var isStored = true
     /// Whether objects have changed since the last look.
     private var hasChanged = false
     private let look: (LiveDocument) -> Void
@@ -79,13 +79,13 @@ final class LiveDocument {
     }
 
     /// Begins a look; returns whether objects have changed since the last one, and the response to examine.
-    func beginLook() -> (hasChanged: Bool, LiveInquiry.Conclusion?) {
+    func startLook() -> (hasChanged: Bool, LiveInquiry.Conclusion?) {
         handle(.lookBegan)
         defer { hasChanged = false }
         return (hasChanged, following.inquiry == .examined ? inquiry?.conclusion : nil)
     }
 
-    /// Forgets changes since `beginLook`, because the look covers them.
+    /// Forgets changes since `startLook`, because the look covers them.
     func forgetChanges() { hasChanged = false }
 
     /// Begins an inquiry; replaces one that a write has outdated.
@@ -178,7 +178,7 @@ extension LiveDocument {
         if let encoding, encoded == update.content { return encoding }
         let made = LiveEncoding(bodyOf: update.event, memory: memory)
         (encoding, encoded) = (made, update.content)
-        memory.keep(made)
+        memory.remember(made)
         return made
     }
 }

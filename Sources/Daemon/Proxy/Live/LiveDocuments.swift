@@ -72,7 +72,7 @@ final class LiveDocuments {
         }
         numbers[key] = nextNumber
         documents[nextNumber] = document
-        watch.begin(nextNumber, at: request.digest)
+        watch.watch(nextNumber, at: request.digest)
         metrics.documents.set(documents.count)
         if clock == nil || live.tick < tick {
             tick = live.tick
@@ -203,7 +203,7 @@ package final class LiveWatch: Sendable {
 
     // MARK: For followed documents
 
-    func begin(_ number: Int, at digest: Digest128) {
+    func watch(_ number: Int, at digest: Digest128) {
         state.withLock { state in
             _ = state.documents[digest, default: []].insert(number)
             isWatching.store(true, ordering: .releasing)
@@ -232,9 +232,9 @@ package final class LiveWatch: Sendable {
     // MARK: Reports of changes
 
     /// Reports that a document was stored, freshened or dropped.
-    func documentChanged(_ digest: Digest128) { note(.document, of: CollectionOfOne(digest)) { $0.documents[$1] } }
+    func documentChanged(_ digest: Digest128) { record(.document, of: CollectionOfOne(digest)) { $0.documents[$1] } }
 
-    private func note<Elements: Sequence>(
+    private func record<Elements: Sequence>(
         _ cause: Causes,
         of elements: Elements,
         _ concerned: (inout State, Elements.Element) -> Set<Int>?
@@ -252,11 +252,11 @@ package final class LiveWatch: Sendable {
 }
 
 extension LiveWatch: ChangeListener {
-    package func objectsChanged(_ objects: [ObjectID]) { note(.objects, of: objects) { $0.objects[$1] } }
-    package func documentsRemoved(_ keys: [Digest128]) { note(.removal, of: keys) { $0.documents[$1] } }
+    package func objectsChanged(_ objects: [ObjectID]) { record(.objects, of: objects) { $0.objects[$1] } }
+    package func documentsRemoved(_ keys: [Digest128]) { record(.removal, of: keys) { $0.documents[$1] } }
 
     package func storeEmptied() {
-        note(.removal, of: CollectionOfOne(())) { state, _ in
+        record(.removal, of: CollectionOfOne(())) { state, _ in
             state.documents.values.reduce(into: Set<Int>()) { $0.formUnion($1) }
         }
     }

@@ -267,8 +267,8 @@ final class LiveMemory {
         if held > limit { relieve() }
     }
 
-    /// Keeps an encoding until `forget`, if there is room, so that a crowd of clients is sent the same bytes.
-    func keep(_ encoding: LiveEncoding) {
+    /// Remembers an encoding until `forget`, if there is room, so that a crowd of clients is sent the same bytes.
+    func remember(_ encoding: LiveEncoding) {
         guard recentBytes + encoding.count <= Self.recentLimit else { return }
         recent.append(encoding)
         recentBytes += encoding.count

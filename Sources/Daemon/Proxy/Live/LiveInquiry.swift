@@ -11,7 +11,7 @@ import Upstream
 final class LiveInquiry: Recipient {
     enum Conclusion {
         /// A response as the upstream sent it, and whether it is stored by now.
-        case received(LiveEvent, isKept: Bool)
+        case received(LiveEvent, isStored: Bool)
         /// A response that is stored, or might be.
         case served(ReadyResponse, CacheUse, isCollapsed: Bool)
         /// No response, or an error response, which is then the event.
@@ -34,7 +34,7 @@ final class LiveInquiry: Recipient {
     /// Gathered bytes that the fetch does not buffer, and that count as held.
     private var charge = 0
     /// Whether the fetch buffers the body too, because the response is to be stored.
-    private var isKept = true
+    private var isStored = true
     private var departures: [@Sendable () -> Void] = []
     private var drains: [@Sendable () -> Void] = []
 
@@ -67,7 +67,7 @@ final class LiveInquiry: Recipient {
     func begin(status: Int, reason: String?, fields: Fields, framing: BodyFraming, isKept: Bool) {
         guard !hasEnded else { return }
         if fields.isEventStream { return give(up: .liveEventStream(upstream: upstream.name)) }
-        self.isKept = isKept
+        isStored = isKept
         arriving = LiveEvent(fresh: status, fields, LiveBody())
     }
 
@@ -77,12 +77,12 @@ final class LiveInquiry: Recipient {
         else { return give(up: .liveTooLarge(limit: upstream.daemon.limits.document)) }
         arriving?.body?.append(piece)
         count += piece.count
-        if !isKept { charge(piece.count) }
+        if !isStored { charge(piece.count) }
     }
 
     func keptNoLonger() {
-        guard !hasEnded, isKept, arriving != nil else { return }
-        isKept = false
+        guard !hasEnded, isStored, arriving != nil else { return }
+        isStored = false
         charge(count)
     }
 
@@ -98,14 +98,14 @@ final class LiveInquiry: Recipient {
         if upstream.isFailure(status: status, fields: fields) {
             end(.failed(.upstreamResponded(status, upstream: upstream.name), response))
         } else {
-            end(.received(response, isKept: isKept))
+            end(.received(response, isStored: isStored))
         }
     }
 
     func abort() { end(.failed(.responseBrokeOff(upstream: upstream.name), nil)) }
 
     func respond(status: Int, fields: Fields, body: [UInt8]) {
-        end(.received(LiveEvent(fresh: status, fields, LiveBody(body)), isKept: false))
+        end(.received(LiveEvent(fresh: status, fields, LiveBody(body)), isStored: false))
     }
 
     func serve(

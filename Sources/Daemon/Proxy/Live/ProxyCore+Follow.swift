@@ -26,7 +26,7 @@ extension ProxyCore {
 
     private func examine(documentOfNumber number: Int) async {
         guard let document = liveDocuments[number] else { return }
-        var (hasChanged, conclusion) = document.beginLook()
+        var (hasChanged, conclusion) = document.startLook()
         let isBehind = await isBehind(document, afterInquiry: conclusion != nil)
         if conclusion != nil {
             liveDocuments.deliver()
@@ -35,7 +35,7 @@ extension ProxyCore {
             document.forgetChanges()
         }
         // The stored response is outdated, though the new one may not be stored in its place.
-        if case .received(_, isKept: false) = conclusion, let stored = document.inquiry?.about,
+        if case .received(_, isStored: false) = conclusion, let stored = document.inquiry?.about,
             !document.request.directives.noStore
         {
             cache.drop(stored)
@@ -51,7 +51,7 @@ extension ProxyCore {
         // The inquiry predates a write, so its response may be older than what readers know.
         if document.following.isInvalid { conclusion = nil }
         let failure = conclusion.flatMap { problem(in: $0, for: document) }
-        if let conclusion, failure == nil { document.isKept = !conclusion.isUnkept }
+        if let conclusion, failure == nil { document.isStored = !conclusion.isUnstored }
 
         let update = update(plan, stored, conclusion, failure: failure, of: document)
         var number: Int64?
@@ -194,7 +194,7 @@ extension ProxyCore {
             return .expiry(min(ready.policy.timeToLive(at: now), ready.doubtDue - now))
         case .serveAndRefresh, .write, .refuse, .refuseAndExpire: return .stale
         case .ask(let inquiry):
-            guard let stored = inquiry.stored else { return document.isKept ? .displaced : .stale }
+            guard let stored = inquiry.stored else { return document.isStored ? .displaced : .stale }
             return stored.response.isOutdated || stored.isDoubtDue(at: now) || hasChanged
                 ? .displaced : .stale
         }
@@ -208,9 +208,9 @@ extension ProxyCore {
 }
 
 extension LiveInquiry.Conclusion {
-    var isUnkept: Bool {
+    var isUnstored: Bool {
         switch self {
-        case .received(_, let isKept): !isKept
+        case .received(_, let isStored): !isStored
         case .served(_, .unkept, _), .served(_, .revalidated(_, isStored: false), _): true
         case .served, .failed: false
         }
@@ -227,7 +227,7 @@ extension ProxyCore {
         of document: LiveDocument
     ) -> LiveDocument.Update? {
         let isFresh = if case .serve = plan { true } else { false }
-        if let stored, isFresh || !(conclusion?.isUnkept ?? false) {
+        if let stored, isFresh || !(conclusion?.isUnstored ?? false) {
             var update = update(LiveEvent(.changed, stored.ready, as: stored.cacheUse, now: now), stored)
             update.cacheStatus = conclusion.flatMap { cacheStatus(of: $0) }
             return update
@@ -235,12 +235,12 @@ extension ProxyCore {
         switch conclusion {
         case nil: return nil
         case .failed(let problem, let response): return update(LiveEvent(failure: problem, age: nil, response))
-        case .received(let event, let isKept):
-            if isKept, isOutdated(document, plan) { return nil }
+        case .received(let event, let isStored):
+            if isStored, isOutdated(document, plan) { return nil }
             return update(received: event, for: document)
         case .served(let ready, let cacheUse, _):
             if let failure { return update(LiveEvent(failure: failure, age: nil)) }
-            if conclusion?.isUnkept != true, isOutdated(document, plan) { return nil }
+            if conclusion?.isUnstored != true, isOutdated(document, plan) { return nil }
             return update(LiveEvent(.changed, ready, as: cacheUse, now: now))
         }
     }

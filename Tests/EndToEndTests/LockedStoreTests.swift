@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// A program that locks a daemon's store: it may read the files, and so it may lock them.
-@Suite(.scripts) struct ForeignLockTests {
+@Suite(.scripts) struct LockedStoreTests {
     private static func origin() throws -> Origin {
         try Origin { request in
             request.method == "PATCH"

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// You read your own writes, whatever happens on the way.
-@Suite(.scripts) struct WriteTests {
+@Suite(.scripts) struct ReadYourWritesTests {
     /// An origin that keeps one user and takes writes to it.
     static func userOrigin() throws -> (origin: Origin, name: Monitor<String>) {
         let name = Monitor("old")

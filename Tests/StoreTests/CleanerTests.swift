@@ -4,7 +4,7 @@ import Store
 import TestSupport
 import Testing
 
-struct CleanTests {
+struct CleanerTests {
     /// Whether a text is anywhere in the store's files.
     private func holds(_ text: String, _ folder: TemporaryFolder) -> Bool {
         ["", "-wal"].contains { suffix in

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The store's file, as people and other programs meet it.
-@Suite(.scripts) struct StoreFileTests {
+@Suite(.scripts) struct StoreFileForPeopleTests {
     @Test func `a view per model can be queried while the daemon runs`() throws {
         let (_, larder) = try AdminTests.blog()
         #expect(try larder.sql("SELECT id, login, name FROM User ORDER BY id") == ["1|ada|Ada", "2|bela|"])

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Store
 
-struct BoundsTests {
+struct StoreBoundsTests {
     /// Remembers the notices of a listener.
     final class Listener: ChangeListener {
         let changed = Mutex<[ObjectID]>([])

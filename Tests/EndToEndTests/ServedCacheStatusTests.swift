@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// RFC 9211: what each way of coming to a response says of itself.
-@Suite(.scripts) struct CacheStatusTests {
+@Suite(.scripts) struct ServedCacheStatusTests {
     /// What the origin answers, what the client asks in turn, and what each of the responses says.
     struct Scenario: Sendable, CustomTestStringConvertible {
         var name: String

@@ -6,7 +6,7 @@ import Testing
 @testable import Store
 
 /// Where what is known of an object comes from, and what shows it.
-struct WhyTests {
+struct ObjectWhyTests {
     private func object(_ bench: Bench, _ model: String, _ identity: String) async throws -> ObjectID {
         let page = try await bench.store.objects(ObjectQuery(model: model, identity: identity))
         return try #require(page.rows.first).id

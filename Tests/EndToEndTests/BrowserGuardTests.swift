@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Localhost is not a wall: what a web page, or another program, can make a browser send.
-@Suite(.scripts) struct GuardTests {
+@Suite(.scripts) struct BrowserGuardTests {
     static func origin() throws -> Origin { try Origin { _ in .json(#"{"secret":1}"#, Fresh.hour) } }
 
     @Test(arguments: [
