@@ -121,6 +121,7 @@ extension WhyResponse.Member {
 extension WhyResponse.Source {
     /// Its request.
     fileprivate var words: String {
+        if seeded == true { return "larder seed" }
         guard let url else { return "a response no longer known" }
         return "\(method ?? "") \(HumanText.line(url, width: 60))"
     }

@@ -19,6 +19,8 @@ package struct ExplainedRequest: Sendable {
     package let stream: (online: CacheUse?, offline: CacheUse?)?
     /// The stored response that it selects.
     package let selected: ReadyResponse?
+    /// The mapped view of its object, made of what is known of it, if no response is stored.
+    package let assembled: ReadyResponse?
     /// All variants under its key.
     package let variants: [StoredVariant]
     /// What is stored for the URL for any principal and context.
@@ -56,6 +58,7 @@ extension ProxyCore {
             inquiry: inquiry,
             stream: stream,
             selected: found.whole,
+            assembled: found.assembled,
             variants: variants,
             documents: documents.filter { $0.status != 206 },
             unstored: fetches.notStored[request.key],

@@ -15,6 +15,8 @@ package struct CachedResponse: Sendable {
         case composed
         /// Newer values are known, but not all: served only if the upstream cannot be asked, with those that are known.
         case outdated
+        /// Made of what is known of an object, in the mapped view only: no response to the URL is stored.
+        case assembled
     }
 
     var key: CacheKey
@@ -69,7 +71,10 @@ package struct CachedResponse: Sendable {
     }
 
     /// The words of `detail` in `Cache-Status` on what it shows.
-    var details: [String] { (doubts.isEmpty ? [] : ["doubt"]) + (isBodyComposed ? ["composed"] : []) }
+    var details: [String] {
+        (form == .assembled ? ["assembled"] : []) + (doubts.isEmpty ? [] : ["doubt"])
+            + (isBodyComposed ? ["composed"] : [])
+    }
 
     /// The approximate memory that it takes besides its body, in bytes.
     var overhead: Int {
