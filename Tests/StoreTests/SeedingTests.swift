@@ -92,7 +92,7 @@ struct SeedingTests {
         if !isStoredFirst { try await seed(bench, value) }
         let end = bench.store.clock.now() + (isStoredFirst ? 5_000_000 : 0)
         let body = Array(#"{"id":1,"login":"response"}"#.utf8)
-        try await bench.store.receive(
+        _ = try await bench.store.receive(
             ReceivedDocument(key: bench.key("/users/1"), body: body, start: start, end: end, rule: user)
         )
         if isStoredFirst { try await seed(bench, value) }

@@ -1,6 +1,8 @@
+import CachePolicy
 import HTTPSemantics
 import Mapping
 import Proxy
+import Settings
 import Store
 
 /// `POST /objects/{model}`: what seeding has stored.
@@ -98,15 +100,15 @@ private struct Seeding {
             switch body.take(max: 256 << 10) {
             case .bytes(let bytes):
                 try read { (splitter, pending) in try splitter.take(bytes) { pending.append($0) } }
-                try await storeFullBatches()
+                try await commitFullBatches()
             case .pending:
                 await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
                     body.onAvailable { continuation.resume() }
                 }
             case .end:
                 try read { (splitter, pending) in try splitter.finish { pending.append($0) } }
-                try await storeFullBatches()
-                try await store(pending[...])
+                try await commitFullBatches()
+                try await commit(pending[...])
                 guard response.values > 0 else { throw .badRequest("the body has no JSON value") }
                 return response
             case .failed: throw problem(400, "the body is incomplete")
@@ -124,18 +126,18 @@ private struct Seeding {
         }
     }
 
-    private mutating func storeFullBatches() async throws(ProblemDocument) {
+    private mutating func commitFullBatches() async throws(ProblemDocument) {
         var (start, bytes) = (0, 0)
         for index in pending.indices {
             bytes += pending[index].text.count
             guard index - start + 1 >= Self.batchCount || bytes >= Self.batchBytes else { continue }
-            try await store(pending[start...index])
+            try await commit(pending[start...index])
             (start, bytes) = (index + 1, 0)
         }
         pending.removeFirst(start)
     }
 
-    private mutating func store(_ batch: ArraySlice<JSONValueSplitter.Value>) async throws(ProblemDocument) {
+    private mutating func commit(_ batch: ArraySlice<JSONValueSplitter.Value>) async throws(ProblemDocument) {
         guard !batch.isEmpty else { return }
         seed.values = batch.map(\.text)
         do throws(StoreError) {
