@@ -7,13 +7,18 @@ import Testing
     private static let mapped: FieldLines = ["Larder-View": "mapped"]
     private static let list = #"[{"id":1,"login":"ada","name":"Ada","score":5,"x":1},{"id":2,"login":"bob"}]"#
 
+    /// The path of a detail names its object.
+    private static func config(_ origin: Origin, upstream: [String] = []) -> String {
+        Configs.blog(origin, upstream: upstream).replacing("model: User }", with: "model: User, object: { id: id } }")
+    }
+
     private static func daemon() throws -> (origin: Origin, larder: Larder) {
         let origin = try Origin { request in
             if request.method != "GET" { return .empty(204) }
             return request.path == "/users"
                 ? .json(list, Fresh.hour) : .json(#"{"id":1,"login":"asked"}"#, ["Cache-Control": "no-store"])
         }
-        let larder = try Larder(config: Configs.blog(origin))
+        let larder = try Larder(origin, config: config(origin))
         #expect(try larder.get("/users").status == 200)
         return (origin, larder)
     }
@@ -110,7 +115,7 @@ import Testing
 
     @Test func `with stale_if_error: 0s nothing is assembled in place of a failure`() throws {
         let origin = try Origin { _ in .json(Self.list, Fresh.hour + ["Age": "100"]) }
-        let larder = try Larder(config: Configs.blog(origin, upstream: ["stale_if_error: 0s"]))
+        let larder = try Larder(config: Self.config(origin, upstream: ["stale_if_error: 0s"]))
         _ = try larder.get("/users")
         origin.stop()
         #expect(try larder.get("/users/1", Self.mapped).status == 502)

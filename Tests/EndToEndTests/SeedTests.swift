@@ -12,7 +12,7 @@ import Testing
         let origin = try Origin { request in
             request.path == "/users" ? .json(list, Fresh.hour) : .json(#"{"message":"no"}"#, status: 404)
         }
-        return (origin, try Larder(config: Configs.blog(origin, upstream: upstream, top: top)))
+        return (origin, try Larder(origin, config: Configs.blog(origin, upstream: upstream, top: top)))
     }
 
     private func seed(_ larder: Larder, _ model: String, _ text: String, _ more: String...) throws -> (
@@ -62,10 +62,11 @@ import Testing
         #expect(follower.wait(for: shown))
         #expect(try larder.get("/users", ["Larder-View": "raw"]).text == Self.list)
         // The list may lag by an hour, and yet it is later.
+        let asked = origin.count()
         #expect(try larder.get("/users", ["Cache-Control": "no-cache"]).text == Self.list)
         let later = try larder.get("/users")
         #expect(later.isHit && later.text == Self.list && !later.cacheStatus.contains("doubt"))
-        #expect(origin.count() == 2)
+        #expect(origin.count() == asked + 1)
     }
 
     @Test func `a response that is under way while objects are seeded counts`() throws {
@@ -209,7 +210,8 @@ import Testing
         let refusal = try seed(larder, "User", #"{"id":1}"#)
         #expect(refusal.end == .exited(1) && refusal.errors.contains("say which (one, two)"), "\(refusal)")
         #expect(try seed(larder, "User", #"{"id":1}"#, "--upstream", "two").end == .exited(0))
-        #expect(try larder.sql("SELECT upstream FROM User") == ["two"])
+        let row = (try larder.admin("GET", "/objects/User").object["objects"] as? [[String: Any]])?.first
+        #expect(row?["upstream"] as? String == "two")
     }
 
     @Test func `objects within objects, clusters and values that do not fit are as in a response`() throws {

@@ -99,15 +99,13 @@ private struct Seeding {
         while true {
             switch body.take(max: 256 << 10) {
             case .bytes(let bytes):
-                try read { (splitter, pending) in try splitter.take(bytes) { pending.append($0) } }
-                try await commitFullBatches()
+                try await read { (splitter, pending) in try splitter.take(bytes) { pending.append($0) } }
             case .pending:
                 await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
                     body.onAvailable { continuation.resume() }
                 }
             case .end:
-                try read { (splitter, pending) in try splitter.finish { pending.append($0) } }
-                try await commitFullBatches()
+                try await read { (splitter, pending) in try splitter.finish { pending.append($0) } }
                 try await commit(pending[...])
                 guard response.values > 0 else { throw .badRequest("the body has no JSON value") }
                 return response
@@ -116,14 +114,15 @@ private struct Seeding {
         }
     }
 
+    /// Reads on, and stores the batches that are full, also if what comes after them cannot be read.
     private mutating func read(
         _ step: (inout JSONValueSplitter, inout [JSONValueSplitter.Value]) throws -> Void
-    ) throws(ProblemDocument) {
-        do {
-            try step(&splitter, &pending)
-        } catch {
-            throw problem(400, "\(error)", at: (error as? JSONValueSplitter.Failure)?.line)
-        }
+    ) async throws(ProblemDocument) {
+        var failure: (any Error)?
+        do { try step(&splitter, &pending) } catch { failure = error }
+        try await commitFullBatches()
+        guard let failure else { return }
+        throw problem(400, "\(failure)", at: (failure as? JSONValueSplitter.Failure)?.line)
     }
 
     private mutating func commitFullBatches() async throws(ProblemDocument) {
