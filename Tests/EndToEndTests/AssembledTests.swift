@@ -9,7 +9,10 @@ import Testing
 
     /// The path of a detail names its object.
     private static func config(_ origin: Origin, upstream: [String] = []) -> String {
-        Configs.blog(origin, upstream: upstream).replacing("model: User }", with: "model: User, object: { id: id } }")
+        Configs.blog(origin, upstream: upstream).replacing(
+            #"{id:#}", model: User }"#,
+            with: #"{id:#}", model: User, object: { id: id } }"#
+        )
     }
 
     private static func daemon() throws -> (origin: Origin, larder: Larder) {

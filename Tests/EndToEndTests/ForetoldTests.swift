@@ -90,7 +90,7 @@ private final class ForetoldWalk {
         // Doubts are asked about once, so that no second passes between two inquiries.
         larder = try Larder(
             config: Configs.blog(origin, upstream: ["lag: 1h"])
-                .replacing("model: User }", with: "model: User, object: { id: id } }")
+                .replacing(#"{id:#}", model: User }"#, with: #"{id:#}", model: User, object: { id: id } }"#)
                 .replacing("routes:", with: "routes:\n  - { path: never, cache: never }")
         )
     }

@@ -109,7 +109,7 @@ struct SeedingTests {
             await store.store.close()
         }
         store = nil
-        #expect(alter(folder.file(), "DELETE FROM _meta WHERE name = 'closed'").isEmpty)
+        #expect(alter(folder.file(), "UPDATE _meta SET value = 0 WHERE key = 'closed'").isEmpty)
         let again = try bench(time, folder: folder)
         try await again.receive("/users", #"[{"id":1,"login":"later"}]"#, users)
         #expect(try await login(again)?.contains("later") == true)
