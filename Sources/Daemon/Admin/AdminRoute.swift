@@ -172,5 +172,6 @@ struct AdminResponse: Sendable {
 extension AdminRoute {
     /// Every endpoint, in the order of the OpenAPI document.
     static let all: [AdminRoute] =
-        dashboard + monitoring + activity + contents + seeding + queries + following + clean + mode + copies + recordings
+        dashboard + monitoring + activity + contents + seeding + queries + following + clean + mode + copies
+        + recordings
 }

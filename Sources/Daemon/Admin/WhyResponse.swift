@@ -105,7 +105,8 @@ package struct WhyResponse: AdminBody {
             "method": "The request's method; absent if it is no longer known.",
             "url": "Path and query, credentials replaced; absent if they are no longer known.",
             "stored": "Whether the response is still in the store.",
-            "seeded": "True if there was no request: the value was given (`larder seed`).", "at": "When the value was last seen (RFC 3339).",
+            "seeded": "True if there was no request: the value was given (`larder seed`).",
+            "at": "When the value was last seen (RFC 3339).",
             "age": "Seconds since then.",
         ]
         package var method: String?

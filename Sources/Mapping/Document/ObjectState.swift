@@ -353,7 +353,11 @@ public struct ObjectState: Sendable, Equatable {
             member.moves = settled.value.isShared
             let value = Self.plain(settled.value.value)
             member.value = value
-            member.shown = Provenance.Sighting(value: value, source: settled.source, time: max(settled.clock.lo, settled.clock.hi))
+            member.shown = Provenance.Sighting(
+                value: value,
+                source: settled.source,
+                time: max(settled.clock.lo, settled.clock.hi)
+            )
             member.replaced = known.former.map { Knowledge.Former(value: Reference.plain($0.value), rule: $0.rule) }
             if let doubt = settled.doubt {
                 member.standing = .doubt

@@ -339,7 +339,9 @@ extension ObjectStore {
             let sequence = try Meta.commitNumber(in: database)
             var own = key
             own.context = context
-            guard let scope = try DocumentReader.scope(of: own, in: database), let known = models[key.upstream] else { return ([:], sequence) }
+            guard let scope = try DocumentReader.scope(of: own, in: database), let known = models[key.upstream] else {
+                return ([:], sequence)
+            }
             let reader = try DocumentReader(database, models: models)
             var related: [BoundObject: RelatedObject] = [:]
             for object in objects {
