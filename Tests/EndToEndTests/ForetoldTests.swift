@@ -21,7 +21,8 @@ import Testing
             "serve", "serve-and-refresh", "fetch", "pass", "write", "refuse", "412", "429", "503", "504", "206", "304",
             "fwd=stale", "fwd=request", "fwd=uri-miss", "fwd=vary-miss", "fwd=partial", "fwd=bypass", "fwd=method",
             "detail=offline", "detail=retry-after", "detail=stale", "detail=outdated", "detail=doubt",
-            "detail=composed", "detail=never-by-route", "detail=only-if-cached", "validated", "loaded",
+            "detail=composed", "detail=never-by-route", "detail=only-if-cached", "detail=assembled", "validated",
+            "loaded",
         ]
         let seen = walks.reduce(into: Set<String>()) { $0.formUnion($1.seen) }
         #expect(wanted.subtracting(seen).isEmpty, "\(wanted.subtracting(seen).sorted())")
@@ -49,8 +50,12 @@ private final class ForetoldWalk {
         var hasTag = true
     }
 
-    private static let documents = ["/users", "/users/1", "/users/2", "/text/1", "/text/2", "/limited/1", "/never"]
+    private static let documents = [
+        "/users", "/users/1", "/users/2", unstored, "/text/1", "/text/2", "/limited/1", "/never",
+    ]
     private static let methods = Array(repeating: "GET", count: 14) + ["HEAD", "HEAD", "OPTIONS", "PUT"]
+    /// A detail that is never stored: its object is known from the list.
+    private static let unstored = "/users/3"
     /// The one document that may fail without `Retry-After`.
     private static let failing = "/text/2"
     private static let freshness: [FieldLines] = [
@@ -85,6 +90,7 @@ private final class ForetoldWalk {
         // Doubts are asked about once, so that no second passes between two inquiries.
         larder = try Larder(
             config: Configs.blog(origin, upstream: ["lag: 1h"])
+                .replacing(#"{id:#}", model: User }"#, with: #"{id:#}", model: User, object: { id: id } }"#)
                 .replacing("routes:", with: "routes:\n  - { path: never, cache: never }")
         )
     }
@@ -99,15 +105,16 @@ private final class ForetoldWalk {
         let name = "n\(behaviour.version)"
         let body =
             switch request.path {
-            case "/users": #"[{"id":1,"name":"\#(name)"},{"id":2,"name":"\#(name)","company":"c"}]"#
-            case "/users/1", "/users/2": #"{"id":\#(request.path.last ?? "1"),"name":"\#(name)"}"#
+            case "/users":
+                #"[{"id":1,"name":"\#(name)"},{"id":2,"name":"\#(name)","company":"c"},{"id":3,"name":"\#(name)"}]"#
+            case "/users/1", "/users/2", unstored: #"{"id":\#(request.path.last ?? "1"),"name":"\#(name)"}"#
             default: "0123456789 of version \(behaviour.version)"
             }
         guard request.path.hasPrefix("/users") else {
             let content = RangedContent(body, tag: tag, behaviour.fields)
             return request.method == "GET" ? content.answer(request) : .text(body, behaviour.fields)
         }
-        var fields = behaviour.fields
+        var fields = request.path == unstored ? ["Cache-Control": "no-store"] : behaviour.fields
         if let tag { fields.append("ETag", tag) }
         if let tag, request["If-None-Match"]?.contains(tag) == true { return .notModified(fields) }
         return .json(body, fields)
@@ -165,6 +172,7 @@ private final class ForetoldWalk {
         let path = random.pick(Self.documents)
         let method = random.pick(Self.methods)
         var fields: FieldLines = [:]
+        if path == Self.unstored, random.once(in: 2) { return (method, path, ["Larder-View": "mapped"]) }
         switch random.below(6) {
         case 0:
             let directives = [

@@ -82,7 +82,9 @@ package final class AdminHandler: HTTPHandler {
         let tooLong = ProblemDocument(413, "the body of a request to the admin side may have at most \(limit) bytes")
         var bytes: [UInt8] = []
         let parts = request.target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        let takesFile = AdminRoute.all.contains { $0.takesFile && $0.method == request.method && $0.path == parts[0] }
+        let query = parts.count == 2 ? String(parts[1]) : nil
+        let head = AdminRequest(method: request.method, path: String(parts[0]), query: query)
+        let takesFile = head.map(AdminRoute.takesFile) ?? false
         if !takesFile, let body = request.body {
             if let length = body.declaredLength, length > limit { throw tooLong }
             do throws(RequestBodyError) {
@@ -98,7 +100,7 @@ package final class AdminHandler: HTTPHandler {
         var read = AdminRequest(
             method: request.method,
             path: String(parts[0]),
-            query: parts.count == 2 ? String(parts[1]) : nil,
+            query: query,
             fields: request.fields,
             body: bytes
         )

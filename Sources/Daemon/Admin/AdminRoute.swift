@@ -106,6 +106,11 @@ struct AdminRoute: Documented, Sendable {
         return methods.isEmpty ? .none : .otherMethods(methods)
     }
 
+    /// Whether the route of a request takes a file as its body.
+    static func takesFile(_ request: AdminRequest) -> Bool {
+        if case .route(let route, _) = match(request, in: all) { route.takesFile } else { false }
+    }
+
     var components: [Substring] { path.split(separator: "/") }
 
     /// The names in braces, in order.
@@ -161,5 +166,6 @@ struct AdminResponse: Sendable {
 extension AdminRoute {
     /// Every endpoint, in the order of the OpenAPI document.
     static let all: [AdminRoute] =
-        dashboard + monitoring + activity + contents + queries + following + clean + mode + copies + recordings
+        dashboard + monitoring + activity + contents + seeding + queries + following + clean + mode + copies
+        + recordings
 }

@@ -264,7 +264,7 @@ extension Explanation {
             online = Outcome(explained.online, request, now: now)
             offline = Outcome(explained.offline, request, now: now)
         }
-        upstream = explained.inquiry.map { Expectations($0, now: now) }
+        upstream = explained.inquiry.map { Expectations($0, assembled: explained.assembled, now: now) }
     }
 }
 
@@ -296,7 +296,7 @@ extension Explanation.Outcome {
 }
 
 extension Explanation.Expectations {
-    init(_ inquiry: Plan.Inquiry, now: Int64) {
+    init(_ inquiry: Plan.Inquiry, assembled: ReadyResponse?, now: Int64) {
         let validation = inquiry.validation
         let names = ["if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "range"]
         conditions = inquiry.upstreamRequest.fields.lines.filter { names.contains($0.lowercasedName) }.map {
@@ -311,9 +311,14 @@ extension Explanation.Expectations {
         if let refusal = NotStoredReason.refusal(of: inquiry.request) {
             storing = "is not stored: \(refusal.text)"
         }
-        failure =
-            inquiry.stored?.maySubstitute(at: now, for: inquiry.request) == true
-            ? "what is stored is served in its place" : "it is passed on"
+        let request = inquiry.request
+        if inquiry.stored?.maySubstitute(at: now, for: request) == true {
+            failure = "what is stored is served in its place"
+        } else if request.view == .mapped, assembled?.maySubstitute(at: now, for: request) == true {
+            failure = "it is passed on; if no response comes, what is known of the object is served"
+        } else {
+            failure = "it is passed on"
+        }
     }
 }
 

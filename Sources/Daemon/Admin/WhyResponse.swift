@@ -100,12 +100,15 @@ package struct WhyResponse: AdminBody {
         static let sentences = [
             "method": "The request's method; absent if it is no longer known.",
             "url": "Path and query, credentials replaced; absent if they are no longer known.",
-            "stored": "Whether the response is still in the store.", "at": "When the value was last seen (RFC 3339).",
+            "stored": "Whether the response is still in the store.",
+            "seeded": "True if there was no request: the value was given (`larder seed`).",
+            "at": "When the value was last seen (RFC 3339).",
             "age": "Seconds since then.",
         ]
         package var method: String?
         package var url: String?
         var stored: Bool
+        package var seeded: Bool?
         var at: String
         package var age: Int64
     }
@@ -239,7 +242,11 @@ extension WhyResponse.Member {
 extension WhyResponse.Source {
     fileprivate init(_ sighting: Provenance.Sighting, _ why: ObjectWhy, now: Int64) {
         let source = why.sources[sighting.source]
-        (method, url, stored) = (source?.method, source?.url, source?.isStored ?? false)
+        if source?.isSeed == true {
+            (stored, seeded) = (false, true)
+        } else {
+            (method, url, stored) = (source?.method, source?.url, source?.isStored ?? false)
+        }
         (at, age) = (StoreTime.text(sighting.time), seconds(since: sighting.time, now: now))
     }
 }

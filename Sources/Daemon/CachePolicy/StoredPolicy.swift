@@ -69,6 +69,13 @@ package struct StoredPolicy: Sendable, Equatable {
         (requestTime, responseTime, self.date) = (times.request, times.response, date)
     }
 
+    /// The policy of a response that the upstream never sent: it is stale from the start.
+    ///
+    /// - Parameter time: from when on its age is counted, in seconds of the store's clock.
+    package static func unsent(since time: Int64) -> StoredPolicy {
+        StoredPolicy(ExchangeTimes(request: time, response: time), date: time)
+    }
+
     /// The age at `now` of the store's clock; never less than on arrival, even if threads read the clock out of order.
     @inline(__always)
     package func age(at now: Int64) -> Int64 { initialAge &+ max(0, now &- responseTime) }

@@ -53,6 +53,15 @@ extension ProblemDocument {
             + "Switch with `larder mode online`."
     }
 
+    /// The same, if the object that the URL stands for is known from other responses.
+    var namingMappedView: ProblemDocument {
+        var problem = self
+        problem.detail =
+            (detail.map { "\($0) " } ?? "")
+            + "What other responses have shown of its object is served in the mapped view: send `Larder-View: mapped`."
+        return problem
+    }
+
     static func offline(_ method: String) -> ProblemDocument {
         make(504, "offline", "Larder is offline") {
             "\(method) needs the upstream, which Larder does not ask in offline mode. Switch with `larder mode online`."

@@ -121,6 +121,7 @@ package actor ProxyCore {
             }
             found.variants = await variants(besides: found.whole, for: request)
             found.parts = await lookUpParts(request, admits: admits)
+            if found.whole == nil, mode ?? modes.current == .offline { found.assembled = await assembled(request) }
             guard hasChanged(request, at: request.digest, since: moment) else {
                 return (self.plan(request, found, mode ?? modes.current), found)
             }

@@ -30,11 +30,14 @@ package struct CurlExchange {
     /// A file to send.
     package struct Upload {
         let descriptor: Int32
-        let length: Int
+        let length: Int?
         let sent: (Int) -> Void
 
-        /// - Parameter descriptor: A descriptor open for reading until the exchange is over.
-        package init(descriptor: Int32, length: Int, sent: @escaping (Int) -> Void) {
+        /// - Parameters:
+        ///   - descriptor: A descriptor open for reading until the exchange is over.
+        ///   - length: The file's length; nil for what can only be read once and to its end, such as a pipe.
+        ///   - sent: Called with the number of bytes sent so far.
+        package init(descriptor: Int32, length: Int?, sent: @escaping (Int) -> Void) {
             (self.descriptor, self.length, self.sent) = (descriptor, length, sent)
         }
     }
@@ -61,7 +64,8 @@ package struct CurlExchange {
         var options = UpstreamOptions()
         options.proxy = .none
         let request = UpstreamRequest(method: method, url: url, fields: fields, unixSocket: unixSocket, decodes: false)
-        let framing = (upload?.length ?? body?.count).map { BodyFraming.length($0) } ?? .none
+        let framing: BodyFraming =
+            if let upload { .init(ofBodyWith: upload.length) } else { body.map { .length($0.count) } ?? .none }
         try curl.prepare(request, options: options, body: framing, waitsForMultiplexing: false)
         guard let silence else { return }
         curl.set(CURLOPT_LOW_SPEED_LIMIT, 1)
@@ -125,9 +129,9 @@ private final class BlockingTransfer: CurlTransfer.Owner {
 
     func curlWantsBody(_ room: UnsafeMutableRawBufferPointer) -> CurlTransfer.Supply {
         if let upload {
-            let count = pread(upload.descriptor, room.baseAddress, min(room.count, upload.length - sent), off_t(sent))
+            let count = upload.read(from: sent, into: room)
             // A file that has become shorter no longer has the announced length.
-            guard count > 0 else { return sent == upload.length ? .end : .abort }
+            guard count > 0 else { return count == 0 && sent == upload.length ?? sent ? .end : .abort }
             sent += count
             upload.sent(sent)
             return .bytes(count)
@@ -140,7 +144,23 @@ private final class BlockingTransfer: CurlTransfer.Owner {
     }
 
     func curlRewinds() -> Bool {
+        if let upload, upload.length == nil, sent > 0 { return false }
         sent = 0
         return true
+    }
+}
+
+extension CurlExchange.Upload {
+    /// Reads the next bytes; 0 at the end, negative after an error.
+    fileprivate func read(from position: Int, into room: UnsafeMutableRawBufferPointer) -> Int {
+        while true {
+            let count =
+                if let length {
+                    pread(descriptor, room.baseAddress, min(room.count, length - position), off_t(position))
+                } else {
+                    Glibc.read(descriptor, room.baseAddress, room.count)
+                }
+            if count >= 0 || errno != EINTR { return count }
+        }
     }
 }

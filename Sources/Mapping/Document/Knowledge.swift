@@ -115,7 +115,7 @@ public enum Knowledge: Sendable, Equatable {
         return .groups(
             groups.map { group in
                 var group = group
-                group.clock.hi = max(group.clock.hi, time)
+                if group.clock.hi != Observation.beforeAll { group.clock.hi = max(group.clock.hi, time) }
                 if let hi = group.doubt?.hi { group.doubt?.hi = max(hi, time) }
                 return group
             }

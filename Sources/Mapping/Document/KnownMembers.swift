@@ -48,9 +48,9 @@ struct KnownMembers {
         let observed = ObservedMembers(payload, model: model, models: models).sound
         switch knowledge {
         case .whole(let isEmbedded):
-            let stamp = observed.stamp(of: model, models)
+            let stamp = base.observation.counting(observed.stamp(of: model, models))
             let lo = base.observation.lo(isEmbedded: isEmbedded, lag: lag)
-            let clock = Knowledge.Clock(lo: lo, hi: base.observation.end, stamp: stamp)
+            let clock = Knowledge.Clock(lo: lo, hi: base.observation.hi, stamp: stamp)
             members = observed.mapValues { value in
                 let source = base.observation.sequence
                 return Member(settled: SettledMember(value: value, clock: clock, doubt: nil, source: source))
@@ -85,7 +85,8 @@ struct KnownMembers {
         }
         for (path, observed) in seen.outermostFirst {
             guard var member = members[path] else {
-                guard isKnownContainer(path.parent, showing: seen, by: observed.hi) else { continue }
+                let time = max(observed.lo, observed.hi)
+                guard isKnownContainer(path.parent, showing: seen, by: time) else { continue }
                 var first = Member(settled: SettledMember(first: observed))
                 if let writtenUnseen { first.settled.doubt(until: writtenUnseen) }
                 if !observed.isWrite, history.wrote > writtenUnseen ?? .min, observed.lo <= history.wrote {
@@ -216,8 +217,8 @@ struct KnownMembers {
     func knowledge(base: Contribution, model: Int, models: Models, lag: Lag) -> Knowledge {
         let groups = sortedGroups(base: base.observation.sequence)
         guard let first = groups.first?.key else { return .whole(isEmbedded: base.isEmbedded) }
-        let stamp = members.mapValues(\.settled.value).stamp(of: model, models)
-        let clock = Knowledge.Clock(lo: base.lo(lag: lag), hi: base.observation.end, stamp: stamp)
+        let stamp = base.observation.counting(members.mapValues(\.settled.value).stamp(of: model, models))
+        let clock = Knowledge.Clock(lo: base.lo(lag: lag), hi: base.observation.hi, stamp: stamp)
         if groups.count == 1, first.path == nil, first.source == base.observation.sequence, first.clock == clock {
             return .whole(isEmbedded: base.isEmbedded)
         }

@@ -99,7 +99,8 @@ public struct ObjectState: Sendable, Equatable {
         else { return false }
         let (old, seen) = (base.observation, new[0].observation)
         let isLater = new[0].lo(lag: lag) >= old.lo(isEmbedded: wasEmbedded, lag: lag) && seen.end >= old.end
-        guard isLater, seen.sequence != old.sequence else { return false }
+        // What is given confirms a value, but takes no response's place.
+        guard isLater, seen.sequence != old.sequence, seen.kind != .seed else { return false }
         self.base = new[0]
         knowledge = .whole(isEmbedded: new[0].isEmbedded)
         return true
@@ -203,7 +204,7 @@ public struct ObjectState: Sendable, Equatable {
     public var lastSeen: Int64? {
         switch knowledge {
         case .whole: base?.observation.end
-        case .groups(let groups): groups.map(\.clock.hi).max()
+        case .groups(let groups): groups.map { max($0.clock.lo, $0.clock.hi) }.max()
         }
     }
 
@@ -352,7 +353,11 @@ public struct ObjectState: Sendable, Equatable {
             member.moves = settled.value.isShared
             let value = Self.plain(settled.value.value)
             member.value = value
-            member.shown = Provenance.Sighting(value: value, source: settled.source, time: settled.clock.hi)
+            member.shown = Provenance.Sighting(
+                value: value,
+                source: settled.source,
+                time: max(settled.clock.lo, settled.clock.hi)
+            )
             member.replaced = known.former.map { Knowledge.Former(value: Reference.plain($0.value), rule: $0.rule) }
             if let doubt = settled.doubt {
                 member.standing = .doubt
@@ -421,12 +426,20 @@ extension ObjectState {
     ///
     /// - Parameter identity: the JSON by which the upstream identifies a referenced object.
     public func sharedJSON(model: String, models: Models, lag: Lag, identity: (ObjectName) -> [UInt8]?) -> [UInt8]? {
+        sharedPayload(model: model, models: models, lag: lag).flatMap { shared in
+            shared.isInDoubt ? nil : Reference.plain(shared.bytes, identity: identity)
+        }
+    }
+
+    /// The same with references, and with the settled values of members in doubt.
+    public func sharedPayload(model: String, models: Models, lag: Lag) -> (bytes: [UInt8], isInDoubt: Bool)? {
         guard let index = models.index(of: model), base != nil, !isOutdated(lag: lag),
             !isDeleted(model: model, models: models)
         else { return nil }
+        var isInDoubt = false
         var members: [MemberPath: [(path: MemberPath, member: ObservedMember)]] = [:]
         for (path, known) in known(model: index, models: models, lag: lag).members {
-            guard known.settled.doubt == nil else { return nil }
+            if known.settled.doubt != nil { isInDoubt = true }
             members[path.parent, default: []].append((path, known.settled.value))
         }
         var output: [UInt8] = []
@@ -442,6 +455,6 @@ extension ObjectState {
             output.append(UInt8(ascii: "}"))
         }
         write(.root)
-        return Reference.plain(output, identity: identity)
+        return (output, isInDoubt)
     }
 }

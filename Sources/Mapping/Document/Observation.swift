@@ -8,6 +8,8 @@ public struct Observation: Sendable, Equatable {
         case list = 1
         /// The response to a write.
         case write = 2
+        /// No response: somebody has given the object (`larder seed`).
+        case seed = 3
     }
 
     /// The number of the response, shared by everything in it.
@@ -32,12 +34,24 @@ public struct Observation: Sendable, Equatable {
     /// - Parameter isEmbedded: whether the object is within another one, or one of several.
     public func lo(isEmbedded: Bool, lag: Lag) -> Int64 {
         switch kind {
+        case .seed: start
         case _ where isEmbedded: start - lag.lists
         case .detail: start - lag.details
         case .list: start - lag.lists
         case .write: start
         }
     }
+
+    /// The end of that interval.
+    ///
+    /// What was given is older than every response that is complete later, however far that one may lag.
+    var hi: Int64 { kind == .seed ? Self.beforeAll : end }
+
+    /// A time before that of any response; microseconds.
+    public static let beforeAll: Int64 = -(1 << 52)
+
+    /// The stamp that counts: a given one may be in the future, and must not keep later responses away.
+    func counting(_ stamp: ModificationTime?) -> ModificationTime? { kind == .seed ? nil : stamp }
 
     /// The time at which a response counts: the start of a read, the end of a write.
     public var effectiveTime: Int64 { kind == .write ? end : start }
@@ -86,7 +100,7 @@ public struct Contribution: Sendable, Equatable {
     }
 
     /// The kind of response that it counts as.
-    var kind: Observation.Kind { isEmbedded ? .list : observation.kind }
+    var kind: Observation.Kind { isEmbedded && observation.kind != .seed ? .list : observation.kind }
 }
 
 /// What a document says of an object in one response.

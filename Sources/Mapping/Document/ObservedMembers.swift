@@ -235,7 +235,7 @@ struct Sighting {
                 members[path] = .init(
                     value: value,
                     lo: lo,
-                    hi: observation.end,
+                    hi: observation.hi,
                     stamp: stamp,
                     kind: contribution.kind,
                     word: contribution.word,

@@ -70,7 +70,7 @@ struct SettledMember<Value: MemberValue>: Sendable {
     /// Row F: the first observation.
     init(first seen: Observed) {
         (value, source) = (seen.value, seen.source)
-        clock = Knowledge.Clock(lo: seen.lo, hi: seen.hi, stamp: seen.stamp)
+        clock = Knowledge.Clock(lo: seen.lo, hi: seen.hi, stamp: seen.kind == .seed ? nil : seen.stamp)
     }
 
     /// Restores the stored state.
@@ -94,6 +94,7 @@ struct SettledMember<Value: MemberValue>: Sendable {
     mutating func merge(_ seen: Observed, lag: Int64, _ history: ObjectHistory) -> Outcome {
         let isEqual = value.agrees(with: seen.value)
         let isNewer = seen.lo > clock.hi
+        if seen.kind == .seed { return accept(given: seen, isEqual: isEqual) }
         if seen.stamp.isBelow(clock.floor) {
             if seen.isWrite {
                 // W1: the upstream's clocks differ; the last write holds.
@@ -178,6 +179,20 @@ struct SettledMember<Value: MemberValue>: Sendable {
         }
         if doubt != nil { clock.isExact = false }
         return .replaced(.laterWord)
+    }
+
+    /// Row G: a given value replaces what was complete before it; whatever is complete later is newer than it.
+    private mutating func accept(given seen: Observed, isEqual: Bool) -> Outcome {
+        guard !seen.stamp.isBelow(clock.floor), seen.lo > latest else { return .ignored }
+        doubt = nil
+        guard !isEqual else {
+            clock.lo = max(clock.lo, seen.lo)
+            return .confirmed
+        }
+        (value, source) = (seen.value, seen.source)
+        clock = Knowledge.Clock(lo: seen.lo, hi: seen.hi, stamp: clock.floor)
+        clock.isExact = false
+        return .replaced(.newer)
     }
 
     private mutating func doubtWrite(_ seen: Observed) -> Outcome {

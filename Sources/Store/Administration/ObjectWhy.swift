@@ -14,6 +14,8 @@ public struct ObservationSource: Sendable, Equatable {
     /// Path and query; credentials are redacted.
     public var url: String
     public var isStored: Bool
+    /// Whether there was no request: the object was given (`larder seed`).
+    public var isSeed = false
 }
 
 /// A notice that an object is deleted, or that a write may have changed it in a way that no response has shown.
@@ -210,6 +212,10 @@ struct ProvenanceReader {
 
     /// The response of an observation; nil if it is not known.
     private func source(of observation: ObservationID) throws -> ObservationSource? {
+        let kind = try database.query("SELECT kind FROM _observations WHERE id = ?").integer(observation)
+        if kind == Int64(Observation.Kind.seed.rawValue) {
+            return ObservationSource(method: "", url: "", isStored: false, isSeed: true)
+        }
         let noted = try database.query("SELECT source FROM _observations WHERE id = ? AND source IS NOT NULL")
             .first(observation) { $0.string(0) }
         if let noted {

@@ -217,6 +217,16 @@ struct DocumentReader {
         return names.count == 1 ? names[0] : nil
     }
 
+    /// The scope of responses under a key that vary by nothing else; nil if there are none.
+    static func scope(of key: CacheKey, in database: Database) throws -> ScopeID? {
+        try database.query(
+            """
+            SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream AND u.text = ?2
+            JOIN _names x ON x.id = s.context AND x.text = ?3 WHERE s.principal = ?1
+            """
+        ).first(key.principal, key.upstream, key.context) { $0.id(0) }
+    }
+
     /// The state of an object; nil if nothing is known of it.
     func state(of name: ObjectName, scope: ScopeID) throws -> ObjectState? {
         let found = try database.query("SELECT \(StoredState.columns), u.text \(Self.byName)")
@@ -325,13 +335,11 @@ extension ObjectStore {
         let context = ObjectContext(key: key.context, selectedBy: selectedBy).text
         return try await core.read { database in
             let sequence = try Meta.commitNumber(in: database)
-            let scope = try database.query(
-                """
-                SELECT s.id FROM _scopes s JOIN _names u ON u.id = s.upstream AND u.text = ?2
-                JOIN _names x ON x.id = s.context AND x.text = ?3 WHERE s.principal = ?1
-                """
-            ).first(key.principal, key.upstream, context) { $0.id(0, as: ScopeID.self) }
-            guard let scope, let known = models[key.upstream] else { return ([:], sequence) }
+            var own = key
+            own.context = context
+            guard let scope = try DocumentReader.scope(of: own, in: database), let known = models[key.upstream] else {
+                return ([:], sequence)
+            }
             let reader = try DocumentReader(database, models: models)
             var related: [BoundObject: RelatedObject] = [:]
             for object in objects {
@@ -365,7 +373,7 @@ extension ObjectState {
     }
 
     /// The earliest time at which its values may have been true.
-    fileprivate var start: Int64 {
+    var start: Int64 {
         let start = base?.observation.start ?? .min
         guard case .groups(let groups) = knowledge else { return start }
         return groups.reduce(start) { min($0, $1.clock.lo) }

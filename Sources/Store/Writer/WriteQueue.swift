@@ -7,6 +7,8 @@ struct Job: Sendable {
     enum Kind: String, CaseIterable, Sendable {
         /// Stores a response, or what a write's response shows and invalidates.
         case response, write
+        /// Stores objects that came in no response.
+        case seed
         /// Notes that an object was not found.
         case absence
         case invalidation, removal, freshening

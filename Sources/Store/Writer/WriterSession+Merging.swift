@@ -98,6 +98,8 @@ extension WriterSession {
         else {
             return false
         }
+        // What is given takes no response's place.
+        if seen.observation.kind == .seed { return record.mark == nil }
         let old = try observation(base.observation)
         let (lo, known) = (seen.lo(lag: models.lag), old.lo(isEmbedded: wasEmbedded, lag: models.lag))
         let end = try end(of: base.observation)

@@ -892,7 +892,7 @@
   };
 
   const standings = { known: "good", merged: "good", doubt: "warn", quarantined: "bad", outdated: "warn", local: "", undeclared: "" };
-  const sourceNode = from => !from ? "" : [from.url ? code([from.method, from.url].filter(Boolean).join(" ")) : "a response that is no longer known", " ", when(from.at)];
+  const sourceNode = from => !from ? "" : [from.seeded ? "larder seed" : from.url ? code([from.method, from.url].filter(Boolean).join(" ")) : "a response that is no longer known", " ", when(from.at)];
   const memberTable = object => {
     const made = table("Members", [{ title: "Member", main: true, width: "w-l" }, { title: "Value", wraps: true, bare: true }, { title: "Standing", width: "w-m", bare: true }, { title: "Last shown by", wraps: true, width: "w-xl" }]);
     for (const one of object.members) {

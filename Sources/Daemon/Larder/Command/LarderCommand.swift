@@ -40,7 +40,8 @@ struct LarderCommand: ParsableCommand {
             Serve.self, Check.self, Dashboard.self, Count.self, Objects.self, Documents.self, SQLCommand.self,
             WhyCommand.self,
             Clean.self,
-            Save.self, Load.self, ModeCommand.self, Changes.self, Tail.self, WarningsCommand.self, RouteCommand.self,
+            Save.self, Load.self, SeedCommand.self, ModeCommand.self, Changes.self, Tail.self, WarningsCommand.self,
+            RouteCommand.self,
             MapCommand.self, Explain.self, KeyCommand.self,
             Record.self, RecordingCommand.self, Freeze.self, Replay.self, Run.self, Diff.self, Import.self, Export.self,
         ]

@@ -119,6 +119,7 @@ extension WhyResponse.Member {
 
 extension WhyResponse.Source {
     fileprivate var words: String {
+        if seeded == true { return "larder seed" }
         guard let url else { return "a response no longer known" }
         return "\(method ?? "") \(HumanText.line(url, width: 60))"
     }

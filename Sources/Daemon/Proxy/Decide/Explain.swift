@@ -18,6 +18,8 @@ package struct ExplainedRequest: Sendable {
     /// For a stream: how the stored response is shown in each mode; nil for any other request.
     package let stream: (online: CacheUse?, offline: CacheUse?)?
     package let selected: ReadyResponse?
+    /// The mapped view of its object, made of what is known of it, if no response is stored.
+    package let assembled: ReadyResponse?
     package let variants: [StoredVariant]
     /// What is stored for the URL for any principal and context.
     package let documents: [DocumentOfURL]
@@ -54,6 +56,7 @@ extension ProxyCore {
             inquiry: inquiry,
             stream: stream,
             selected: found.whole,
+            assembled: found.assembled,
             variants: variants,
             documents: documents.filter { $0.status != 206 },
             unstored: fetches.notStored[request.key],

@@ -56,7 +56,7 @@ package enum Plan: Sendable {
         var found = found
         // This ignores responses stored before the route had the setting.
         if request.overrides.cache == .never { (found.whole, found.absence) = (nil, .bypass) }
-        let plan = mode == .offline ? Self.offline(found.whole, now: now) : Self.online(request, found, now: now)
+        let plan = mode == .offline ? Self.offline(request, found, now: now) : Self.online(request, found, now: now)
         self = plan.considering(found, for: request, mode: mode, limit: limit, now: now)
     }
 
@@ -82,8 +82,12 @@ package enum Plan: Sendable {
     }
 
     /// No upstream can be asked, so the known response must do.
-    private static func offline(_ stored: ReadyResponse?, now: Int64) -> Plan {
-        guard let stored else { return .refuse(.unknownOffline) }
+    private static func offline(_ request: ProxyRequest, _ found: LookUpResult, now: Int64) -> Plan {
+        guard let stored = found.whole else {
+            guard let assembled = found.assembled else { return .refuse(.unknownOffline) }
+            guard request.view == .mapped else { return .refuse(.unknownOffline.namingMappedView) }
+            return .serve(assembled, .offline(isStale: true), .assembled)
+        }
         let reuse = stored.policy.reuse(at: now, for: .none)
         if let shortfall = stored.response.shortfall {
             return .serve(stored, .offline(isStale: true), .outdated(shortfall))

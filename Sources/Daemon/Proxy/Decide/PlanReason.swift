@@ -14,13 +14,15 @@ extension Plan {
         case forward(CacheStatus.Forward)
         /// The request has a condition that only the origin may evaluate.
         case forOrigin
+        /// No response is stored, but its object is known from others.
+        case assembled
         case backedOff(BackOff, secondsLeft: Int64)
 
         /// The reason for `Cache-Status`, if the upstream is asked.
         var forward: CacheStatus.Forward {
             switch self {
             case .policy(.mustValidate(_, let reason, _)) where reason.isOfRequest: .request
-            case .policy, .outdated, .doubt, .backedOff: .stale
+            case .policy, .outdated, .doubt, .assembled, .backedOff: .stale
             case .forOrigin: .bypass
             case .forward(let forward): forward
             }
@@ -32,7 +34,7 @@ extension Plan {
             switch self {
             case .outdated(let shortfall): ("outdated", shortfall)
             case .doubt: ("doubt", sentence)
-            case .policy, .forward, .forOrigin, .backedOff: nil
+            case .policy, .forward, .forOrigin, .assembled, .backedOff: nil
             }
         }
 
@@ -50,6 +52,7 @@ extension Plan {
             case .forward(.partial): "parts of it are stored, but not all that the request asks for"
             case .forward(.uriMiss), .forward(.request), .forward(.stale):
                 "nothing is stored under this cache key for this principal and context"
+            case .assembled: "no response to it is stored, but its object is known from others"
             case .forOrigin: "If-Match and If-Unmodified-Since are the origin's to evaluate"
             case .backedOff(let backOff, let seconds):
                 "the upstream responded with \(backOff.status) and Retry-After, which applies to "

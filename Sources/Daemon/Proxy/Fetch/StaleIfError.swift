@@ -20,11 +20,19 @@ extension Fetches {
                 substitute(stored, forStatus: nil, error: error, to: [relay])
                 continue
             }
-            count(.error, for: relay)
             let isValidation = fetch.stored != nil
             let problem = ProblemDocument.upstreamFailed(error, upstream: upstream, isValidation: isValidation)
-            relay.reply.refuse(problem, relay.request.failed(error))
+            if !isValidation, relay.reply.isRequest, Assembly(relay.request) != nil {
+                assemble(for: relay, insteadOf: error, problem)
+            } else {
+                refuse(relay, problem, error)
+            }
         }
+    }
+
+    func refuse(_ relay: Relay, _ problem: ProblemDocument, _ error: UpstreamError) {
+        count(.error, for: relay)
+        relay.reply.refuse(problem, relay.request.failed(error))
     }
 }
 

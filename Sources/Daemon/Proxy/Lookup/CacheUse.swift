@@ -62,7 +62,8 @@ package enum CacheUse: Sendable {
         }
         if case .unkept = self {} else { status.timeToLive = ready.policy.timeToLive(at: now) }
         status.isCollapsed = isCollapsed
-        status.detail = ready.detail(detail)
+        // Only the last resort is ever assembled.
+        status.detail = ready.detail(ready.response.isAssembled ? nil : detail)
         return status
     }
 }

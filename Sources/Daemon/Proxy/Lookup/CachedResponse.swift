@@ -20,6 +20,8 @@ package struct CachedResponse: Sendable {
     package var selection: VarySelection
     /// One that is outdated is served only if the upstream cannot be asked, with the newer values that are known.
     package var form: StoredDocument.Form
+    /// Whether it was made of what is known of an object, in the mapped view only: no response to the URL is stored.
+    var isAssembled = false
     /// Whether the body differs from the one received, because newer values are in it.
     var isBodyComposed = false
     var objects: [ObjectID]
@@ -65,7 +67,10 @@ package struct CachedResponse: Sendable {
     var shortfall: String? { if case .outdated(let reason) = form { reason } else { nil } }
 
     /// The words of `detail` in `Cache-Status` on what it shows.
-    var details: [String] { (doubts.isEmpty ? [] : ["doubt"]) + (isBodyComposed ? ["composed"] : []) }
+    var details: [String] {
+        (isAssembled ? ["assembled"] : []) + (doubts.isEmpty ? [] : ["doubt"])
+            + (isBodyComposed ? ["composed"] : [])
+    }
 
     /// The approximate memory that it takes besides its body, in bytes.
     var overhead: Int {

@@ -101,6 +101,8 @@ struct LookUpResult: Sendable {
     var parts: ReadyResponse?
     /// Other variants that a 304 may confirm.
     var variants: [Variant] = []
+    /// Offline, if there is no whole: the mapped view of the object that the URL stands for, made of what is known of it.
+    var assembled: ReadyResponse?
 }
 
 /// When a look-up on disk began.

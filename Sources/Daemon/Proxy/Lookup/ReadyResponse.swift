@@ -85,7 +85,8 @@ package final class ReadyResponse: MemoryResident {
         document = Atomic(response.document ?? .zero)
         storedObjects = Mutex(response.objects)
         let received = response.fields
-        let route = upstream.overrides(ofURL: response.key.url)
+        // A route's settings are for responses of the upstream.
+        let route = response.isAssembled ? CacheOverrides() : upstream.overrides(ofURL: response.key.url)
         policy = upstream.applying(response.policy, route)
         let overrideDetail = policy.overrideDetail(of: route, vary: VaryField(received))
         self.overrideDetail = overrideDetail
@@ -115,7 +116,7 @@ package final class ReadyResponse: MemoryResident {
         // Bytes other than the upstream's have no date of last change, so that ranges cannot be combined by it.
         if !rendering.fields.contains("last-modified") { stored.lastModified = nil }
         // Its `Date` is that of the received bytes, which a client may have from before.
-        if response.isBodyComposed { stored.date = nil }
+        if response.isBodyComposed || response.isAssembled { stored.date = nil }
         preconditions = stored
         head = Self.head(response.status, rendering.fields, length: body.count)
         notModifiedHead = Self.head(304, StoredFields.notModified(rendering.fields), length: nil)
@@ -207,7 +208,8 @@ package final class ReadyResponse: MemoryResident {
 
     /// Whether a request wants another view or has another address.
     func needsRendering(for request: ProxyRequest) -> Bool {
-        request.view != .wire || base.map { $0 != request.base } ?? false
+        guard !response.isAssembled else { return false }
+        return request.view != .wire || base.map { $0 != request.base } ?? false
     }
 
     /// Whether it has the variant and the address for a request on the hit path, whose key is known to be equal.
@@ -295,7 +297,7 @@ struct Rendering {
         let links = upstream.links(for: base)
         links.rewrite(&fields)
         dependsOnBase = fields != received
-        var isChanged = response.isBodyComposed
+        var isChanged = response.isBodyComposed || response.isAssembled
         // In a part a link may be cut in two, and bytes are counted by their position in the upstream's body.
         if response.status != 206, upstream.settings.rewriteLinks, view != .raw, upstream.isJSON(fields),
             let rewritten = links.rewritten(body: body)

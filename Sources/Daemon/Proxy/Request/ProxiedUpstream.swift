@@ -22,7 +22,7 @@ package final class ProxiedUpstream: Sendable {
     private let origin: String
     let normaliser: TargetNormaliser
     package let principal: PrincipalFields
-    let context: ContextFields
+    package let context: ContextFields
     let cors: CORS
     package let policySettings: CachePolicySettings
     package let mapper: DocumentMapper
