@@ -7,15 +7,24 @@ enum ConversionForms {
     static let all = ["enum", "values", "date", "number", "list_of", "dictionary_of", "chain", "one_way"]
 
     static let wanted =
-        "a conversion: \(Converter.names.joined(separator: ", ")), or a form with \(all.joined(separator: ", "))"
+        "a conversion: \(Converter.names.joined(separator: ", ")), a form with \(all.joined(separator: ", ")), or a list "
+        + "of conversions, of which the first that fits counts"
 }
 
 extension ConfigReader {
-    /// Reads the value of `as:`.
-    mutating func conversion(_ node: Node) -> ConversionDeclaration? {
-        guard let declaration = node.mapping == nil ? namedConversion(node) : longConversion(node) else { return nil }
+    /// Reads the value of `as:`; below `one_way`, a map of values needs no way back.
+    mutating func conversion(_ node: Node, isOneWay: Bool = false) -> ConversionDeclaration? {
+        let read: ConversionDeclaration? =
+            if let alternatives = node.sequence {
+                .firstOf(alternatives.compactMap { conversion($0, isOneWay: isOneWay) })
+            } else if node.mapping != nil {
+                longConversion(node, isOneWay: isOneWay)
+            } else {
+                namedConversion(node)
+            }
+        guard let declaration = read else { return nil }
         do {
-            _ = try Converter(declaration)
+            _ = try Converter(isOneWay ? .oneWay(declaration, back: .drop) : declaration)
             return declaration
         } catch { return failHere(node.place, error.description) }
     }
@@ -34,7 +43,7 @@ extension ConfigReader {
         return .named(name)
     }
 
-    private mutating func longConversion(_ node: Node) -> ConversionDeclaration? {
+    private mutating func longConversion(_ node: Node, isOneWay: Bool) -> ConversionDeclaration? {
         let companions = ["default", "reverse_default", "back"]
         guard let keys = mapping(node, keys: ConversionForms.all + companions, wanted: ConversionForms.wanted) else {
             return nil
@@ -52,10 +61,12 @@ extension ConfigReader {
                 errorHere(keys[companion]?.place, "\"\(companion)\" has no effect with \"\(form)\"; remove it")
             }
         }
-        return under(form) { $0.conversion(form, value, keys) }
+        return under(form) { $0.conversion(form, value, keys, isOneWay: isOneWay) }
     }
 
-    private mutating func conversion(_ form: String, _ value: Node, _ keys: [String: Node]) -> ConversionDeclaration? {
+    private mutating func conversion(_ form: String, _ value: Node, _ keys: [String: Node], isOneWay: Bool)
+        -> ConversionDeclaration?
+    {
         switch form {
         case "enum":
             if let pairs = typedEnumeration(value) {
@@ -104,15 +115,15 @@ extension ConfigReader {
                 grouping: parts["grouping"].flatMap { text($0, wanted: "a separator") } ?? "",
                 decimal: parts["decimal"].flatMap { text($0, wanted: "a separator") } ?? "."
             )
-        case "list_of": return conversion(value).map { .arrayOf($0) }
-        case "dictionary_of": return conversion(value).map { .dictionaryOf($0) }
+        case "list_of": return conversion(value, isOneWay: isOneWay).map { .arrayOf($0) }
+        case "dictionary_of": return conversion(value, isOneWay: isOneWay).map { .dictionaryOf($0) }
         case "chain":
             guard let links = value.sequence else { return failMisfit(value, wanted: "a list of conversions") }
-            return .chain(links.compactMap { conversion($0) })
+            return .chain(links.compactMap { conversion($0, isOneWay: isOneWay) })
         default:
             let words = ConversionDeclaration.Back.allCases.map(\.rawValue)
             let back = keys["back"].flatMap { choice($0, of: words) }.flatMap(ConversionDeclaration.Back.init)
-            return conversion(value).map { .oneWay($0, back: back ?? .drop) }
+            return conversion(value, isOneWay: true).map { .oneWay($0, back: back ?? .drop) }
         }
     }
 

@@ -74,7 +74,7 @@ extension MapRun {
                 ?? (model.isIdentifiedByKey || model.identityLiteral(in: json) == bytes(value)),
             let object = make(json, of: nil)
         else { return appendLiteral(value) }
-        synthetic.append(outputPointer)
+        note(.synthetic)
         insert(object, as: related.model, position: position, key: model.isIdentifiedByKey ? value : key, mask: mask)
     }
 
@@ -154,27 +154,4 @@ extension MapRun {
 
 extension BoundObject {
     init(_ name: ObjectName) { self.init(model: name.model, identity: name.identity) }
-}
-
-extension UnmapRun {
-    /// Whether an object was inserted in place of its bare identity.
-    func isNamed(_ value: Value) -> Bool {
-        guard let synthetic, kind(value) == .object else { return false }
-        return pointer(value).map { synthetic.contains($0) } ?? false
-    }
-
-    /// Writes the bare identity or the key of an object that was inserted in its place.
-    mutating func bare(_ value: Value, of related: CompiledProperty.Related, into node: Int) throws(UnmapError) {
-        let model = models.compiled[related.model]
-        let whole = builder.makeDetached()
-        let identity = model.properties.filter(\.isIdentity)
-        // An object identified by its name does not contain it.
-        let key = model.isIdentifiedByKey ? identity.first.flatMap { member($0.name, of: value) } : nil
-        let mask: MemberMask = related.key == nil ? MemberMask(identity.map(\.name)) : .all
-        try object(value, as: related.model, into: whole, mask: mask)
-        let json = builder.json(of: whole)
-        let literal =
-            related.key.map { model.keyLiteral($0, in: json) } ?? key.map(bytes) ?? model.identityLiteral(in: json)
-        guard let literal, builder.set(node, literal) else { return warnOfNoPlace(value, model.name) }
-    }
 }

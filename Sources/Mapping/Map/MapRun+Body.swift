@@ -69,9 +69,9 @@ extension MapRun {
             append(":")
             place.append(.name(content.name))
             // A content that does not match the rule stays as it is.
-            let start = output.count
+            let before = (output: output.count, notes: notes.count)
             if !write(content, value, mask) {
-                output.removeLast(output.count - start)
+                rewind(to: before)
                 appendLiteral(value)
             }
             place.removeLast()

@@ -182,9 +182,7 @@ extension MapRun {
 
     private mutating func find(_ value: ContextValue, _ path: [PathStep]) -> Value? {
         switch value {
-        case .url: return context.url.isEmpty ? nil : string(context.url)
-        case .capture(let name): return context.captures[name].flatMap { string($0) }
-        case .header(let name): return context.fields[name].flatMap { string($0) }
+        case .url, .capture, .query, .header: return context.text(of: value).flatMap { string($0) }
         case .parent: return parent.flatMap { find(path, of: $0) }
         case .root: return root.flatMap { find(path, of: $0) }
         case .index: return frames.last?.position.flatMap { make(Array(String($0).utf8), of: nil) }

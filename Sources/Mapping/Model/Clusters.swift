@@ -201,7 +201,7 @@ struct Clusters {
     private static func name(forIdentity entry: String) -> String? {
         let names: [String]? =
             switch ContextValue(entry) {
-            case .capture(let name), .header(let name): [name]
+            case .capture(let name), .query(let name), .header(let name): [name]
             case .parent(let path): ["parent"] + (KeyPathSyntax.components(of: path) ?? [])
             case .root(let path): ["root"] + (KeyPathSyntax.components(of: path) ?? [])
             case .url: ["url"]

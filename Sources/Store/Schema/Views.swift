@@ -337,6 +337,7 @@ enum ViewConversion: Equatable {
         case .arrayOf(let inner), .dictionaryOf(let inner):
             self = Self(inner, coerces: false) == .checked && !coerces ? .checked : .unavailable
         case .chain(let links): self = Self.chain(links, coerces: coerces)
+        case .firstOf(let alternatives): self = Self.firstOf(alternatives.map { Self($0, coerces: coerces) })
         case .oneWay(let inner, _): self = Self(inner, coerces: coerces)
         }
     }
@@ -359,6 +360,15 @@ enum ViewConversion: Equatable {
         let effects = links.map { ViewConversion($0, coerces: false) }.filter { $0 != .checked }
         guard let only = effects.first else { return links.count > 1 && coerces ? .unavailable : .checked }
         return effects.count == 1 && !coerces ? only : .unavailable
+    }
+
+    /// The first of several results that is not NULL.
+    private static func firstOf(_ alternatives: [ViewConversion]) -> ViewConversion {
+        let results = alternatives.compactMap { if case .computed(let sql) = $0 { sql } else { nil } }
+        guard results.count == alternatives.count else {
+            return alternatives.allSatisfy { $0 == .checked } ? .checked : .unavailable
+        }
+        return .computed(results.count > 1 ? "coalesce(\(results.joined(separator: ", ")))" : results[0])
     }
 
     // MARK: SQL

@@ -58,6 +58,7 @@ struct ConversionGenerator {
         .date(.pattern("yyyy-MM-dd'T'HH:mm:ss", zone: "Asia/Kathmandu")), .date(.pattern("d.M.yyyy", zone: "UTC")),
         .number(grouping: ",", decimal: "."), .number(grouping: ".", decimal: ","),
         .number(grouping: " ", decimal: ","),
+        .firstOf([.named("boolean"), .number(grouping: ",", decimal: "."), words]),
         words,
         .values(
             [.init(wire: json("1"), mapped: json(#""one""#)), .init(wire: json("null"), mapped: json(#""no""#))],
@@ -77,6 +78,7 @@ struct ConversionGenerator {
             let names = ["a", "", "a.b", "\\u00e9", "\u{E9}", "e\u{301}", "a"].filter { _ in chance(30) }
             return "{\(names.map { "\"\($0)\":\(value(for: element))" }.joined(separator: ","))}"
         case .chain(let links): return value(forChain: links)
+        case .firstOf(let alternatives): return value(for: pick(alternatives))
         case .named(let name): return value(named: name)
         case .date(.pattern("MMMM d, yyyy", _)):
             return "\"\(pick(["January", "May", "September"])) \(number(1...28)), \(number(1583...9998))\""

@@ -10,13 +10,15 @@ struct MapperFixture {
         var isMapped: Bool
         var warnings: [MappingWarning]
         var synthetic: [String]
+        var unconverted: [String]
 
         var kinds: [MappingWarning.Kind] { warnings.map(\.kind) }
         var pointers: [String?] { warnings.map(\.pointer) }
 
         init(_ mapped: MappedBody) {
             body = text(mapped.body)
-            (isMapped, warnings, synthetic) = (mapped.isMapped, mapped.warnings, mapped.synthetic)
+            (isMapped, warnings) = (mapped.isMapped, mapped.warnings)
+            (synthetic, unconverted) = (mapped.synthetic, mapped.unconverted)
         }
     }
 
