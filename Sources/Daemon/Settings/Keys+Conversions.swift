@@ -15,8 +15,8 @@ extension ConfigReader {
     /// Reads the value of `as:`; below `one_way`, a map of values needs no way back.
     mutating func conversion(_ node: Node, isOneWay: Bool = false) -> ConversionDeclaration? {
         let read: ConversionDeclaration? =
-            if let alternatives = node.sequence {
-                .firstOf(alternatives.compactMap { conversion($0, isOneWay: isOneWay) })
+            if node.sequence != nil {
+                conversions(node, isOneWay: isOneWay).map { .firstOf($0) }
             } else if node.mapping != nil {
                 longConversion(node, isOneWay: isOneWay)
             } else {
@@ -27,6 +27,12 @@ extension ConfigReader {
             _ = try Converter(isOneWay ? .oneWay(declaration, back: .drop) : declaration)
             return declaration
         } catch { return failHere(node.place, error.description) }
+    }
+
+    private mutating func conversions(_ node: Node, isOneWay: Bool) -> [ConversionDeclaration]? {
+        guard let nodes = node.sequence else { return failMisfit(node, wanted: "a list of conversions") }
+        let conversions = nodes.compactMap { conversion($0, isOneWay: isOneWay) }
+        return conversions.count == nodes.count ? conversions : nil
     }
 
     private mutating func namedConversion(_ node: Node) -> ConversionDeclaration? {
@@ -117,9 +123,7 @@ extension ConfigReader {
             )
         case "list_of": return conversion(value, isOneWay: isOneWay).map { .arrayOf($0) }
         case "dictionary_of": return conversion(value, isOneWay: isOneWay).map { .dictionaryOf($0) }
-        case "chain":
-            guard let links = value.sequence else { return failMisfit(value, wanted: "a list of conversions") }
-            return .chain(links.compactMap { conversion($0, isOneWay: isOneWay) })
+        case "chain": return conversions(value, isOneWay: isOneWay).map { .chain($0) }
         default:
             let words = ConversionDeclaration.Back.allCases.map(\.rawValue)
             let back = keys["back"].flatMap { choice($0, of: words) }.flatMap(ConversionDeclaration.Back.init)

@@ -97,7 +97,7 @@ struct ConversionRun {
     /// Converts a value, or a part of one; nil if it is left out.
     mutating func convert(_ value: JSONSlice, _ conversion: CompiledConversion, at pointer: String = "") -> [UInt8]? {
         if unconverted.contains(pointer), !conversion.isOneWay {
-            return keep(value, "it was not converted before, and stays as it is", at: pointer)
+            return keep(value, "it was not converted, so it is written back as it is", at: pointer)
         }
         if isReverse, case .oneWay(_, let back) = conversion { return goBack(value, back) }
         if value.isNull, !conversion.convertsNull { return value.json }

@@ -291,13 +291,14 @@ extension MapRun {
         }
         append("]")
         let prefix = outputPointer + "/"
-        notes[first...] = notes[first...].compactMap { note in
+        let moved = notes[first...].compactMap { note -> Note? in
             guard note.pointer.hasPrefix(prefix) else { return note }
             let rest = note.pointer.dropFirst(prefix.count)
             let index = rest.prefix { $0 != "/" }
             guard let position = Int(index).flatMap({ positions[$0] }) else { return nil }
             return Note(kind: note.kind, pointer: "\(prefix)\(position)\(rest.dropFirst(index.count))")
-        }[...]
+        }
+        notes.replaceSubrange(first..., with: moved)
     }
 
     /// Writes the value of a plain property: coerced, checked, converted.

@@ -38,7 +38,9 @@ extension UnmapRun {
                 let message = "The surrounding object that this value belongs to is missing; it is not written back."
                 return warn(.notWritten, message, at: target.shown, model: target.model)
             }
-            if place.origin == .object, !target.isDerived { return self.place(value, at: place.path[...], target, node) }
+            if place.origin == .object, !target.isDerived {
+                return self.place(value, at: place.path[...], target, node)
+            }
             // The value is built separately and then merged into the existing one.
             let child = builder.makeDetached()
             self.place(value, at: place.path[...], target, child)
@@ -135,7 +137,8 @@ extension UnmapRun {
         }
     }
 
-    private mutating func keyed(_ value: Value, of related: CompiledProperty.Related, into node: Int, mask: MemberMask) {
+    private mutating func keyed(_ value: Value, of related: CompiledProperty.Related, into node: Int, mask: MemberMask)
+    {
         let text = documents[value.document].index
         guard builder.openObject(node) else { return warnOfNoPlace(value, models.compiled[related.model].name) }
         text.forEachMember(of: value.node) { name, member in

@@ -34,7 +34,8 @@ struct UniqueListTests {
     }
 
     @Test func `elements are compared as they are shown, and pointers count what is shown`() throws {
-        let body = #"{"labels":[{"name":"a"},{"name":"a"}],"days":[0,0.0,"x","x",1],"#
+        let body =
+            #"{"labels":[{"name":"a"},{"name":"a"}],"days":[0,0.0,"x","x",1],"#
             + #""users":[7,{"id":7,"name":"Ada"},7,{"name":"Ada","id":7},{"id":8,"x":1},{"id":8}]}"#
         let shown = try fixture().one(body, "A")
         #expect(

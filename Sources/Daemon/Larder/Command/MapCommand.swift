@@ -238,7 +238,8 @@ struct MapCommand: ParsableCommand {
         let place = [warning.pointer, warning.model].compactMap(\.self).filter { !$0.isEmpty }.joined(separator: " ")
         let times = warning.count > 1 ? " (\(warning.count) times)" : ""
         let value = warning.value.map { " The value is \(shortened($0))." } ?? ""
-        return "warning: \(warning.kind.rawValue)\(place.isEmpty ? "" : " at \(place)"): \(warning.message)\(value)\(times)"
+        let kind = "warning: \(warning.kind.rawValue)\(place.isEmpty ? "" : " at \(place)")"
+        return "\(kind): \(warning.message)\(value)\(times)"
     }
 
     private static func shortened(_ json: [UInt8]) -> String {
