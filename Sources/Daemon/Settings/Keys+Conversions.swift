@@ -74,32 +74,7 @@ extension ConfigReader {
         -> ConversionDeclaration?
     {
         switch form {
-        case "enum":
-            if let pairs = typedEnumeration(value) {
-                return .values(
-                    pairs,
-                    fallback: keys["default"].flatMap { json($0) },
-                    reverseFallback: fallback("reverse_default", keys).map(Self.json)
-                )
-            }
-            let cases = enumeration(value)
-            // With null as the default it is an ordinary value map.
-            if let node = keys["default"], node.isNothing {
-                return cases.map { cases in
-                    .values(
-                        cases.map { .init(wire: Self.json($0.wire), mapped: Self.json($0.mapped)) },
-                        fallback: Array("null".utf8),
-                        reverseFallback: fallback("reverse_default", keys).map(Self.json)
-                    )
-                }
-            }
-            return cases.map {
-                .enumeration(
-                    $0,
-                    fallback: fallback("default", keys),
-                    reverseFallback: fallback("reverse_default", keys)
-                )
-            }
+        case "enum": return enumeration(value, keys)
         case "values":
             return values(value).map {
                 .values(
@@ -133,10 +108,6 @@ extension ConfigReader {
 
     private static func json(_ text: String) -> [UInt8] { Array(JSONText.string(text).text.utf8) }
 
-    private mutating func fallback(_ key: String, _ keys: [String: Node]) -> String? {
-        keys[key].flatMap { text($0, wanted: "a name") }
-    }
-
     private mutating func dateForm(_ node: Node) -> ConversionDeclaration.DateForm? {
         guard node.mapping != nil else {
             let forms = ConversionDeclaration.DateForm.words
@@ -162,33 +133,34 @@ extension ConfigReader {
         return text(format, wanted: "a date pattern").map { .pattern($0, zone: zone) }
     }
 
-    private mutating func enumeration(_ node: Node) -> [ConversionDeclaration.Case]? {
+    /// A map of strings; their names are strings, too, unless one of them is a number, true or false.
+    private mutating func enumeration(_ node: Node, _ keys: [String: Node]) -> ConversionDeclaration? {
+        let names = node.mapping?.map(\.value) ?? []
+        let isTyped = names.contains { $0.scalar != nil && !$0.isNothing && json($0)?.first != UInt8(ascii: "\"") }
+        let pairs: [ConversionDeclaration.Pair]
         if node.sequence != nil {
             guard let names = texts(node, wanted: "a list of spellings") else { return nil }
             for (index, name) in names.enumerated() where names[..<index].contains(where: { $0.text == name.text }) {
                 return failHere(name.place, "\"\(name.text)\" is listed twice")
             }
-            return names.map { .init(wire: $0.text, mapped: $0.text) }
+            pairs = names.map { .init(wire: Self.json($0.text), mapped: Self.json($0.text)) }
+        } else {
+            guard let named = self.pairs(node, wanted: "the upstream's spellings, each with a name") else { return nil }
+            if named.isEmpty { return failHere(node.place, "it has no case; write { open: open, closed: done }") }
+            pairs = named.compactMap { wire, _, value in
+                name(value, isTyped: isTyped).map { .init(wire: Self.json(wire), mapped: $0) }
+            }
         }
-        guard let pairs = pairs(node, wanted: "the upstream's spellings, each with a name") else { return nil }
-        if pairs.isEmpty { return failHere(node.place, "it has no case; write { open: open, closed: done }") }
-        return pairs.compactMap { wire, _, value in
-            text(value, wanted: "a name").map { .init(wire: wire, mapped: $0) }
-        }
+        return .values(
+            pairs,
+            fallback: keys["default"].flatMap { $0.isNothing ? Array("null".utf8) : name($0, isTyped: isTyped) },
+            reverseFallback: keys["reverse_default"].flatMap { name($0, isTyped: false) }
+        )
     }
 
-    /// The pairs of an enumeration with a name that is a number, true or false; nil for any other.
-    private mutating func typedEnumeration(_ node: Node) -> [ConversionDeclaration.Pair]? {
-        guard let mapping = node.mapping,
-            mapping.contains(where: { $0.value.scalar != nil && !$0.value.isNothing && isTyped($0.value) })
-        else { return nil }
-        return mapping.compactMap { key, value in
-            guard let wire = text(key, wanted: "a value of the upstream"), let mapped = json(value) else { return nil }
-            return .init(wire: Self.json(wire), mapped: mapped)
-        }
+    private mutating func name(_ node: Node, isTyped: Bool) -> [UInt8]? {
+        isTyped ? json(node) : text(node, wanted: "a name").map(Self.json)
     }
-
-    private mutating func isTyped(_ scalar: Node) -> Bool { json(scalar)?.first != UInt8(ascii: "\"") }
 
     /// A value map: keys that look like numbers, true, false or null are read as such.
     private mutating func values(_ node: Node) -> [ConversionDeclaration.Pair]? {

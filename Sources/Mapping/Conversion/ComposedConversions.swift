@@ -24,14 +24,14 @@ indirect enum CompiledConversion: Sendable {
         case .date(let form): self = .single(try form.conversion())
         case .number(let grouping, let decimal):
             self = .single(try NumberTextConversion(grouping: grouping, decimal: decimal))
-        case .enumeration(let cases, let fallback, let reverseFallback):
-            let pairs = cases.map {
-                ConversionDeclaration.Pair(wire: JSONString.literal($0.wire), mapped: JSONString.literal($0.mapped))
-            }
-            let fallbacks = (fallback.map(JSONString.literal), reverseFallback.map(JSONString.literal))
-            self = .single(try ValueMapConversion(pairs, fallbacks, isOneWay: isOneWay))
         case .values(let pairs, let fallback, let reverseFallback):
-            self = .single(try ValueMapConversion(pairs, (fallback, reverseFallback), isOneWay: isOneWay))
+            let map = try ValueMapConversion(
+                pairs,
+                fallback: fallback,
+                reverseFallback: reverseFallback,
+                isOneWay: isOneWay
+            )
+            self = .single(map)
         case .arrayOf(let element): self = .list(try CompiledConversion(element, isOneWay: isOneWay))
         case .dictionaryOf(let value): self = .dictionary(try CompiledConversion(value, isOneWay: isOneWay))
         case .chain(let links): self = Self.sequence(try all(links))

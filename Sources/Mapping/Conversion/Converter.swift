@@ -114,10 +114,8 @@ public indirect enum ConversionDeclaration: Sendable, Equatable {
     case date(DateForm)
     /// A number written as text with separators, such as `12,345.678`.
     case number(grouping: String, decimal: String)
-    /// An enumeration: the upstream's spelling of each case and its mapped name, in the declared order.
-    case enumeration([Case], fallback: String? = nil, reverseFallback: String? = nil)
-    /// A declared map from JSON values to JSON values.
-    case values([Pair], fallback: [UInt8]?, reverseFallback: [UInt8]?)
+    /// A declared map from JSON values to JSON values, in the declared order; the fallbacks are for all others.
+    case values([Pair], fallback: [UInt8]? = nil, reverseFallback: [UInt8]? = nil)
     /// Each element of a list.
     case arrayOf(ConversionDeclaration)
     /// The value of each member of an object.
@@ -129,17 +127,6 @@ public indirect enum ConversionDeclaration: Sendable, Equatable {
     /// A conversion without a way back, and what is written back instead.
     case oneWay(ConversionDeclaration, back: Back)
 
-    /// One case of an enumeration.
-    public struct Case: Sendable, Equatable {
-        /// The upstream's spelling.
-        public var wire: String
-        /// The mapped name.
-        public var mapped: String
-
-        /// Maps one spelling to one name.
-        public init(wire: String, mapped: String) { (self.wire, self.mapped) = (wire, mapped) }
-    }
-
     /// One entry of a value map; both values are JSON.
     public struct Pair: Sendable, Equatable {
         /// The upstream's value.
@@ -149,6 +136,9 @@ public indirect enum ConversionDeclaration: Sendable, Equatable {
 
         /// Maps one value to one value.
         public init(wire: [UInt8], mapped: [UInt8]) { (self.wire, self.mapped) = (wire, mapped) }
+
+        /// Whether the upstream's value is a string.
+        public var isString: Bool { wire.first == UInt8(ascii: "\"") }
     }
 
     /// What happens to the value of a one-way conversion on the way back.

@@ -181,7 +181,8 @@ struct ValueMapConversion: Conversion {
 
     init(
         _ declared: [ConversionDeclaration.Pair],
-        _ fallbacks: (forward: [UInt8]?, reverse: [UInt8]?),
+        fallback: [UInt8]?,
+        reverseFallback: [UInt8]?,
         isOneWay: Bool
     ) throws(MappingError) {
         guard !declared.isEmpty else { throw .invalidConversion("a map of values has no entry") }
@@ -201,8 +202,8 @@ struct ValueMapConversion: Conversion {
             pairs.append((wire, mapped))
         }
         self.pairs = pairs
-        fallback = try fallbacks.forward.map { (json) throws(MappingError) in try Self.slice(json).json }
-        reverseFallback = try fallbacks.reverse.map { (json) throws(MappingError) in try Self.slice(json).json }
+        self.fallback = try fallback.map { (json) throws(MappingError) in try Self.slice(json).json }
+        self.reverseFallback = try reverseFallback.map { (json) throws(MappingError) in try Self.slice(json).json }
     }
 
     private static func slice(_ json: [UInt8]) throws(MappingError) -> JSONSlice {

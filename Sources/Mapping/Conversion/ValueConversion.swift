@@ -75,7 +75,8 @@ struct Coercion: Sendable {
         switch declaration {
         case .named("boolean"): target = .boolean
         case .named("integer"), .named("decimal"), .date(.unixSeconds), .date(.unixMilliseconds): target = .number
-        case .named("string"), .named("url"), .named("uuid"), .named("base64"), .enumeration: target = .string
+        case .named("string"), .named("url"), .named("uuid"), .named("base64"): target = .string
+        case .values(let pairs, _, _) where pairs.allSatisfy(\.isString): target = .string
         case .arrayOf: target = .list
         case .chain(let links):
             guard let first = links.first, let coercion = Coercion(first) else { return nil }

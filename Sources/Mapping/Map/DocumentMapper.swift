@@ -65,10 +65,9 @@ public struct DocumentMapper: Sendable {
         }
         return withoutActuallyEscaping(resolve) { resolve in
             var run = MapRun(models, body: index, resolve: resolve)
-            let key =
-                models.compiled[model].isIdentifiedByKey
-                ? identity.flatMap { run.make(JSONString.literal($0), of: nil) } : nil
-            run.object(MapRun.Value(document: 0, node: 0), as: model, key: key, mask: MemberMask(members))
+            let key = identity.flatMap { MappedValue(JSONString.literal($0), of: nil) }
+            let standing = models.compiled[model].isIdentifiedByKey ? Standing(key: key) : Standing()
+            run.object(run.body, as: model, standing: standing, mask: MemberMask(members))
             return MappedBody(run)
         }
     }

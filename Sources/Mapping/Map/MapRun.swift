@@ -14,10 +14,7 @@ struct MapRun: MappingRun {
     struct Frame {
         /// Nil for a child that consists only of completions.
         var object: Value?
-        /// The object's index, if it is an element of a list.
-        var position: Int?
-        /// The object's name, if it is keyed by name.
-        var key: Value?
+        var standing: Standing
     }
 
     /// A value of an outer object that replaces a child's property.
@@ -51,7 +48,7 @@ struct MapRun: MappingRun {
     let context: MappingContext
     /// Returns the JSON of the object that a reference names; nil if the text has no references.
     let resolve: ((ObjectName) -> [UInt8]?)?
-    var documents: [MappingDocument]
+    let body: Value
     var output: [UInt8] = []
     var frames: [Frame] = []
     /// The current output position, for the pointers of notes.
@@ -80,19 +77,19 @@ struct MapRun: MappingRun {
     ) {
         (self.models, self.context) = (models, context)
         (self.known, self.resolve) = (known, resolve)
-        documents = [MappingDocument(index: body)]
+        self.body = Value(body: body)
         output.reserveCapacity(body.text.count)
     }
 
     // MARK: Output
 
     /// Appends a value as the upstream sent it, with bare identities in place of references.
-    mutating func appendLiteral(_ value: Value) { appendLiteral(documents[value.document].index.bytes(value.node)) }
+    mutating func appendLiteral(_ value: Value) { appendLiteral(value.bytes) }
 
-    private mutating func appendLiteral(_ json: ArraySlice<UInt8>) {
+    private mutating func appendLiteral(_ json: [UInt8]) {
         guard resolve != nil else { return output.append(contentsOf: json) }
         output.append(
-            contentsOf: Reference.plain(Array(json)) { name in
+            contentsOf: Reference.plain(json) { name in
                 models.distinguishesTypes(name.model) ? Reference.strict(name.identity) : nil
             }
         )
@@ -136,8 +133,7 @@ extension MapRun {
     mutating func object(
         _ object: Value?,
         as index: Int,
-        position: Int? = nil,
-        key: Value? = nil,
+        standing: Standing = Standing(),
         mask: MemberMask = .all,
         completions: [Completion] = [],
         isItself: Bool = false,
@@ -154,10 +150,8 @@ extension MapRun {
             return true
         }
         let model = models.compiled[chosen]
-        frames.append(Frame(object: object, position: position, key: key))
+        frames.append(Frame(object: object, standing: standing))
         defer { frames.removeLast() }
-        let madeAround = documents.count
-        defer { documents.removeLast(documents.count - madeAround) }
         let members = members(of: object, model)
         append("{")
         let start = output.count
@@ -165,17 +159,15 @@ extension MapRun {
         for property in model.properties where property.completes.isEmpty {
             let isAlwaysShown = property.isIdentity && !mask.excludes(property.name)
             guard let inner = mask.member(property.name) ?? (isAlwaysShown ? .all : nil) else { continue }
-            let madeBefore = documents.count
             let isShown = show(property, of: model, members, mask: inner, completions, start: start)
             // Values from the surroundings do not show that the object is there.
             let isCompleted = completions.contains { $0.path.first == property.name }
             if isShown, !property.isFromContext || isCompleted { isPresent = true }
-            documents.removeLast(documents.count - madeBefore)
         }
         extra?(&self)
         append("}")
         if !isPresent, members.isEmpty, model.slotCount > 0, !isItself, let object,
-            documents[object.document].index.children(of: object.node).count > 0
+            !object.children.isEmpty
         {
             warn(.nothingMapped, "No declared property is found in an object.", at: object, model: model.name)
         }
@@ -186,7 +178,7 @@ extension MapRun {
     ///
     /// A child that consists only of completions counts as an empty object, and lacks nothing.
     private mutating func choose(_ index: Int, for object: Value?) -> Int? {
-        let json = object.map(slice) ?? JSONSlice(Array("{}".utf8), 0..<2)
+        let json = object?.slice ?? JSONSlice(Array("{}".utf8), 0..<2)
         let known = knownChoice(index, for: json)
         var chosen = index
         while let choice = models.choice(of: chosen, for: json, else: known) { chosen = choice.shown }
@@ -309,9 +301,9 @@ extension MapRun {
     mutating func value(_ found: Value, of property: CompiledProperty) -> Bool {
         let conversion = property.conversion
         // A value map may have an entry for null.
-        if isNull(found), conversion.refusesNull || conversion.converter == nil { return null(found, of: property) }
+        if found.isNull, conversion.refusesNull || conversion.converter == nil { return null(found, of: property) }
         var value = found
-        if let json = conversion.coerced(slice(found)), let coerced = make(json, of: found) {
+        if let json = conversion.coerced(found.slice), let coerced = Value(json, of: found) {
             noteCoercion(of: found, property)
             value = coerced
         }
@@ -320,19 +312,19 @@ extension MapRun {
             appendLiteral(value)
             return true
         }
-        let result = converter.forward(bytes(value))
+        let result = converter.forward(value.bytes)
         for fault in result.faults {
             if fault.isKept { note(.unconverted, within: fault.pointer) }
             warn(fault, in: value, of: property)
         }
         guard let json = result.json else { return false }
-        appendLiteral(json[...])
+        appendLiteral(json)
         return true
     }
 
     /// Whether a value passes the property's checks; warns if it does not.
     mutating func passesChecks(_ value: Value, of property: CompiledProperty, shownAt place: Value) -> Bool {
-        guard let fault = property.conversion.checker?.fault(in: slice(value)) else { return true }
+        guard let fault = property.conversion.checker?.fault(in: value.slice) else { return true }
         warn(.quarantined, "Property \(property.name): \(fault); the value is left out.", at: place, of: property)
         return false
     }

@@ -1,65 +1,79 @@
-/// What a mapping and the way back have in common: the texts that they read, and their warnings.
+/// A text that values are read from: the body, or JSON made from context, parts, lists and conversions.
+final class MappingDocument: Sendable {
+    let index: JSONIndex
+    /// The value that it was made from.
+    let origin: MappedValue?
+    fileprivate let isBody: Bool
+
+    fileprivate init(_ index: JSONIndex, origin: MappedValue? = nil, isBody: Bool = false) {
+        (self.index, self.origin, self.isBody) = (index, origin, isBody)
+    }
+}
+
+/// A value, or the name of a member, in a text.
+struct MappedValue: Sendable {
+    let document: MappingDocument
+    let node: Int
+
+    private init(_ document: MappingDocument, _ node: Int) { (self.document, self.node) = (document, node) }
+
+    init(body: JSONIndex) { self.init(MappingDocument(body, isBody: true), 0) }
+
+    /// Creates a value from JSON outside the body; nil if it is nested too deep.
+    init?(_ json: [UInt8], of origin: MappedValue?) {
+        guard let index = try? JSONIndex(json) else { return nil }
+        self.init(MappingDocument(index, origin: origin), 0)
+    }
+
+    /// Another value of the same text.
+    func at(_ node: Int) -> MappedValue { MappedValue(document, node) }
+
+    var kind: JSONSlice.Kind { document.index.kind(node) }
+
+    var isNull: Bool { document.index.isNull(node) }
+
+    var slice: JSONSlice { document.index.slice(node) }
+
+    var bytes: [UInt8] { Array(document.index.bytes(node)) }
+
+    func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result { slice.withBytes(body) }
+
+    func member(_ name: String) -> MappedValue? { document.index.member(name.utf8, of: node).map(at) }
+
+    /// The elements of an array, or the member values of an object.
+    var children: [MappedValue] { document.index.children(of: node).map(at) }
+
+    /// The JSON pointer in the body; nil for values from elsewhere.
+    var pointer: String? { document.isBody ? document.index.pointer(to: node) : document.origin?.pointer }
+}
+
+/// An object's position in the list, or its name in the object, that contains it.
+struct Standing {
+    var position: Int?
+    var key: MappedValue?
+}
+
+/// What a mapping and the way back have in common.
 protocol MappingRun {
     typealias Value = MappedValue
 
     var models: Models { get }
-    /// The body, followed by texts that are made during the run.
-    var documents: [MappingDocument] { get set }
     var warnings: [MappingWarning] { get set }
-}
-
-/// A value, or the name of a member, in one of a run's documents.
-struct MappedValue {
-    var document: Int
-    var node: Int
-}
-
-/// A text that values are read from: the body, or JSON made from context, parts, lists and conversions.
-struct MappingDocument {
-    var index: JSONIndex
-    /// The value of the body that it was made from.
-    var origin: MappedValue?
 }
 
 extension MappingRun {
     /// The maximum number of warnings; a body that does not fit at all could otherwise give one for every member.
     static var maximumWarnings: Int { 100 }
 
-    func kind(_ value: Value) -> JSONSlice.Kind { documents[value.document].index.kind(value.node) }
-
-    func isNull(_ value: Value) -> Bool { documents[value.document].index.isNull(value.node) }
-
-    func slice(_ value: Value) -> JSONSlice { documents[value.document].index.slice(value.node) }
-
-    func bytes(_ value: Value) -> [UInt8] { Array(documents[value.document].index.bytes(value.node)) }
-
-    func withBytes<Result>(_ value: Value, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
-        slice(value).withBytes(body)
-    }
-
-    /// Creates a value from JSON outside the body; nil if it is nested too deep.
-    mutating func make(_ json: [UInt8], of origin: Value?) -> Value? {
-        guard let index = try? JSONIndex(json) else { return nil }
-        documents.append(MappingDocument(index: index, origin: origin))
-        return Value(document: documents.count - 1, node: 0)
-    }
-
-    /// The JSON pointer of a value in the body; nil for values from elsewhere.
-    func pointer(to value: Value) -> String? {
-        if value.document == 0 { return documents[0].index.pointer(to: value.node) }
-        return documents[value.document].origin.flatMap(pointer)
-    }
-
     mutating func warn(
         _ kind: MappingWarning.Kind,
         _ message: String? = nil,
         at value: Value?,
-        within rest: String = "",
         model: String?,
         property: String? = nil
     ) {
-        let pointer = value.flatMap(pointer).map { $0 + rest }
-        warn(MappingWarning(kind, message ?? kind.sentence, pointer: pointer, model: model, property: property))
+        let message = message ?? kind.sentence
+        warn(MappingWarning(kind, message, pointer: value?.pointer, model: model, property: property))
     }
 
     /// Warns about the value of a property.
@@ -71,7 +85,7 @@ extension MappingRun {
         var warning = MappingWarning(
             .conversionFailed,
             "Property \(property.name): \(fault.reason).",
-            pointer: pointer(to: value).map { $0 + fault.pointer },
+            pointer: value.pointer.map { $0 + fault.pointer },
             model: property.model,
             property: property.name
         )

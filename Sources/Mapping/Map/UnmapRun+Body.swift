@@ -6,10 +6,9 @@ extension UnmapRun {
     }
 
     private mutating func contents(_ plan: BodyPlan, mask: MemberMask) {
-        let body = Value(document: 0, node: 0)
         isEnveloped = plan.envelope != nil && !plan.main.path.isEmpty
         let isAlone = plan.envelope == nil && plan.others.isEmpty
-        guard !isAlone, kind(body) == .object else { return content(body, plan.main, mask: mask) }
+        guard !isAlone, body.kind == .object else { return content(body, plan.main, mask: mask) }
         let names = plan.others.map(\.name)
         if plan.main.path.isEmpty {
             guard plan.main.arity == .one else { return content(body, plan.main, mask: mask) }
@@ -22,20 +21,20 @@ extension UnmapRun {
             }
         } else {
             builder.openObject(WireBuilder.root)
-            if let value = member(plan.main.name, of: body) { content(value, plan.main, mask: mask) }
+            if let value = body.member(plan.main.name) { content(value, plan.main, mask: mask) }
             if let envelope = plan.envelope {
                 object(body, as: envelope, into: WireBuilder.root, mask: .excluding(names + [plan.main.name]))
             }
         }
         isEnveloped = plan.envelope != nil || plan.main.path.isEmpty
         for other in plan.others {
-            if let value = member(other.name, of: body) { content(value, other, mask: mask) }
+            if let value = body.member(other.name) { content(value, other, mask: mask) }
         }
     }
 
     private mutating func content(_ value: Value, _ content: BodyPlan.Content, mask: MemberMask) {
         let target = Target(
-            relation: CompiledProperty.Related(arity: content.arity, model: content.model),
+            relation: content.relation,
             model: models.compiled[content.model].name,
             shown: value,
             mask: mask

@@ -29,7 +29,7 @@ extension UnmapRun {
         case .parts(let parts):
             let whole = identity(value, target)
             for (name, output) in parts {
-                let part = isNull(whole) ? whole : member(String(decoding: name, as: UTF8.self), of: whole)
+                let part = whole.isNull ? whole : whole.member(String(decoding: name, as: UTF8.self))
                 if let part { put(part, output, target, into: node) }
             }
         case .given(let source): compare(value, with: source, target)
@@ -45,13 +45,13 @@ extension UnmapRun {
             let child = builder.makeDetached()
             self.place(value, at: place.path[...], target, child)
             if place.origin != .object {
-                let pointer = pointer(to: target.shown)
+                let pointer = target.shown.pointer
                 surroundings.append(Surrounding(node: child, origin: origin, pointer: pointer, model: target.model))
             } else if !builder.fill(origin, from: child) {
                 warnOfNoPlace(target.shown, target.model)
             }
         case .itself:
-            guard let relation = target.relation, kind(value) == .object else {
+            guard let relation = target.relation, value.kind == .object else {
                 return warnOfNoPlace(value, target.model)
             }
             let child = builder.makeDetached()
@@ -62,11 +62,11 @@ extension UnmapRun {
 
     /// The upstream's form of a value that is combined from parts: for a related object, that of its identity.
     private mutating func identity(_ value: Value, _ target: Target) -> Value {
-        guard let relation = target.relation, kind(value) == .object else { return value }
+        guard let relation = target.relation, value.kind == .object else { return value }
         let names = models.compiled[relation.model].properties.filter(\.isIdentity).map(\.name)
         let whole = builder.makeDetached()
         object(value, as: relation.model, into: whole, mask: MemberMask(names))
-        return make(builder.json(of: whole), of: nil) ?? value
+        return Value(builder.json(of: whole), of: nil) ?? value
     }
 
     /// Writes a value at a path.
@@ -87,12 +87,12 @@ extension UnmapRun {
             }
             place(value, at: steps.dropFirst(), target, member, standing: standing)
         case .elements:
-            if isNull(value) { return set(node, value, target.model) }
-            guard kind(value) == .array else {
+            if value.isNull { return set(node, value, target.model) }
+            guard value.kind == .array else {
                 let message = "Only the elements of a list have a place here; the value is not written back."
                 return warn(.notWritten, message, at: value, model: target.model)
             }
-            let values = children(of: value)
+            let values = value.children
             // Mapping may have left elements out of a list of objects; the remaining ones' places are then unknown.
             if let count = builder.elementCount(of: node), count != values.count {
                 let message = "The list whose elements these belong to has another length; they are not written back."
@@ -118,11 +118,11 @@ extension UnmapRun {
         _ standing: Standing
     ) {
         let mask = target.mask
-        switch (relation.arity, kind(value)) {
+        switch (relation.arity, value.kind) {
         case (.keyed, .object):
             keyed(value, of: relation, into: node, mask: mask)
         case (.many, .array):
-            let values = children(of: value)
+            let values = value.children
             guard let elements = builder.elements(values.count, of: node), elements.count == values.count else {
                 return warnOfNoPlace(value, models.compiled[relation.model].name)
             }
@@ -132,22 +132,22 @@ extension UnmapRun {
         default:
             element(value, of: relation, into: node, mask: mask, standing: standing)
             // If the upstream had nothing but completions of this child, the child has no place of its own.
-            let isCompleted = mask.completed.contains { $0.first.map { member($0, of: value) != nil } ?? false }
+            let isCompleted = mask.completed.contains { $0.first.map { value.member($0) != nil } ?? false }
             if isCompleted, builder.isEmptyObject(node) { builder.reopen(node) }
         }
     }
 
     private mutating func keyed(_ value: Value, of related: CompiledProperty.Related, into node: Int, mask: MemberMask)
     {
-        let text = documents[value.document].index
+        let text = value.document.index
         guard builder.openObject(node) else { return warnOfNoPlace(value, models.compiled[related.model].name) }
         text.forEachMember(of: value.node) { name, member in
-            let inner = Value(document: value.document, node: member)
+            let inner = value.at(member)
             guard let key = text.name(name), let place = builder.member(Array(key.utf8), of: node) else {
                 let message = "A name is not Unicode; its member is not written back."
                 return warn(.notWritten, message, at: inner, model: nil)
             }
-            let standing = Standing(key: Value(document: value.document, node: name))
+            let standing = Standing(key: value.at(name))
             element(inner, of: related, into: place, mask: mask, standing: standing)
         }
     }
@@ -159,7 +159,7 @@ extension UnmapRun {
         mask: MemberMask,
         standing: Standing
     ) {
-        if kind(value) != .object {
+        if value.kind != .object {
             set(node, value, models.compiled[related.model].name)
         } else if isListed(value, in: synthetic ?? []) {
             bare(value, of: related, into: node)
@@ -174,12 +174,12 @@ extension UnmapRun {
         let whole = builder.makeDetached()
         let identity = model.properties.filter(\.isIdentity)
         // An object identified by its name does not contain it.
-        let key = model.isIdentifiedByKey ? identity.first.flatMap { member($0.name, of: value) } : nil
+        let key = model.isIdentifiedByKey ? identity.first.flatMap { value.member($0.name) } : nil
         let mask: MemberMask = related.key == nil ? MemberMask(identity.map(\.name)) : .all
         object(value, as: related.model, into: whole, mask: mask)
         let json = builder.json(of: whole)
         let literal =
-            related.key.map { model.keyLiteral($0, in: json) } ?? key.map(bytes) ?? model.identityLiteral(in: json)
+            related.key.map { model.keyLiteral($0, in: json) } ?? key?.bytes ?? model.identityLiteral(in: json)
         guard let literal, builder.set(node, literal) else { return warnOfNoPlace(value, model.name) }
     }
 
@@ -222,7 +222,7 @@ extension UnmapRun {
             given = frames.last?.standing.position.flatMap { JSONSlice(Array(String($0).utf8)) }
             owner = "The object has another position"
         case .key:
-            given = frames.last?.standing.key.map(slice)
+            given = frames.last?.standing.key?.slice
             owner = "The object has another name"
         case .url, .capture, .query, .header:
             guard let context else { return }
@@ -230,7 +230,7 @@ extension UnmapRun {
             owner = given == nil ? "The response has no such value" : "The response has another value"
         case .parent, .root, .itself: return
         }
-        if let given, slice(value).isEqual(to: given) { return }
+        if let given, value.slice.isEqual(to: given) { return }
         warn(.notWritten, "\(owner) than this; it is not written back.", at: target.shown, model: target.model)
     }
 }

@@ -7,12 +7,6 @@ struct UnmapRun: MappingRun {
         var standing: Standing
     }
 
-    /// An object's position in the list, or its name in the object, that contains it.
-    struct Standing {
-        var position: Int?
-        var key: Value?
-    }
-
     let models: Models
     /// The response to which the mapped body belongs; nil if it is unknown.
     let context: MappingContext?
@@ -20,7 +14,7 @@ struct UnmapRun: MappingRun {
     let synthetic: Set<String>?
     /// The pointers of values that were not converted on the way there.
     let unconverted: Set<String>
-    var documents: [MappingDocument]
+    let body: Value
     var builder = WireBuilder()
     var warnings: [MappingWarning] = []
     /// The first value that must not be written back.
@@ -41,22 +35,11 @@ struct UnmapRun: MappingRun {
     ) {
         (self.models, self.context) = (models, context)
         (self.synthetic, self.unconverted) = (synthetic.map { Set($0) }, Set(unconverted))
-        documents = [MappingDocument(index: mapped)]
-    }
-
-    func member(_ name: String, of object: Value) -> Value? {
-        documents[object.document].index.member(name.utf8, of: object.node)
-            .map { Value(document: object.document, node: $0) }
-    }
-
-    /// The elements of an array, or the member values of an object.
-    func children(of container: Value) -> [Value] {
-        documents[container.document].index.children(of: container.node)
-            .map { Value(document: container.document, node: $0) }
+        body = Value(body: mapped)
     }
 
     func isListed(_ value: Value, in pointers: Set<String>) -> Bool {
-        !pointers.isEmpty && value.document == 0 && pointer(to: value).map(pointers.contains) ?? false
+        !pointers.isEmpty && value.pointer.map(pointers.contains) ?? false
     }
 
     // MARK: Objects
@@ -90,13 +73,13 @@ struct UnmapRun: MappingRun {
             write(value, index, of: model, into: node, mask: mask)
         }
         guard let besides else { return }
-        let text = documents[object.document].index
+        let text = object.document.index
         text.forEachMember(of: object.node) { nameNode, valueNode in
             let name = text.name(nameNode)
             if let name, besides.contains(name) || model.property(named: name) != nil || mask.member(name) == nil {
                 return
             }
-            let value = Value(document: object.document, node: valueNode)
+            let value = object.at(valueNode)
             warn(.undeclaredMember, at: value, model: model.name)
         }
     }
@@ -111,7 +94,7 @@ struct UnmapRun: MappingRun {
         let path = property.completes.isEmpty ? [property.name] : property.completes
         for (offset, name) in path.enumerated() {
             let inner = offset + 1 < path.count ? mask.within(name) : mask.member(name)
-            guard let inner, let next = member(name, of: value) else { return nil }
+            guard let inner, let next = value.member(name) else { return nil }
             (value, mask) = (next, inner)
         }
         return (value, mask)
@@ -141,9 +124,9 @@ struct UnmapRun: MappingRun {
         for property in model.properties where property.completes.isEmpty {
             guard case .place(let output) = property.output, output.origin == .object, output.path.tail.isEmpty,
                 let first = output.path.leadingNames.first, members.contains(Array(first.utf8)),
-                let value = member(property.name, of: object)
+                let value = object.member(property.name)
             else { continue }
-            let json = reversed(value, of: property)?.json ?? bytes(value)
+            let json = reversed(value, of: property)?.json ?? value.bytes
             let place = output.path.leadingNames.reduce(WireBuilder.root as Int?) { node, name in
                 node.flatMap { builder.member(Array(name.utf8), of: $0) }
             }
@@ -160,9 +143,9 @@ struct UnmapRun: MappingRun {
         if shown == nil, isListed(value, in: synthetic ?? []) {
             // An object in place of its identity is written back as that.
             let isNamed = property.relation.map { models.compiled[$0.model].hasIdentity } ?? false
-            return !(isNamed && kind(value) == .object)
+            return !(isNamed && value.kind == .object)
         }
-        guard let known = shown.flatMap({ JSONSlice($0) }), slice(value).isEqual(to: known) else { return false }
+        guard let known = shown.flatMap({ JSONSlice($0) }), value.slice.isEqual(to: known) else { return false }
         if let synthetic { return isListed(value, in: synthetic) }
         let message =
             "The value equals the default of \(property.name), so it is not written back. "
@@ -185,8 +168,6 @@ struct UnmapRun: MappingRun {
     ) {
         let property = model.properties[index]
         if case .none = property.output { return }
-        let madeBefore = documents.count
-        defer { documents.removeLast(documents.count - madeBefore) }
         guard let reversed = reverse(value, of: property) else { return }
         let target = Target(
             relation: property.relation,
@@ -204,34 +185,34 @@ struct UnmapRun: MappingRun {
         if case .refused(let reason) = result, refusal == nil {
             refusal = UnmapError(
                 reason: reason,
-                pointer: pointer(to: value),
+                pointer: value.pointer,
                 property: property.name,
                 model: property.model,
-                value: bytes(value)
+                value: value.bytes
             )
         }
         for fault in result.faults { warn(fault, in: value, of: property) }
-        return result.json.flatMap { make($0, of: value) }
+        return result.json.flatMap { Value($0, of: value) }
     }
 
     /// The result of a property's conversion; nil without a conversion.
     private func reversed(_ value: Value, of property: CompiledProperty) -> ConversionResult? {
-        property.conversion.converter?.reverse(bytes(value), unconverted: unconverted(within: value))
+        property.conversion.converter?.reverse(value.bytes, unconverted: unconverted(within: value))
     }
 
     /// The pointers from a value to its parts that were not converted on the way there.
     private func unconverted(within value: Value) -> Set<String> {
-        guard kind(value) == .array || kind(value) == .object else {
+        guard value.kind == .array || value.kind == .object else {
             return isListed(value, in: unconverted) ? [""] : []
         }
-        guard !unconverted.isEmpty, value.document == 0, let pointer = pointer(to: value) else { return [] }
+        guard !unconverted.isEmpty, let pointer = value.pointer else { return [] }
         let parts = unconverted.filter { $0 == pointer || $0.utf8.starts(with: (pointer + "/").utf8) }
         return Set(parts.map { String($0.utf8.dropFirst(pointer.utf8.count)) ?? "" })
     }
 
     /// Writes a value to a node unchanged; warns if the node already has another value.
     mutating func set(_ node: Int, _ value: Value, _ model: String) {
-        if !builder.set(node, bytes(value)) { warnOfNoPlace(value, model) }
+        if !builder.set(node, value.bytes) { warnOfNoPlace(value, model) }
     }
 
     mutating func warnOfNoPlace(_ value: Value, _ model: String) { warn(.notWritten, at: value, model: model) }

@@ -332,8 +332,7 @@ enum ViewConversion: Equatable {
             self = .computed(Self.time("\(coerces ? Self.number : Self.plainNumber) / 1000.0, 'unixepoch'"))
         case .date(.pattern): self = .unavailable
         case .number(let grouping, let decimal): self = .computed(Self.number(grouping: grouping, decimal: decimal))
-        case .enumeration(let cases, let fallback, _): self = Self.enumeration(cases, fallback)
-        case .values(let pairs, let fallback, _): self = Self.values(pairs, fallback)
+        case .values(let pairs, let fallback, _): self = Self.values(pairs, fallback, coerces: coerces)
         case .arrayOf(let inner), .dictionaryOf(let inner):
             self = Self(inner, coerces: false) == .checked && !coerces ? .checked : .unavailable
         case .chain(let links): self = Self.chain(links, coerces: coerces)
@@ -420,21 +419,18 @@ enum ViewConversion: Equatable {
         + "WHEN lower(t) IN ('true', 't', 'yes', 'y', 'on', '1') THEN 1 "
         + "WHEN lower(t) IN ('false', 'f', 'no', 'n', 'off', '0') THEN 0 END END"
 
-    private static func enumeration(_ cases: [ConversionDeclaration.Case], _ fallback: String?) -> ViewConversion {
-        guard fallback != nil || cases.contains(where: { $0.wire != $0.mapped }) else { return .checked }
-        let lines = cases.map { " WHEN \(SQLText.literal($0.wire)) THEN \(SQLText.literal($0.mapped))" }
-        let rest = fallback.map { " ELSE CASE WHEN t IS NOT NULL THEN \(SQLText.literal($0)) END" } ?? ""
-        return .computed("CASE CAST(t AS TEXT)\(lines.joined())\(rest) END")
-    }
-
-    private static func values(_ pairs: [ConversionDeclaration.Pair], _ fallback: [UInt8]?) -> ViewConversion {
+    private static func values(_ pairs: [ConversionDeclaration.Pair], _ fallback: [UInt8]?, coerces: Bool)
+        -> ViewConversion
+    {
+        guard fallback != nil || pairs.contains(where: { $0.wire != $0.mapped }) else { return .checked }
         // An absent value is NULL as well, and must not be converted.
         let lines = pairs.filter { $0.wire != Array("null".utf8) }.map {
             " WHEN \(json($0.wire)) THEN \(json($0.mapped))"
         }
         guard !lines.isEmpty else { return .unavailable }
         let rest = fallback.map { " ELSE CASE WHEN t IS NOT NULL THEN \(json($0)) END" } ?? ""
-        return .computed("CASE t\(lines.joined())\(rest) END")
+        let value = coerces && pairs.allSatisfy(\.isString) ? "CAST(t AS TEXT)" : "t"
+        return .computed("CASE \(value)\(lines.joined())\(rest) END")
     }
 
     private static func json(_ value: [UInt8]) -> String {

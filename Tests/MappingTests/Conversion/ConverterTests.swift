@@ -181,7 +181,7 @@ struct ConverterTests {
     }
 
     @Test func `MT-35: a value unknown to an enumeration becomes its fallback, with a warning`() throws {
-        let cases = [ConversionDeclaration.Case(wire: "open", mapped: "opened")]
+        let cases = [ConversionDeclaration.Pair(wire: "open", mapped: "opened")]
         let converter = try Converter(.enumeration(cases, fallback: "other", reverseFallback: "open"))
         guard case .partial(let json, let faults) = converter.forward(Array(#""draft""#.utf8)) else {
             Issue.record("the fallback was not used")

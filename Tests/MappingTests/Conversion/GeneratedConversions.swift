@@ -93,7 +93,6 @@ struct ConversionGenerator {
         case .number(let grouping, let decimal):
             let groups = (0..<number(0...3)).map { _ in grouping + "\(number(100...999))" }.joined()
             return "\"\(pick(["", "-"]))\(number(1...999))\(groups)\(chance(50) ? decimal + "\(number(0...9))5" : "")\""
-        case .enumeration(let cases, _, _): return "\"\(pick(cases).wire)\""
         case .values(let pairs, _, _): return text(pick(pairs).wire)
         case .oneWay(let inner, _): return value(for: inner)
         }
