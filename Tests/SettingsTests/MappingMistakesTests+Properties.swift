@@ -244,7 +244,6 @@ extension MappingMistakesTests {
             """#,
             #"""
             2:65: models.User.properties.a.as: exactly one conversion belongs here; write a conversion: base64, boolean, date, decimal, integer, string, url, uuid, a form with enum, values, date, number, list_of, dictionary_of, chain, one_way, or a list of conversions, of which the first that fits counts
-            2:89: models.User.properties.b.as: a list was found here; write a conversion: base64, boolean, date, decimal, integer, string, url, uuid, a form with enum, values, date, number, list_of, dictionary_of, chain, one_way, or a list of conversions, of which the first that fits counts
             2:117: models.User.properties.c.as: nothing was found here; write a conversion: base64, boolean, date, decimal, integer, string, url, uuid, a form with enum, values, date, number, list_of, dictionary_of, chain, one_way, or a list of conversions, of which the first that fits counts
             """#
         ),
