@@ -74,7 +74,9 @@ extension MapRun {
             let object = Value(json, of: nil)
         else { return appendLiteral(value) }
         note(.synthetic)
-        insert(object, as: related.model, standing: model.isIdentifiedByKey ? Standing(key: value) : standing, mask: mask)
+        var standing = standing
+        if model.isIdentifiedByKey { standing.key = value }
+        insert(object, as: related.model, standing: standing, mask: mask)
     }
 
     /// Writes what is known of an object that shows nothing but its identity; returns false if nothing is known.
@@ -93,10 +95,11 @@ extension MapRun {
 
     /// Whether an object shows nothing but its identity, in members of its own.
     func isLoneIdentity(_ object: Value, of index: Int) -> Bool {
-        let (model, text) = (models.compiled[index], object.document.index)
+        let model = models.compiled[index]
         // Each member is two nodes, its name and a plain value.
         let end = object.node + 1 + 2 * model.reading.identity.count
-        return model.hasOwnIdentity && model.hasIdentity && Int(text.nodes[object.node].next) == end
+        return model.hasOwnIdentity && model.hasIdentity
+            && Int(object.document.index.nodes[object.node].next) == end
             && model.identityLiterals(in: object.slice) != nil
     }
 

@@ -16,7 +16,7 @@ extension MapRun {
             let start = output.count
             object(body, as: plan.main.model, mask: mask) { run in
                 if let envelope = plan.envelope {
-                    run.appendEnvelope(body, as: envelope, start: start, besides: others.map(\.0.name))
+                    run.appendEnvelope(as: envelope, start: start, besides: others.map(\.0.name))
                 }
                 run.append(others, mask)
             }
@@ -40,7 +40,7 @@ extension MapRun {
     /// - Parameters:
     ///   - start: the offset of that object in the output.
     ///   - names: the names of the other contents, which are written later.
-    private mutating func appendEnvelope(_ body: Value, as index: Int, start: Int, besides names: [String]) {
+    private mutating func appendEnvelope(as index: Int, start: Int, besides names: [String]) {
         guard let own = try? JSONIndex(Array(output[start...]) + [UInt8(ascii: "}")]) else { return }
         var shown = names
         own.forEachMember(of: 0) { name, _ in own.name(name).map { shown.append($0) } }

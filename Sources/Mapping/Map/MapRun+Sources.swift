@@ -196,7 +196,7 @@ extension MapRun {
 
     /// The outermost object of the body.
     private var root: Value? {
-        return body.kind == .object ? body : frames.first?.object
+        body.kind == .object ? body : frames.first?.object
     }
 
     /// Reads a path; null in the middle of it is null at its end, as in the object itself.

@@ -166,9 +166,7 @@ extension MapRun {
         }
         extra?(&self)
         append("}")
-        if !isPresent, members.isEmpty, model.slotCount > 0, !isItself, let object,
-            !object.children.isEmpty
-        {
+        if !isPresent, members.isEmpty, model.slotCount > 0, !isItself, let object, !object.children.isEmpty {
             warn(.nothingMapped, "No declared property is found in an object.", at: object, model: model.name)
         }
         return isPresent
@@ -271,8 +269,8 @@ extension MapRun {
         var seen: Set<[UInt8]> = []
         // By element, its new position; nil if it equals an earlier one.
         let positions = list.children(of: 0).map { element -> Int? in
-            guard let json = JSONOutline(Array(list.bytes(element)))?.canonical() else { return nil }
-            return seen.insert(json).inserted ? seen.count - 1 : nil
+            let json = Array(list.bytes(element))
+            return seen.insert(JSONOutline(json)?.canonical() ?? json).inserted ? seen.count - 1 : nil
         }
         guard seen.count < positions.count else { return }
         output.removeLast(output.count - start)

@@ -63,10 +63,15 @@ extension UnmapRun {
     /// The upstream's form of a value that is combined from parts: for a related object, that of its identity.
     private mutating func identity(_ value: Value, _ target: Target) -> Value {
         guard let relation = target.relation, value.kind == .object else { return value }
-        let names = models.compiled[relation.model].properties.filter(\.isIdentity).map(\.name)
+        return Value(json(of: value, as: relation.model, identityOnly: true), of: nil) ?? value
+    }
+
+    /// The upstream's form of an object by itself.
+    private mutating func json(of object: Value, as index: Int, identityOnly: Bool) -> [UInt8] {
+        let names = models.compiled[index].properties.filter(\.isIdentity).map(\.name)
         let whole = builder.makeDetached()
-        object(value, as: relation.model, into: whole, mask: MemberMask(names))
-        return Value(builder.json(of: whole), of: nil) ?? value
+        self.object(object, as: index, into: whole, mask: identityOnly ? MemberMask(names) : .all)
+        return builder.json(of: whole)
     }
 
     /// Writes a value at a path.
@@ -171,13 +176,10 @@ extension UnmapRun {
     /// Writes the bare identity or the key of an object that was inserted in its place.
     private mutating func bare(_ value: Value, of related: CompiledProperty.Related, into node: Int) {
         let model = models.compiled[related.model]
-        let whole = builder.makeDetached()
-        let identity = model.properties.filter(\.isIdentity)
         // An object identified by its name does not contain it.
-        let key = model.isIdentifiedByKey ? identity.first.flatMap { value.member($0.name) } : nil
-        let mask: MemberMask = related.key == nil ? MemberMask(identity.map(\.name)) : .all
-        object(value, as: related.model, into: whole, mask: mask)
-        let json = builder.json(of: whole)
+        let name = model.isIdentifiedByKey ? model.properties.first(where: \.isIdentity)?.name : nil
+        let key = name.flatMap { value.member($0) }
+        let json = json(of: value, as: related.model, identityOnly: related.key == nil)
         let literal =
             related.key.map { model.keyLiteral($0, in: json) } ?? key?.bytes ?? model.identityLiteral(in: json)
         guard let literal, builder.set(node, literal) else { return warnOfNoPlace(value, model.name) }
