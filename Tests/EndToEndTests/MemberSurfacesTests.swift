@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test func `a list that declares it has each element once, and SQL shows all of them`() throws {
-        let body = #"{"id":1,"tags":["a","b","a"],"users":[{"id":7},7,{"id":7}]}"#
+        let body = #"{"id":1,"tags":["a","b","a"],"users":[{"id":7},{"id":8},{"id":7}]}"#
         let larder = try Self.daemon(
             """
             models:
@@ -80,14 +80,14 @@ import Testing
             """,
             ["/posts/1": body]
         )
-        let shown = #"{"id":1,"tags":["a","b"],"users":[{"id":7},7]}"#
+        let shown = #"{"id":1,"tags":["a","b"],"users":[{"id":7},{"id":8}]}"#
         #expect(try larder.get("/posts/1", Self.mapped).text == shown)
         #expect(try larder.get("/posts/1").text == body)
         #expect(try Self.map(larder, "/posts/1", body).output == shown)
         #expect(try larder.waitForObjects(1, of: "Post"))
         #expect(
             try larder.admin("GET", "/objects/Post/1?view=mapped").text
-                .contains(#"{"id":1,"tags":["a","b"],"users":[7]}"#)
+                .contains(#"{"id":1,"tags":["a","b"],"users":[7,8]}"#)
         )
         #expect(try larder.sql("SELECT tags FROM Post") == [#"["a","b","a"]"#])
     }
