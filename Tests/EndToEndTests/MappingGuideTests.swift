@@ -69,7 +69,7 @@ import Testing
             let file = try folder.write(example.input, to: "in.json")
             #expect(!example.runs.isEmpty)
             for run in example.runs {
-                let words = run.command.split(separator: " ").map { $0 == "in.json" ? file : String($0) }
+                let words = Self.words(of: run.command).map { $0 == "in.json" ? file : $0 }
                 #expect(words.first == "larder")
                 let process = try ChildProcess(Larder.binary, words.dropFirst() + ["--config", config])
                 process.waitForEnd()

@@ -145,3 +145,24 @@ struct ConfigFileTests {
         #expect(settings.upstreams[0].models.isEmpty)
     }
 }
+
+extension ConversionDeclaration {
+    /// A map of strings to strings.
+    static func enumeration(
+        _ cases: [Pair],
+        fallback: String? = nil,
+        reverseFallback: String? = nil
+    ) -> ConversionDeclaration {
+        .values(
+            cases,
+            fallback: fallback.map(Pair.json),
+            reverseFallback: reverseFallback.map(Pair.json)
+        )
+    }
+}
+
+extension ConversionDeclaration.Pair {
+    init(wire: String, mapped: String) { self.init(wire: Self.json(wire), mapped: Self.json(mapped)) }
+
+    fileprivate static func json(_ text: String) -> [UInt8] { Array("\"\(text)\"".utf8) }
+}

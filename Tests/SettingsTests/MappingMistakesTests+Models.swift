@@ -102,7 +102,7 @@ extension MappingMistakesTests {
             """#,
             #"""
             2:11: model User: a migration to version 1 does not belong between versions 0 and 2; migrations rise, and the model's version is that of the last
-            2:135: models.User.migrations.c: there is no conversion "daat"; write base64, boolean, date, decimal, integer, string, url, uuid, or a form with enum, values, date, number, list_of, dictionary_of, chain, one_way
+            2:135: models.User.migrations.c: there is no conversion "daat"; write base64, boolean, date, decimal, integer, string, url, uuid, a form with enum, values, date, number, list_of, dictionary_of, chain, one_way, or a list of conversions, of which the first that fits counts
             """#
         ),
         Mistaken(

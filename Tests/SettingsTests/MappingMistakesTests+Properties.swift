@@ -84,7 +84,7 @@ extension MappingMistakesTests {
             models: { User: { identity: id, properties: { a: { from: a, as: { enum: { open: o, shut: o } } } } } }
             """#,
             #"""
-            2:65: models.User.properties.a.as: "open" and "shut" are both mapped to "o", so that there is no way back; give each its own, or use "default" for one of them
+            2:65: models.User.properties.a.as: "open" and "shut" are both mapped to "o", so that there is no way back; give each its own, use "default" for one of them, or write { one_way: … } around the map
             """#
         ),
         Mistaken(
@@ -126,7 +126,7 @@ extension MappingMistakesTests {
               - { path: "users/{login}", model: User }
             """#,
             #"""
-            2:76: model User, property p: there is no "@paren.id"; write @url, @url.NAME, @header.NAME, @parent.PATH, @root.PATH, @index, @key or @self
+            2:76: model User, property p: there is no "@paren.id"; write @url, @url.NAME, @query.NAME, @header.NAME, @parent.PATH, @root.PATH, @index, @key or @self
             """#
         ),
         Mistaken(
@@ -139,6 +139,29 @@ extension MappingMistakesTests {
             #"""
             2:29: no path of a route captures {owner}, so "@url.owner" has no value; write {owner} in the path
             2:84: no path of a route captures {nobody}, so "@url.nobody" has no value; write {nobody} in the path
+            """#
+        ),
+        Mistaken(
+            "a query parameter without a value",
+            #"""
+            models: { User: { identity: id, properties: { t: "@query.access_token", u: "@query.utm_source", p: "@query.page" } } }
+            routes:
+              - { path: users, model: User, key: { ignore: ["utm_*"] } }
+            """#,
+            #"""
+            2:47: the parameter access_token is a credential by "principal", so "@query.access_token" has no value; use another source, or add "-?access_token" to "principal"
+            2:73: every route ignores the parameter utm_source, so "@query.utm_source" has no value; remove it from "ignore" of "key"
+            """#
+        ),
+        Mistaken(
+            "a list of conversions",
+            #"""
+            models: { User: { identity: id, properties: { a: { from: a, as: [] }, b: { from: b, as: [date, nope] }, c: { from: c, as: { one_way: { enum: { x: z, y: z } } } }, d: { from: d, model: User, unique: true } } } }
+            """#,
+            #"""
+            2:65: models.User.properties.a.as: a list of conversions has none in it
+            2:96: models.User.properties.b.as: there is no conversion "nope"; write base64, boolean, date, decimal, integer, string, url, uuid, a form with enum, values, date, number, list_of, dictionary_of, chain, one_way, or a list of conversions, of which the first that fits counts
+            2:164: model User, property d: "unique" is for a list, and this is none
             """#
         ),
         Mistaken(
@@ -180,8 +203,8 @@ extension MappingMistakesTests {
             models: { User: { identity: id, properties: { a: { from: a, as: { chain: [ date, nope ] } }, b: { from: b, as: { list_of: x } }, c: { from: c, as: { one_way: date, back: never } }, d: { from: d, as: { values: {} } } } } }
             """#,
             #"""
-            2:82: models.User.properties.a.as.chain: there is no conversion "nope"; write base64, boolean, date, decimal, integer, string, url, uuid, or a form with enum, values, date, number, list_of, dictionary_of, chain, one_way
-            2:123: models.User.properties.b.as.list_of: there is no conversion "x"; write base64, boolean, date, decimal, integer, string, url, uuid, or a form with enum, values, date, number, list_of, dictionary_of, chain, one_way
+            2:82: models.User.properties.a.as.chain: there is no conversion "nope"; write base64, boolean, date, decimal, integer, string, url, uuid, a form with enum, values, date, number, list_of, dictionary_of, chain, one_way, or a list of conversions, of which the first that fits counts
+            2:123: models.User.properties.b.as.list_of: there is no conversion "x"; write base64, boolean, date, decimal, integer, string, url, uuid, a form with enum, values, date, number, list_of, dictionary_of, chain, one_way, or a list of conversions, of which the first that fits counts
             2:171: models.User.properties.c.as.one_way: "never" is not one of drop, raw, fail
             2:210: models.User.properties.d.as.values: a mapping was found here; write the upstream's values, each with another, such as { 1: one, 2: two }
             """#
@@ -220,9 +243,8 @@ extension MappingMistakesTests {
             models: { User: { identity: id, properties: { a: { from: a, as: {} }, b: { from: b, as: [date] }, c: { from: c, as: } } } }
             """#,
             #"""
-            2:65: models.User.properties.a.as: exactly one conversion belongs here; write a conversion: base64, boolean, date, decimal, integer, string, url, uuid, or a form with enum, values, date, number, list_of, dictionary_of, chain, one_way
-            2:89: models.User.properties.b.as: a list was found here; write a conversion: base64, boolean, date, decimal, integer, string, url, uuid, or a form with enum, values, date, number, list_of, dictionary_of, chain, one_way
-            2:117: models.User.properties.c.as: nothing was found here; write a conversion: base64, boolean, date, decimal, integer, string, url, uuid, or a form with enum, values, date, number, list_of, dictionary_of, chain, one_way
+            2:65: models.User.properties.a.as: exactly one conversion belongs here; write a conversion: base64, boolean, date, decimal, integer, string, url, uuid, a form with enum, values, date, number, list_of, dictionary_of, chain, one_way, or a list of conversions, of which the first that fits counts
+            2:117: models.User.properties.c.as: nothing was found here; write a conversion: base64, boolean, date, decimal, integer, string, url, uuid, a form with enum, values, date, number, list_of, dictionary_of, chain, one_way, or a list of conversions, of which the first that fits counts
             """#
         ),
         Mistaken(

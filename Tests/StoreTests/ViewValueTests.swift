@@ -99,6 +99,13 @@ struct ViewValueTests {
                 .chain([.named("string"), .named("date")]), false, #""2012-11-13T13:31:36Z""#,
                 "text '2012-11-13T13:31:36Z'"
             ),
+            (
+                .firstOf([.named("date"), .date(.unixSeconds)]), false, #""2012-11-13T13:31:36Z""#,
+                "text '2012-11-13T13:31:36Z'"
+            ),
+            (.firstOf([.named("date"), .date(.unixSeconds)]), false, "1352813496", "text '2012-11-13T13:31:36Z'"),
+            (.firstOf([.named("date"), .date(.unixSeconds)]), false, #""1352813496""#, "null NULL"),
+            (.firstOf([.named("date"), .date(.unixSeconds)]), true, #""93102340""#, "text '1972-12-13T13:45:40Z'"),
         ] as [(ConversionDeclaration, Bool, String, String)]
     )
     func `numbers, times, booleans and enumerations have SQLite's types`(
@@ -119,6 +126,8 @@ struct ViewValueTests {
             (.named("base64"), #""YQ==""#, ["-", "text 'YQ=='"]),
             (.date(.pattern("yyyy-MM-dd", zone: "UTC")), #""2024-01-02""#, ["-", "text '2024-01-02'"]),
             (.arrayOf(.named("date")), "[]", ["-", "text '[]'"]),
+            (.firstOf([.named("url"), .named("uuid")]), #""a:b""#, ["text 'a:b'", "-"]),
+            (.firstOf([.named("date"), .named("string")]), #""a""#, ["-", "text 'a'"]),
         ] as [(ConversionDeclaration, String, [String])]
     )
     func `a property has one column: its value, or the raw value if SQL cannot convert it`(
@@ -275,4 +284,25 @@ struct ViewValueTests {
         }
         await bench.store.close()
     }
+}
+
+extension ConversionDeclaration {
+    /// A map of strings to strings.
+    static func enumeration(
+        _ cases: [Pair],
+        fallback: String? = nil,
+        reverseFallback: String? = nil
+    ) -> ConversionDeclaration {
+        .values(
+            cases,
+            fallback: fallback.map(Pair.json),
+            reverseFallback: reverseFallback.map(Pair.json)
+        )
+    }
+}
+
+extension ConversionDeclaration.Pair {
+    init(wire: String, mapped: String) { self.init(wire: Self.json(wire), mapped: Self.json(mapped)) }
+
+    fileprivate static func json(_ text: String) -> [UInt8] { Array("\"\(text)\"".utf8) }
 }

@@ -68,6 +68,7 @@ package struct ObjectsResponse: AdminBody {
             "unknown": "The time of a write whose effect on the object is not known, until it is observed again.",
             "object": "Its newest known members.",
             "synthetic": "In the mapped view: JSON pointers of what the upstream did not send.",
+            "unconverted": "In the mapped view: JSON pointers of what its conversion does not accept.",
             "warnings": "In the mapped view: what did not fit the model.",
         ]) { $1 }
         package var upstream: String
@@ -79,6 +80,7 @@ package struct ObjectsResponse: AdminBody {
         package var unknown: String?
         package var object: RawJSON
         var synthetic: [String]?
+        var unconverted: [String]?
         var warnings: [MappingWarningResponse]?
 
         init(_ row: ObjectRow) {
@@ -88,20 +90,25 @@ package struct ObjectsResponse: AdminBody {
             unknown = row.unknownSince.map(StoreTime.text)
             object = RawJSON(row.mapped?.body ?? row.json)
             synthetic = row.mapped?.synthetic
+            unconverted = row.mapped?.unconverted
             warnings = row.mapped?.warnings.map(MappingWarningResponse.init)
         }
     }
 }
 
 package struct MappingWarningResponse: AdminBody {
-    static let sentences = ["pointer": "The place in the body (RFC 6901)."]
+    static let sentences = [
+        "pointer": "The place in the body (RFC 6901).", "value": "The value there that its conversion does not accept.",
+    ]
     var kind: String
     var message: String
     var pointer: String?
     var model: String?
+    var value: RawJSON?
 
     package init(_ warning: MappingWarning) {
         (kind, message, pointer, model) = (warning.kind.rawValue, warning.message, warning.pointer, warning.model)
+        value = warning.value.map { RawJSON($0) }
     }
 }
 

@@ -1,3 +1,4 @@
+import CachePolicy
 import Mapping
 
 extension ConfigDraft {
@@ -10,7 +11,7 @@ extension ConfigDraft {
         validateDeclarations(of: models, &reader)
         let byName = Dictionary(models.map { ($0.declaration.name, $0) }) { first, _ in first }
         for model in models { validateKeys(of: model, among: byName, &reader) }
-        for model in models { validateCaptures(of: model, &reader) }
+        for model in models { validateSurroundings(of: model, in: upstream, &reader) }
         for rules in [upstream.routes + routes, upstream.errors + errors] {
             for rule in rules { validateRule(rule, byName, &reader) }
             validateTable(rules, &reader)
@@ -71,23 +72,37 @@ extension ConfigDraft {
         }
     }
 
-    /// Reports `@url.NAME` if no path of any route captures this name.
-    private func validateCaptures(of model: ModelDraft, _ reader: inout ConfigReader) {
+    /// Reports `@url.NAME` and `@query.NAME` if they never have a value.
+    private func validateSurroundings(of model: ModelDraft, in upstream: UpstreamDraft, _ reader: inout ConfigReader) {
         let rules = routes + errors + upstreams.flatMap { $0.routes + $0.errors }
-        let known = Set(rules.flatMap { $0.path.flatMap { try? RoutePattern($0) }?.names.map(\.name) ?? [] })
-        func check(_ sources: [String], _ place: Place?) {
-            for case .capture(let name) in sources.compactMap({ ContextValue($0) }) where !known.contains(name) {
-                reader.once(
-                    place ?? model.place,
-                    "no path of a route captures {\(name)}, so \"@url.\(name)\" has no value; write {\(name)} in the path"
-                )
+        let captures = Set(rules.flatMap { $0.path.flatMap { try? RoutePattern($0) }?.names.map(\.name) ?? [] })
+        let bodies = (routes + upstreams.flatMap(\.routes)).filter { $0.model != nil }
+        func complaint(about source: String) -> String? {
+            switch ContextValue(source) {
+            case .capture(let name) where !captures.contains(name):
+                "no path of a route captures {\(name)}, so \"\(source)\" has no value; write {\(name)} in the path"
+            case .query(let name) where PrincipalWords.count(parameter: name, in: upstream.settings.principal):
+                "the parameter \(name) is a credential by \"principal\", so \"\(source)\" has no value; "
+                    + "use another source, or add \"-?\(name)\" to \"principal\""
+            case .query(let name) where !bodies.isEmpty && bodies.allSatisfy({ ignores(name, $0) }):
+                "every route ignores the parameter \(name), so \"\(source)\" has no value; "
+                    + "remove it from \"ignore\" of \"key\""
+            default: nil
             }
+        }
+        func check(_ sources: [String], _ place: Place?) {
+            for complaint in sources.compactMap(complaint) { reader.once(place ?? model.place, complaint) }
         }
         check(model.declaration.identity, model.places["identity"])
         check(model.declaration.keys, model.places["keys"])
         for property in model.properties {
             check([property.declaration.from] + property.declaration.parts.map(\.from), property.place)
         }
+    }
+
+    /// Whether a rule leaves a query parameter out of the URL.
+    private func ignores(_ name: String, _ rule: RouteDraft) -> Bool {
+        rule.route.overrides.key.ignore.contains { Glob($0).matches(Array(name.utf8)) }
     }
 
     private func validateRule(_ rule: RouteDraft, _ models: [String: ModelDraft], _ reader: inout ConfigReader) {

@@ -7,16 +7,32 @@ enum ConversionForms {
     static let all = ["enum", "values", "date", "number", "list_of", "dictionary_of", "chain", "one_way"]
 
     static let wanted =
-        "a conversion: \(Converter.names.joined(separator: ", ")), or a form with \(all.joined(separator: ", "))"
+        "a conversion: \(Converter.names.joined(separator: ", ")), a form with \(all.joined(separator: ", ")), or a list "
+        + "of conversions, of which the first that fits counts"
 }
 
 extension ConfigReader {
-    mutating func conversion(_ node: Node) -> ConversionDeclaration? {
-        guard let declaration = node.mapping == nil ? namedConversion(node) : longConversion(node) else { return nil }
+    /// Reads the value of `as:`; below `one_way`, a map of values needs no way back.
+    mutating func conversion(_ node: Node, isOneWay: Bool = false) -> ConversionDeclaration? {
+        let read: ConversionDeclaration? =
+            if node.sequence != nil {
+                conversions(node, isOneWay: isOneWay).map { .firstOf($0) }
+            } else if node.mapping != nil {
+                longConversion(node, isOneWay: isOneWay)
+            } else {
+                namedConversion(node)
+            }
+        guard let declaration = read else { return nil }
         do {
-            _ = try Converter(declaration)
+            _ = try Converter(isOneWay ? .oneWay(declaration, back: .drop) : declaration)
             return declaration
         } catch { return failHere(node.place, error.description) }
+    }
+
+    private mutating func conversions(_ node: Node, isOneWay: Bool) -> [ConversionDeclaration]? {
+        guard let nodes = node.sequence else { return failMisfit(node, wanted: "a list of conversions") }
+        let conversions = nodes.compactMap { conversion($0, isOneWay: isOneWay) }
+        return conversions.count == nodes.count ? conversions : nil
     }
 
     private mutating func namedConversion(_ node: Node) -> ConversionDeclaration? {
@@ -33,7 +49,7 @@ extension ConfigReader {
         return .named(name)
     }
 
-    private mutating func longConversion(_ node: Node) -> ConversionDeclaration? {
+    private mutating func longConversion(_ node: Node, isOneWay: Bool) -> ConversionDeclaration? {
         let companions = ["default", "reverse_default", "back"]
         guard let keys = mapping(node, keys: ConversionForms.all + companions, wanted: ConversionForms.wanted) else {
             return nil
@@ -51,27 +67,14 @@ extension ConfigReader {
                 errorHere(keys[companion]?.place, "\"\(companion)\" has no effect with \"\(form)\"; remove it")
             }
         }
-        return under(form) { $0.conversion(form, value, keys) }
+        return under(form) { $0.conversion(form, value, keys, isOneWay: isOneWay) }
     }
 
-    private mutating func conversion(_ form: String, _ value: Node, _ keys: [String: Node]) -> ConversionDeclaration? {
+    private mutating func conversion(_ form: String, _ value: Node, _ keys: [String: Node], isOneWay: Bool)
+        -> ConversionDeclaration?
+    {
         switch form {
-        case "enum":
-            if let pairs = typedEnumeration(value) {
-                let (usual, reverse) = (keys["default"].flatMap { json($0) }, fallback("reverse_default", keys))
-                return .values(pairs, fallback: usual, reverseFallback: reverse.map(Self.json))
-            }
-            guard let cases = enumeration(value) else { return nil }
-            guard let node = keys["default"], node.isNothing else {
-                let (usual, reverse) = (fallback("default", keys), fallback("reverse_default", keys))
-                return .enumeration(cases, fallback: usual, reverseFallback: reverse)
-            }
-            // With null as the default it is an ordinary value map.
-            let reverse = fallback("reverse_default", keys).map(Self.json)
-            let pairs = cases.map {
-                ConversionDeclaration.Pair(wire: Self.json($0.wire), mapped: Self.json($0.mapped))
-            }
-            return .values(pairs, fallback: Array("null".utf8), reverseFallback: reverse)
+        case "enum": return enumeration(value, keys)
         case "values":
             guard let pairs = values(value) else { return nil }
             let (usual, reverse) = (keys["default"].flatMap { json($0) }, keys["reverse_default"].flatMap { json($0) })
@@ -84,23 +87,17 @@ extension ConfigReader {
                 grouping: parts["grouping"].flatMap { text($0, wanted: "a separator") } ?? "",
                 decimal: parts["decimal"].flatMap { text($0, wanted: "a separator") } ?? "."
             )
-        case "list_of": return conversion(value).map { .arrayOf($0) }
-        case "dictionary_of": return conversion(value).map { .dictionaryOf($0) }
-        case "chain":
-            guard let links = value.sequence else { return failMisfit(value, wanted: "a list of conversions") }
-            return .chain(links.compactMap { conversion($0) })
+        case "list_of": return conversion(value, isOneWay: isOneWay).map { .arrayOf($0) }
+        case "dictionary_of": return conversion(value, isOneWay: isOneWay).map { .dictionaryOf($0) }
+        case "chain": return conversions(value, isOneWay: isOneWay).map { .chain($0) }
         default:
             let words = ConversionDeclaration.Back.allCases.map(\.rawValue)
             let back = keys["back"].flatMap { choice($0, of: words) }.flatMap(ConversionDeclaration.Back.init)
-            return conversion(value).map { .oneWay($0, back: back ?? .drop) }
+            return conversion(value, isOneWay: true).map { .oneWay($0, back: back ?? .drop) }
         }
     }
 
     private static func json(_ text: String) -> [UInt8] { Array(JSONText.string(text).text.utf8) }
-
-    private mutating func fallback(_ key: String, _ keys: [String: Node]) -> String? {
-        keys[key].flatMap { text($0, wanted: "a name") }
-    }
 
     private mutating func dateForm(_ node: Node) -> ConversionDeclaration.DateForm? {
         guard node.mapping != nil else {
@@ -127,33 +124,34 @@ extension ConfigReader {
         return text(format, wanted: "a date pattern").map { .pattern($0, zone: zone) }
     }
 
-    private mutating func enumeration(_ node: Node) -> [ConversionDeclaration.Case]? {
+    /// A map of strings; their names are strings, too, unless one of them is a number, true or false.
+    private mutating func enumeration(_ node: Node, _ keys: [String: Node]) -> ConversionDeclaration? {
+        let names = node.mapping?.map(\.value) ?? []
+        let isTyped = names.contains { $0.scalar != nil && !$0.isNothing && json($0)?.first != UInt8(ascii: "\"") }
+        let pairs: [ConversionDeclaration.Pair]
         if node.sequence != nil {
             guard let names = texts(node, wanted: "a list of spellings") else { return nil }
             for (index, name) in names.enumerated() where names[..<index].contains(where: { $0.text == name.text }) {
                 return failHere(name.place, "\"\(name.text)\" is listed twice")
             }
-            return names.map { .init(wire: $0.text, mapped: $0.text) }
+            pairs = names.map { .init(wire: Self.json($0.text), mapped: Self.json($0.text)) }
+        } else {
+            guard let named = self.pairs(node, wanted: "the upstream's spellings, each with a name") else { return nil }
+            if named.isEmpty { return failHere(node.place, "it has no case; write { open: open, closed: done }") }
+            pairs = named.compactMap { wire, _, value in
+                name(value, isTyped: isTyped).map { .init(wire: Self.json(wire), mapped: $0) }
+            }
         }
-        guard let pairs = pairs(node, wanted: "the upstream's spellings, each with a name") else { return nil }
-        if pairs.isEmpty { return failHere(node.place, "it has no case; write { open: open, closed: done }") }
-        return pairs.compactMap { wire, _, value in
-            text(value, wanted: "a name").map { .init(wire: wire, mapped: $0) }
-        }
+        return .values(
+            pairs,
+            fallback: keys["default"].flatMap { $0.isNothing ? Array("null".utf8) : name($0, isTyped: isTyped) },
+            reverseFallback: keys["reverse_default"].flatMap { name($0, isTyped: false) }
+        )
     }
 
-    /// The pairs of an enumeration with a name that is a number, true or false; nil for any other.
-    private mutating func typedEnumeration(_ node: Node) -> [ConversionDeclaration.Pair]? {
-        guard let mapping = node.mapping,
-            mapping.contains(where: { $0.value.scalar != nil && !$0.value.isNothing && isTyped($0.value) })
-        else { return nil }
-        return mapping.compactMap { key, value in
-            guard let wire = text(key, wanted: "a value of the upstream"), let mapped = json(value) else { return nil }
-            return .init(wire: Self.json(wire), mapped: mapped)
-        }
+    private mutating func name(_ node: Node, isTyped: Bool) -> [UInt8]? {
+        isTyped ? json(node) : text(node, wanted: "a name").map(Self.json)
     }
-
-    private mutating func isTyped(_ scalar: Node) -> Bool { json(scalar)?.first != UInt8(ascii: "\"") }
 
     /// A value map: keys that look like numbers, true, false or null are read as such.
     private mutating func values(_ node: Node) -> [ConversionDeclaration.Pair]? {

@@ -31,7 +31,7 @@ extension PropertyDraft: ConfigSection {
         documented([
             """
             The member it is read from; dots lead into other objects (`user.login`), [] takes each element of a list \
-            (`tags[].name`), @ a value around the object (`@url.owner`). Default: its own name.
+            (`tags[].name`), @ a value around the object (`@url.owner`, `@query.page`). Default: its own name.
             """: .parsed("from", wanted: "the name of a member", example: "avatar_url") { text, draft in
                 draft.declaration.from = text
             },
@@ -51,7 +51,8 @@ extension PropertyDraft: ConfigSection {
                 },
             """
             How it is shown in the mapped view: \(Converter.names.joined(separator: ", ")), or a longer form such as \
-            { enum: { open: open, closed: done } }, { date: unix }, { list_of: url }. The wire view never changes.
+            { enum: { open: open, closed: done } }, { date: unix }, { list_of: url }. Of a list of conversions, the first \
+            that fits counts: [date, { date: unix }]. The wire view never changes.
             """: ConfigKey("as", .anything, example: "date") { node, draft, reader in
                 draft.declaration.conversion = reader.conversion(node)
             },
@@ -74,6 +75,8 @@ extension PropertyDraft: ConfigSection {
                 ConfigKey("default", .anything, example: "0") { node, draft, reader in
                     draft.declaration.defaultValue = reader.json(node)
                 },
+            "Whether the mapped view shows each element of a list once, in the place of the first.":
+                .boolean("unique", \.declaration.isUnique),
             """
             How a new value is combined with the known one. latest: the newest counts, embedded objects of a model member by \
             member; replace: embedded objects as a whole; keep: the first; union: lists are joined; sum: numbers are added.

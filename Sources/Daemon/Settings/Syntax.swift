@@ -51,6 +51,14 @@ package enum PrincipalWords {
     /// Whether a list of words is complete and replaces the recognised names.
     package static func replaces(_ words: [String]) -> Bool { !words.contains { isBase($0) || isSigned($0) } }
 
+    /// Whether a query parameter identifies the principal by its name, so that its value is redacted.
+    static func count(parameter: String, in words: [String]) -> Bool {
+        let name = "?" + parameter.lowercased()
+        if let word = words.last(where: { self.name(of: $0).lowercased() == name }) { return !word.hasPrefix("-") }
+        guard !replaces(words), case .credential = NameMeaning.ofParameter(Array(parameter.utf8)) else { return false }
+        return true
+    }
+
     static func complaint(_ word: String) -> String? {
         let name = name(of: word)
         if name.hasPrefix("?") { return name.count > 1 ? nil : "names no query parameter" }

@@ -1,121 +1,201 @@
-/// Converts each element of a list; elements that fail stay as they are.
-struct ListConversion: Conversion {
-    let element: any Conversion
+/// A conversion as it is declared, with everything that can be known before there is a value.
+indirect enum CompiledConversion: Sendable {
+    case single(any Conversion)
+    case list(CompiledConversion)
+    case dictionary(CompiledConversion)
+    case chain([CompiledConversion])
+    case firstOf([CompiledConversion])
+    case oneWay(CompiledConversion, back: ConversionDeclaration.Back)
 
-    func forward(_ value: JSONSlice) -> ConversionResult { convert(value, element.forward) }
-
-    func reverse(_ value: JSONSlice) -> ConversionResult { convert(value, element.reverse) }
-
-    private func convert(_ value: JSONSlice, _ convert: (JSONSlice) -> ConversionResult) -> ConversionResult {
-        if value.isNull { return .value(value.json) }
-        guard value.kind == .array else { return .failed(reason: "a list is expected") }
-        var parts = ConvertedParts(opening: "[")
-        for (index, element) in value.elements.enumerated() {
-            // A dropped element becomes null, so that the others keep their positions.
-            parts.append(convert(element), in: element, pointer: "/\(index)", dropped: Array("null".utf8))
+    /// Compiles a declaration; below `one_way`, a value map needs no way back.
+    init(_ declaration: ConversionDeclaration, isOneWay: Bool = false) throws(MappingError) {
+        func all(_ declarations: [ConversionDeclaration]) throws(MappingError) -> [CompiledConversion] {
+            guard !declarations.isEmpty else { throw .invalidConversion("a list of conversions has none in it") }
+            return try declarations.map { (declaration) throws(MappingError) in
+                try CompiledConversion(declaration, isOneWay: isOneWay)
+            }
         }
-        return parts.result(closing: "]")
+        switch declaration {
+        case .named(let name):
+            guard let conversion = Self.builtIn[name] else {
+                throw .invalidConversion("there is no conversion \"\(name)\"")
+            }
+            self = .single(conversion)
+        case .date(let form): self = .single(try form.conversion())
+        case .number(let grouping, let decimal):
+            self = .single(try NumberTextConversion(grouping: grouping, decimal: decimal))
+        case .values(let pairs, let fallback, let reverseFallback):
+            let map = try ValueMapConversion(
+                pairs,
+                fallback: fallback,
+                reverseFallback: reverseFallback,
+                isOneWay: isOneWay
+            )
+            self = .single(map)
+        case .arrayOf(let element): self = .list(try CompiledConversion(element, isOneWay: isOneWay))
+        case .dictionaryOf(let value): self = .dictionary(try CompiledConversion(value, isOneWay: isOneWay))
+        case .chain(let links): self = Self.sequence(try all(links))
+        case .firstOf(let alternatives): self = .firstOf(try all(alternatives))
+        case .oneWay(let inner, let back): self = .oneWay(try CompiledConversion(inner, isOneWay: true), back: back)
+        }
+    }
+
+    /// Conversions one after the other.
+    ///
+    /// Each element of a list goes through all of them by itself, so that it fits all of them or stays.
+    private static func sequence(_ links: [CompiledConversion]) -> CompiledConversion {
+        let elements = links.compactMap { if case .list(let element) = $0 { element } else { nil } }
+        if elements.count == links.count { return .list(sequence(elements)) }
+        let members = links.compactMap { if case .dictionary(let member) = $0 { member } else { nil } }
+        return members.count == links.count ? .dictionary(sequence(members)) : .chain(links)
+    }
+
+    static let builtIn: [String: any Conversion] = [
+        "base64": Base64Conversion(),
+        "boolean": BooleanConversion(),
+        "date": RFC3339Conversion(),
+        "decimal": CheckedConversion.decimal,
+        "integer": CheckedConversion.integer,
+        "string": CheckedConversion.string,
+        "url": CheckedConversion.url,
+        "uuid": CheckedConversion.uuid,
+    ]
+
+    /// Whether null is converted like any other value.
+    fileprivate var convertsNull: Bool {
+        switch self {
+        case .single(let conversion): conversion.convertsNull
+        case .list, .dictionary: false
+        case .chain(let inner), .firstOf(let inner): inner.contains(where: \.convertsNull)
+        case .oneWay(let inner, _): inner.convertsNull
+        }
+    }
+
+    /// Whether it is declared what happens to every value on the way back.
+    fileprivate var isOneWay: Bool {
+        switch self {
+        case .single, .list, .dictionary: false
+        case .chain(let inner), .firstOf(let inner): inner.contains(where: \.isOneWay)
+        case .oneWay: true
+        }
     }
 }
 
-/// Converts the value of each member of an object.
-struct DictionaryConversion: Conversion {
-    let value: any Conversion
+/// The conversion of one value in one direction.
+struct ConversionRun {
+    let isReverse: Bool
+    /// On the way back, the pointers of parts that were not converted on the way there.
+    var unconverted: Set<String> = []
+    private(set) var faults: [ConversionFault] = []
+    /// Why a part must not be written back.
+    private(set) var refusal: String?
 
-    func forward(_ value: JSONSlice) -> ConversionResult { convert(value, self.value.forward) }
+    init(isReverse: Bool, unconverted: Set<String> = []) {
+        (self.isReverse, self.unconverted) = (isReverse, unconverted)
+    }
 
-    func reverse(_ value: JSONSlice) -> ConversionResult { convert(value, self.value.reverse) }
-
-    private func convert(_ value: JSONSlice, _ convert: (JSONSlice) -> ConversionResult) -> ConversionResult {
-        if value.isNull { return .value(value.json) }
-        guard value.kind == .object else { return .failed(reason: "an object is expected") }
-        var parts = ConvertedParts(opening: "{")
-        for member in value.members {
-            let name = value.text[member.nameRange] + [UInt8(ascii: ":")]
-            parts.append(convert(member.value), in: member.value, pointer: "/" + member.name.text, before: name)
+    /// Converts a value, or a part of one; nil if it is left out.
+    mutating func convert(_ value: JSONSlice, _ conversion: CompiledConversion, at pointer: String = "") -> [UInt8]? {
+        if unconverted.contains(pointer), !conversion.isOneWay {
+            return keep(value, "it was not converted, so it is written back as it is", at: pointer)
         }
-        return parts.result(closing: "}")
-    }
-}
-
-/// A list or an object under construction, from converted parts.
-private struct ConvertedParts {
-    private var output: [UInt8]
-    private var faults: [ConversionFault] = []
-
-    init(opening: Character) { output = [opening.asciiValue ?? 0] }
-
-    /// Adds one part; writes `dropped` in place of a dropped part, or nothing if it is nil.
-    mutating func append(
-        _ result: ConversionResult,
-        in original: JSONSlice,
-        pointer: String,
-        before: ArraySlice<UInt8> = [],
-        dropped: [UInt8]? = nil
-    ) {
-        var json = result.json
-        switch result {
-        case .failed(let reason):
-            faults.append(ConversionFault(pointer: pointer, reason: reason))
-            json = original.json
-        case .dropped: json = dropped
-        case .value, .partial: break
+        if isReverse, case .oneWay(_, let back) = conversion { return goBack(value, back) }
+        if value.isNull, !conversion.convertsNull { return value.json }
+        switch conversion {
+        case .single(let conversion): return single(value, conversion, at: pointer)
+        case .list(let element): return list(value, element, at: pointer)
+        case .dictionary(let member): return dictionary(value, member, at: pointer)
+        case .chain(let links): return chain(value, isReverse ? links.reversed() : links, at: pointer)
+        case .firstOf(let alternatives): return firstOf(value, alternatives, at: pointer)
+        case .oneWay(let inner, _): return convert(value, inner, at: pointer)
         }
-        faults += result.faults.map { ConversionFault(pointer: pointer + $0.pointer, reason: $0.reason) }
-        guard let json else { return }
-        output.appendComma()
-        output += before
-        output += json
     }
 
-    func result(closing: Character) -> ConversionResult {
-        let json = output + [closing.asciiValue ?? 0]
-        return faults.isEmpty ? .value(json) : .partial(json, faults: faults)
-    }
-}
-
-/// Applies conversions one after the other; the way back applies them in reverse order.
-struct ChainConversion: Conversion {
-    private let links: [any Conversion]
-
-    init(_ links: [any Conversion]) throws(MappingError) {
-        guard !links.isEmpty else { throw .invalidConversion("a chain has no conversion in it") }
-        self.links = links
+    private mutating func keep(_ value: JSONSlice, _ reason: String, at pointer: String) -> [UInt8] {
+        faults.append(ConversionFault(pointer: pointer, reason: reason, value: value.json, isKept: true))
+        return value.json
     }
 
-    func forward(_ value: JSONSlice) -> ConversionResult { run(value, links) { $0.forward($1) } }
-
-    func reverse(_ value: JSONSlice) -> ConversionResult { run(value, links.reversed()) { $0.reverse($1) } }
-
-    private func run(
-        _ value: JSONSlice,
-        _ links: [any Conversion],
-        _ convert: (any Conversion, JSONSlice) -> ConversionResult
-    ) -> ConversionResult {
-        var value = value
-        var faults: [ConversionFault] = []
-        for link in links {
-            let result = convert(link, value)
-            guard let json = result.json, let next = JSONSlice(json) else { return result }
-            faults += result.faults
-            value = next
-        }
-        return faults.isEmpty ? .value(value.json) : .partial(value.json, faults: faults)
-    }
-}
-
-/// A conversion without a way back.
-struct OneWayConversion: Conversion {
-    let inner: any Conversion
-    let back: ConversionDeclaration.Back
-
-    func forward(_ value: JSONSlice) -> ConversionResult { inner.forward(value) }
-
-    func reverse(_ value: JSONSlice) -> ConversionResult {
+    private mutating func goBack(_ value: JSONSlice, _ back: ConversionDeclaration.Back) -> [UInt8]? {
         switch back {
-        case .drop: .dropped
-        case .raw: .value(value.json)
-        case .fail: .failed(reason: "the conversion has no way back")
+        case .drop: return nil
+        case .fail where !value.isNull: refusal = "the conversion has no way back"
+        case .fail, .raw: break
+        }
+        return value.json
+    }
+
+    private mutating func single(_ value: JSONSlice, _ conversion: any Conversion, at pointer: String) -> [UInt8] {
+        do throws(Misfit) {
+            return isReverse ? try conversion.reverse(value) : try conversion.forward(value)
+        } catch {
+            guard let substitute = error.substitute else { return keep(value, error.reason, at: pointer) }
+            faults.append(ConversionFault(pointer: pointer, reason: error.reason, value: value.json, isKept: false))
+            return substitute
+        }
+    }
+
+    private mutating func list(_ value: JSONSlice, _ conversion: CompiledConversion, at pointer: String) -> [UInt8] {
+        guard value.kind == .array else { return keep(value, "a list is expected", at: pointer) }
+        var output = [UInt8(ascii: "[")]
+        for (index, element) in value.elements.enumerated() {
+            output.appendComma()
+            // An element that is left out becomes null, so that the others keep their positions.
+            output += convert(element, conversion, at: "\(pointer)/\(index)") ?? Array("null".utf8)
+        }
+        return output + [UInt8(ascii: "]")]
+    }
+
+    private mutating func dictionary(_ value: JSONSlice, _ conversion: CompiledConversion, at pointer: String)
+        -> [UInt8]
+    {
+        guard value.kind == .object else { return keep(value, "an object is expected", at: pointer) }
+        var output = [UInt8(ascii: "{")]
+        for member in value.members {
+            guard let json = convert(member.value, conversion, at: "\(pointer)/\(member.name.text)") else { continue }
+            output.appendComma()
+            output += value.text[member.nameRange] + [UInt8(ascii: ":")] + json
+        }
+        return output + [UInt8(ascii: "}")]
+    }
+
+    /// Applies conversions one after the other; a value that does not fit all of them stays as it was before the first.
+    private mutating func chain(_ value: JSONSlice, _ links: [CompiledConversion], at pointer: String) -> [UInt8]? {
+        var result = value
+        var inner = ConversionRun(isReverse: isReverse)
+        for link in links {
+            guard let json = inner.convert(result, link), let next = JSONSlice(json) else { return nil }
+            if let misfit = inner.misfit { return keep(value, misfit.reason, at: pointer) }
+            result = next
+        }
+        adopt(inner, at: pointer)
+        return result.json
+    }
+
+    private mutating func firstOf(_ value: JSONSlice, _ alternatives: [CompiledConversion], at pointer: String)
+        -> [UInt8]?
+    {
+        var reasons: [String] = []
+        for alternative in alternatives {
+            var inner = ConversionRun(isReverse: isReverse)
+            let json = inner.convert(value, alternative)
+            guard let misfit = inner.misfit else {
+                adopt(inner, at: pointer)
+                return json
+            }
+            reasons.append(misfit.reason)
+        }
+        return keep(value, reasons.joined(separator: ", or "), at: pointer)
+    }
+
+    /// The first part that stays as it is.
+    private var misfit: ConversionFault? { faults.first(where: \.isKept) }
+
+    private mutating func adopt(_ inner: ConversionRun, at pointer: String) {
+        refusal = refusal ?? inner.refusal
+        for var fault in inner.faults {
+            fault.pointer = pointer + fault.pointer
+            faults.append(fault)
         }
     }
 }

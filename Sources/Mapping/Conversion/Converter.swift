@@ -1,66 +1,60 @@
 /// A compiled conversion, from the upstream's JSON to the mapped JSON and back.
 ///
-/// It is pure and does not depend on the host's locale or time zone. Null stays null in both directions, unless a value
-/// map declares otherwise. Conversions that only check a value keep its spelling, so the way back restores the
-/// upstream's bytes.
+/// It is pure and does not depend on the host's locale or time zone. In both directions, null stays null, unless a value
+/// map declares otherwise, and a value that does not fit stays as it is, with a fault. This holds for the elements of
+/// lists and the members of dictionaries, too. Conversions that only check a value keep its spelling, so the way back
+/// restores the upstream's bytes.
 public struct Converter: Sendable {
-    private let conversion: any Conversion
+    private let conversion: CompiledConversion
 
     /// Compiles a conversion; throws `.invalidConversion` with the reason if the declaration is wrong.
     public init(_ declaration: ConversionDeclaration) throws(MappingError) {
-        conversion = try Self.compile(declaration)
+        conversion = try CompiledConversion(declaration)
     }
 
     /// Converts one JSON value of the upstream to its mapped form.
-    public func forward(_ value: [UInt8]) -> ConversionResult {
-        JSONSlice(value).map(conversion.forward) ?? .failed(reason: "JSON is expected")
-    }
+    public func forward(_ value: [UInt8]) -> ConversionResult { convert(value, ConversionRun(isReverse: false)) }
 
     /// Converts one mapped JSON value back to the upstream's form.
-    public func reverse(_ value: [UInt8]) -> ConversionResult {
-        JSONSlice(value).map(conversion.reverse) ?? .failed(reason: "JSON is expected")
+    ///
+    /// - Parameter unconverted: the pointers of the faults by which `forward` kept parts of the value as they were.
+    public func reverse(_ value: [UInt8], unconverted: Set<String> = []) -> ConversionResult {
+        convert(value, ConversionRun(isReverse: true, unconverted: unconverted))
     }
 
-    private static func compile(_ declaration: ConversionDeclaration) throws(MappingError) -> any Conversion {
-        switch declaration {
-        case .named(let name): try builtIn(name)
-        case .date(let form): try form.conversion()
-        case .number(let grouping, let decimal): try NumberTextConversion(grouping: grouping, decimal: decimal)
-        case .enumeration(let cases, let fallback, let reverseFallback):
-            try ValueMapConversion(cases, fallback: fallback, reverseFallback: reverseFallback)
-        case .values(let pairs, let fallback, let reverseFallback):
-            try ValueMapConversion(pairs, fallback: fallback, reverseFallback: reverseFallback)
-        case .arrayOf(let element): ListConversion(element: try compile(element))
-        case .dictionaryOf(let value): DictionaryConversion(value: try compile(value))
-        case .chain(let links): try ChainConversion(links.map { (link) throws(MappingError) in try compile(link) })
-        case .oneWay(let inner, let back): OneWayConversion(inner: try compile(inner), back: back)
-        }
+    private func convert(_ value: [UInt8], _ run: ConversionRun) -> ConversionResult {
+        var run = run
+        let json = JSONSlice(value).map { run.convert($0, conversion) } ?? value
+        if let refusal = run.refusal { return .refused(reason: refusal) }
+        guard let json else { return .dropped }
+        return run.faults.isEmpty ? .value(json) : .partial(json, faults: run.faults)
     }
 
     /// The names of the conversions that need nothing but a name.
-    public static let names: [String] = builtIn.keys.sorted()
-
-    private static let builtIn: [String: any Conversion] = [
-        "base64": Base64Conversion(),
-        "boolean": BooleanConversion(),
-        "date": RFC3339Conversion(),
-        "decimal": CheckedConversion.decimal,
-        "integer": CheckedConversion.integer,
-        "string": CheckedConversion.string,
-        "url": CheckedConversion.url,
-        "uuid": CheckedConversion.uuid,
-    ]
-
-    private static func builtIn(_ name: String) throws(MappingError) -> any Conversion {
-        guard let conversion = builtIn[name] else { throw .invalidConversion("there is no conversion \"\(name)\"") }
-        return conversion
-    }
+    public static let names: [String] = CompiledConversion.builtIn.keys.sorted()
 }
 
-/// One kind of conversion, wrapped by a `Converter`; both directions take valid JSON and return valid JSON.
+/// A conversion of single values; both directions take valid JSON and return valid JSON.
 protocol Conversion: Sendable {
-    func forward(_ value: JSONSlice) -> ConversionResult
-    func reverse(_ value: JSONSlice) -> ConversionResult
+    /// Whether it converts null; null otherwise stays null.
+    var convertsNull: Bool { get }
+
+    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8]
+    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8]
+}
+
+extension Conversion {
+    var convertsNull: Bool { false }
+}
+
+/// Why a conversion does not accept a value.
+struct Misfit: Error {
+    /// What is expected, for a person.
+    var reason: String
+    /// The JSON that takes the place of the value; nil if the value stays.
+    var substitute: [UInt8]?
+
+    init(_ reason: String, substitute: [UInt8]? = nil) { (self.reason, self.substitute) = (reason, substitute) }
 }
 
 extension JSONSlice {
@@ -78,39 +72,36 @@ extension JSONSlice {
 public enum ConversionResult: Sendable, Equatable {
     /// The converted JSON.
     case value([UInt8])
-    /// JSON of which some parts could not be converted.
-    ///
-    /// Such elements keep their original value; a value unknown to an enumeration becomes its fallback.
+    /// JSON of which some parts do not fit, or the whole.
     case partial([UInt8], faults: [ConversionFault])
-    /// The conversion does not accept the value. `reason` says for a person what it expects.
-    ///
-    /// The caller keeps the value and warns.
-    case failed(reason: String)
     /// Nothing is written (`one_way`, `back: drop`).
     case dropped
+    /// The value must not be written back (`one_way`, `back: fail`).
+    case refused(reason: String)
 }
 
-/// A part of a value that could not be converted.
+/// A value, or a part of one, that does not fit.
 public struct ConversionFault: Sendable, Equatable {
     /// The position in the value: a JSON pointer, empty for the value itself.
     public var pointer: String
     /// What was expected, for a person; it never quotes the value.
     public var reason: String
+    /// The JSON that does not fit.
+    public var value: [UInt8]
+    /// Whether it stays as it is; otherwise the default of a value map takes its place.
+    public var isKept: Bool
 }
 
 extension ConversionResult {
-    /// The resulting JSON; nil if the conversion failed or dropped the value.
+    /// The resulting JSON; nil if there is none.
     var json: [UInt8]? {
         switch self {
         case .value(let json), .partial(let json, _): json
-        case .failed, .dropped: nil
+        case .dropped, .refused: nil
         }
     }
 
     var faults: [ConversionFault] { if case .partial(_, let faults) = self { faults } else { [] } }
-
-    /// A text as a JSON string.
-    static func string(_ text: String) -> ConversionResult { .value(JSONString.literal(text)) }
 }
 
 /// How a property's value is converted for the `mapped` view, and back.
@@ -123,29 +114,18 @@ public indirect enum ConversionDeclaration: Sendable, Equatable {
     case date(DateForm)
     /// A number written as text with separators, such as `12,345.678`.
     case number(grouping: String, decimal: String)
-    /// An enumeration: the upstream's spelling of each case and its mapped name, in the declared order.
-    case enumeration([Case], fallback: String? = nil, reverseFallback: String? = nil)
-    /// A declared map from JSON values to JSON values.
-    case values([Pair], fallback: [UInt8]?, reverseFallback: [UInt8]?)
+    /// A declared map from JSON values to JSON values, in the declared order; the fallbacks are for all others.
+    case values([Pair], fallback: [UInt8]? = nil, reverseFallback: [UInt8]? = nil)
     /// Each element of a list.
     case arrayOf(ConversionDeclaration)
     /// The value of each member of an object.
     case dictionaryOf(ConversionDeclaration)
     /// Several conversions in sequence; the way back uses the reverse order.
     case chain([ConversionDeclaration])
+    /// The first of several conversions that accepts the value, in both directions.
+    case firstOf([ConversionDeclaration])
     /// A conversion without a way back, and what is written back instead.
     case oneWay(ConversionDeclaration, back: Back)
-
-    /// One case of an enumeration.
-    public struct Case: Sendable, Equatable {
-        /// The upstream's spelling.
-        public var wire: String
-        /// The mapped name.
-        public var mapped: String
-
-        /// Maps one spelling to one name.
-        public init(wire: String, mapped: String) { (self.wire, self.mapped) = (wire, mapped) }
-    }
 
     /// One entry of a value map; both values are JSON.
     public struct Pair: Sendable, Equatable {
@@ -156,6 +136,9 @@ public indirect enum ConversionDeclaration: Sendable, Equatable {
 
         /// Maps one value to one value.
         public init(wire: [UInt8], mapped: [UInt8]) { (self.wire, self.mapped) = (wire, mapped) }
+
+        /// Whether the upstream's value is a string.
+        public var isString: Bool { wire.first == UInt8(ascii: "\"") }
     }
 
     /// What happens to the value of a one-way conversion on the way back.

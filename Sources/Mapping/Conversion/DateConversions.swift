@@ -26,18 +26,17 @@ extension ConversionDeclaration {
 
 /// Accepts a date in RFC 3339; it capitalises `T` and `Z` and keeps the rest, fraction and offset included.
 struct RFC3339Conversion: Conversion {
-    func forward(_ value: JSONSlice) -> ConversionResult {
-        if value.isNull { return .value(value.json) }
+    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
         guard let text = value.string, Timestamp(Array(text.utf8)) != nil else {
-            return .failed(reason: "a date as in RFC 3339, such as 2012-11-13T13:31:36Z, is expected")
+            throw Misfit("a date as in RFC 3339, such as 2012-11-13T13:31:36Z, is expected")
         }
         var bytes = Array(text.utf8)
         bytes[10] = UInt8(ascii: "T")
         if bytes.last == UInt8(ascii: "z") { bytes[bytes.count - 1] = UInt8(ascii: "Z") }
-        return .string(String(decoding: bytes, as: UTF8.self))
+        return JSONString.literal(String(decoding: bytes, as: UTF8.self))
     }
 
-    func reverse(_ value: JSONSlice) -> ConversionResult { forward(value) }
+    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8] { try forward(value) }
 }
 
 /// Converts seconds or milliseconds since 1970 to RFC 3339 in UTC, exactly.
@@ -45,21 +44,19 @@ struct UnixTimeConversion: Conversion {
     /// How many of the number's last integer digits are below the second: 0 or 3.
     let digitsBelowSecond: Int
 
-    func forward(_ value: JSONSlice) -> ConversionResult {
-        if value.isNull { return .value(value.json) }
+    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
         guard let number = value.number, let timestamp = timestamp(number), let text = timestamp.text else {
             let unit = digitsBelowSecond == 0 ? "seconds" : "milliseconds"
-            return .failed(reason: "a number of \(unit) since 1970 is expected")
+            throw Misfit("a number of \(unit) since 1970 is expected")
         }
-        return .string(text)
+        return JSONString.literal(text)
     }
 
-    func reverse(_ value: JSONSlice) -> ConversionResult {
-        if value.isNull { return .value(value.json) }
+    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
         guard let text = value.string, let timestamp = Timestamp(Array(text.utf8)) else {
-            return .failed(reason: "a date as in RFC 3339 is expected")
+            throw Misfit("a date as in RFC 3339 is expected")
         }
-        return .value(number(timestamp))
+        return number(timestamp)
     }
 
     /// The number for a point in time, built digit by digit because no integer type holds every fraction of every year.
@@ -181,26 +178,24 @@ final class DatePatternConversion: Conversion {
         return letters
     }
 
-    func forward(_ value: JSONSlice) -> ConversionResult {
-        if value.isNull { return .value(value.json) }
+    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
         let date = value.string.flatMap { text in formatter.withLock { $0.date(from: text)?.timeIntervalSince1970 } }
         guard let date, let timestamp = Self.timestamp(date), Self.writable.contains(timestamp.seconds),
             let text = timestamp.text
-        else { return .failed(reason: "a date in the form \(pattern) is expected") }
-        return .string(text)
+        else { throw Misfit("a date in the form \(pattern) is expected") }
+        return JSONString.literal(text)
     }
 
-    func reverse(_ value: JSONSlice) -> ConversionResult {
-        if value.isNull { return .value(value.json) }
+    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
         guard let text = value.string, let timestamp = Timestamp(Array(text.utf8)) else {
-            return .failed(reason: "a date as in RFC 3339 is expected")
+            throw Misfit("a date as in RFC 3339 is expected")
         }
         guard Self.writable.contains(timestamp.seconds) else {
-            return .failed(reason: "a date from 1583 to 9999 is expected")
+            throw Misfit("a date from 1583 to 9999 is expected")
         }
         let fraction = Double("0." + String(decoding: timestamp.fraction, as: UTF8.self) + "0") ?? 0
         let date = Date(timeIntervalSince1970: Double(timestamp.seconds) + fraction)
-        return .string(formatter.withLock { $0.string(from: date) })
+        return JSONString.literal(formatter.withLock { $0.string(from: date) })
     }
 
     /// A timestamp in milliseconds, the finest unit of a pattern.

@@ -5,11 +5,12 @@ struct CheckedConversion: Conversion {
     private let expectation: String
     private let isAccepted: @Sendable (JSONSlice) -> Bool
 
-    func forward(_ value: JSONSlice) -> ConversionResult {
-        value.isNull || isAccepted(value) ? .value(value.json) : .failed(reason: expectation)
+    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
+        guard isAccepted(value) else { throw Misfit(expectation) }
+        return value.json
     }
 
-    func reverse(_ value: JSONSlice) -> ConversionResult { forward(value) }
+    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8] { try forward(value) }
 
     static let string = CheckedConversion(expectation: "a string is expected") { $0.kind == .string }
 
@@ -64,36 +65,30 @@ enum URLSyntax {
 
 /// Accepts true and false; 1 and 0 count as booleans too, and come back as `true` and `false`.
 struct BooleanConversion: Conversion {
-    func forward(_ value: JSONSlice) -> ConversionResult {
-        if value.kind == .word { return .value(value.json) }
+    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
+        if value.kind == .word { return value.json }
         switch value.number?.canonicalText {
-        case "1": return .value(Array("true".utf8))
-        case "0": return .value(Array("false".utf8))
-        default: return .failed(reason: "true or false is expected")
+        case "1": return Array("true".utf8)
+        case "0": return Array("false".utf8)
+        default: throw Misfit("true or false is expected")
         }
     }
 
-    func reverse(_ value: JSONSlice) -> ConversionResult { forward(value) }
+    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8] { try forward(value) }
 }
 
 /// Converts Base64 (RFC 4648 §4) to the encoded text; white space within the Base64 is ignored.
 struct Base64Conversion: Conversion {
-    private static let expectation = "a string in Base64 that encodes UTF-8 is expected"
-
-    func forward(_ value: JSONSlice) -> ConversionResult {
-        if value.isNull { return .value(value.json) }
-        guard let text = value.string else { return .failed(reason: Self.expectation) }
-        let packed = String(decoding: text.utf8.filter { $0 > 0x20 }, as: UTF8.self)
-        guard let data = Data(base64Encoded: packed), let decoded = String(validating: data, as: UTF8.self) else {
-            return .failed(reason: Self.expectation)
-        }
-        return .string(decoded)
+    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
+        let packed = value.string.map { String(decoding: $0.utf8.filter { $0 > 0x20 }, as: UTF8.self) }
+        guard let data = packed.flatMap({ Data(base64Encoded: $0) }), let text = String(validating: data, as: UTF8.self)
+        else { throw Misfit("a string in Base64 that encodes UTF-8 is expected") }
+        return JSONString.literal(text)
     }
 
-    func reverse(_ value: JSONSlice) -> ConversionResult {
-        if value.isNull { return .value(value.json) }
-        guard let text = value.string else { return .failed(reason: "a string is expected") }
-        return .string(Data(text.utf8).base64EncodedString())
+    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
+        guard let text = value.string else { throw Misfit("a string is expected") }
+        return JSONString.literal(Data(text.utf8).base64EncodedString())
     }
 }
 
@@ -116,21 +111,17 @@ struct NumberTextConversion: Conversion {
         self.decimal = Array(decimal.utf8)
     }
 
-    func forward(_ value: JSONSlice) -> ConversionResult {
-        if value.isNull { return .value(value.json) }
+    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
         guard let text = value.string, let number = number(Array(text.utf8)) else {
-            return .failed(reason: "a string of a number such as \(example) is expected")
+            throw Misfit("a string of a number such as \(example) is expected")
         }
-        return .value(number)
+        return number
     }
 
-    func reverse(_ value: JSONSlice) -> ConversionResult {
-        if value.isNull { return .value(value.json) }
-        guard let number = value.number else { return .failed(reason: "a number is expected") }
+    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
+        guard let number = value.number else { throw Misfit("a number is expected") }
         let plain = Array(number.canonicalText.utf8)
-        guard !plain.contains(UInt8(ascii: "e")) else {
-            return .failed(reason: "a number of at most 40 digits is expected")
-        }
+        guard !plain.contains(UInt8(ascii: "e")) else { throw Misfit("a number of at most 40 digits is expected") }
         let minus = plain.first == UInt8(ascii: "-") ? 1 : 0
         let point = plain.firstIndex(of: UInt8(ascii: ".")) ?? plain.endIndex
         var output = Array(plain[..<minus])
@@ -139,7 +130,7 @@ struct NumberTextConversion: Conversion {
             output.append(plain[index])
         }
         if point < plain.endIndex { output += decimal + plain[(point + 1)...] }
-        return .string(String(decoding: output, as: UTF8.self))
+        return JSONString.literal(String(decoding: output, as: UTF8.self))
     }
 
     private var example: String {
@@ -188,15 +179,12 @@ struct ValueMapConversion: Conversion {
     private let fallback: [UInt8]?
     private let reverseFallback: [UInt8]?
 
-    init(_ cases: [ConversionDeclaration.Case], fallback: String?, reverseFallback: String?) throws(MappingError) {
-        try self.init(
-            cases.map { .init(wire: JSONString.literal($0.wire), mapped: JSONString.literal($0.mapped)) },
-            fallback: fallback.map(JSONString.literal),
-            reverseFallback: reverseFallback.map(JSONString.literal)
-        )
-    }
-
-    init(_ declared: [ConversionDeclaration.Pair], fallback: [UInt8]?, reverseFallback: [UInt8]?) throws(MappingError) {
+    init(
+        _ declared: [ConversionDeclaration.Pair],
+        fallback: [UInt8]?,
+        reverseFallback: [UInt8]?,
+        isOneWay: Bool
+    ) throws(MappingError) {
         guard !declared.isEmpty else { throw .invalidConversion("a map of values has no entry") }
         var pairs: [(wire: JSONSlice, mapped: JSONSlice)] = []
         for pair in declared {
@@ -204,10 +192,11 @@ struct ValueMapConversion: Conversion {
             if pairs.contains(where: { $0.wire.isEqual(to: wire) }) {
                 throw .invalidConversion("\(Self.text(wire)) is mapped twice")
             }
-            if let other = pairs.first(where: { $0.mapped.isEqual(to: mapped) }) {
+            if !isOneWay, let other = pairs.first(where: { $0.mapped.isEqual(to: mapped) }) {
                 throw .invalidConversion(
-                    "\(Self.text(other.wire)) and \(Self.text(wire)) are both mapped to \(Self.text(mapped)), "
-                        + "so that there is no way back; give each its own, or use \"default\" for one of them"
+                    "\(Self.text(other.wire)) and \(Self.text(wire)) are both mapped to \(Self.text(mapped)), so that "
+                        + "there is no way back; give each its own, use \"default\" for one of them, or write "
+                        + "{ one_way: … } around the map"
                 )
             }
             pairs.append((wire, mapped))
@@ -226,26 +215,27 @@ struct ValueMapConversion: Conversion {
 
     private static func text(_ value: JSONSlice) -> String { String(decoding: value.bytes, as: UTF8.self) }
 
-    func forward(_ value: JSONSlice) -> ConversionResult {
-        if let pair = pairs.first(where: { $0.wire.isEqual(to: value) }) { return .value(pair.mapped.json) }
-        return unknown(value, fallback, known: pairs.map(\.wire))
+    var convertsNull: Bool { true }
+
+    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
+        if let pair = pairs.first(where: { $0.wire.isEqual(to: value) }) { return pair.mapped.json }
+        return try unknown(value, fallback, known: pairs.map(\.wire))
     }
 
-    func reverse(_ value: JSONSlice) -> ConversionResult {
-        if let pair = pairs.first(where: { $0.mapped.isEqual(to: value) }) { return .value(pair.wire.json) }
-        return unknown(value, reverseFallback, known: pairs.map(\.mapped))
+    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
+        if let pair = pairs.first(where: { $0.mapped.isEqual(to: value) }) { return pair.wire.json }
+        return try unknown(value, reverseFallback, known: pairs.map(\.mapped))
     }
 
-    /// The result for a value without an entry.
+    /// The result for a value without an entry: null stays null.
     ///
-    /// It is always a fault: the upstream has begun to send something new, and the user should know.
-    private func unknown(_ value: JSONSlice, _ fallback: [UInt8]?, known: [JSONSlice]) -> ConversionResult {
-        if value.isNull { return .value(value.json) }
+    /// Anything else is a misfit: the upstream has begun to send something new, and the user should know.
+    private func unknown(_ value: JSONSlice, _ fallback: [UInt8]?, known: [JSONSlice]) throws(Misfit) -> [UInt8] {
+        if value.isNull { return value.json }
         let shown = known.prefix(8).map(Self.text).joined(separator: ", ") + (known.count > 8 ? ", …" : "")
         let reason = "one of \(shown) is expected"
-        guard let fallback else { return .failed(reason: reason) }
+        guard let fallback else { throw Misfit(reason) }
         let shownInstead = String(decoding: fallback.prefix(80), as: UTF8.self)
-        let fault = ConversionFault(pointer: "", reason: "\(reason); the default \(shownInstead) is shown instead")
-        return .partial(fallback, faults: [fault])
+        throw Misfit("\(reason); the default \(shownInstead) is shown instead", substitute: fallback)
     }
 }

@@ -5,13 +5,13 @@ import Foundation
 /// The way back applies only the conversion.
 struct ValueConversion: Sendable {
     var converter: Converter?
-    /// Converts a value of another type before the checks.
-    var coercion: Coercion?
+    private let coercion: Coercion?
     var checker: ValueChecker?
     /// Whether null is unexpected.
     var refusesNull: Bool
     /// Whether a single bare identity is accepted in place of a list.
     var coerces: Bool
+    private let hasAlternatives: Bool
 
     /// Whether values pass unchanged and unchecked.
     var isTrivial: Bool { converter == nil && coercion == nil && checker == nil && !refusesNull }
@@ -26,6 +26,15 @@ struct ValueConversion: Sendable {
         coerces = property.coerces
         // The checks see the coerced value: with a check for a number, "5" has become one.
         coercion = coerces ? (property.conversion ?? Self.conversion(toTypeIn: checks)).flatMap(Coercion.init) : nil
+        if case .firstOf = property.conversion { hasAlternatives = true } else { hasAlternatives = false }
+    }
+
+    /// The value that one of another type stands for; nil if it is not coerced.
+    func coerced(_ value: JSONSlice) -> [UInt8]? {
+        guard let json = coercion?.coerced(value) else { return nil }
+        // One of several conversions may accept the value as it is.
+        if hasAlternatives, let converter, case .value = converter.forward(value.json) { return nil }
+        return json
     }
 
     /// Why a value fails its checks; nil for one that passes, as it is or after coercion.
@@ -33,7 +42,7 @@ struct ValueConversion: Sendable {
     /// Null passes: the mapped view shows it and warns that it is unexpected.
     func fault(in value: JSONSlice) -> String? {
         guard let checker, !value.isNull else { return nil }
-        guard let coerced = coercion?.coerced(value) else { return checker.fault(in: value) }
+        guard let coerced = coerced(value) else { return checker.fault(in: value) }
         return checker.fault(in: coerced)
     }
 
@@ -66,10 +75,14 @@ struct Coercion: Sendable {
         switch declaration {
         case .named("boolean"): target = .boolean
         case .named("integer"), .named("decimal"), .date(.unixSeconds), .date(.unixMilliseconds): target = .number
-        case .named("string"), .named("url"), .named("uuid"), .named("base64"), .enumeration: target = .string
+        case .named("string"), .named("url"), .named("uuid"), .named("base64"): target = .string
+        case .values(let pairs, _, _) where pairs.allSatisfy(\.isString): target = .string
         case .arrayOf: target = .list
         case .chain(let links):
             guard let first = links.first, let coercion = Coercion(first) else { return nil }
+            self = coercion
+        case .firstOf(let alternatives):
+            guard let coercion = alternatives.lazy.compactMap(Coercion.init).first else { return nil }
             self = coercion
         case .oneWay(let inner, _):
             guard let coercion = Coercion(inner) else { return nil }

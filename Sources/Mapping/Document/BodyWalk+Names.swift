@@ -146,9 +146,7 @@ extension BodyWalk {
     /// A part of an identity from the object's surroundings.
     private mutating func reading(of value: ContextValue, _ path: [String], _ slot: Int) -> Identity.Reading {
         switch value {
-        case .url: return Identity.read(text: context.url)
-        case .capture(let name): return Identity.read(text: context.captures[name] ?? "")
-        case .header(let name): return Identity.read(text: context.fields[name] ?? "")
+        case .url, .capture, .query, .header: return Identity.read(text: context.text(of: value) ?? "")
         case .index:
             let index = found[slot].place.index
             return index < 0 ? .none : .text(String(index))

@@ -64,49 +64,50 @@ extension MapRun {
     mutating func bare(
         _ value: Value,
         of related: CompiledProperty.Related,
-        position: Int?,
-        key: Value?,
+        standing: Standing,
         mask: MemberMask
     ) {
         let model = models.compiled[related.model]
         guard mayInsert, let json = knownObject(namedBy: value, of: related),
-            related.key.map({ model.keyLiteral($0, in: json) == bytes(value) })
-                ?? (model.isIdentifiedByKey || model.identityLiteral(in: json) == bytes(value)),
-            let object = make(json, of: nil)
+            related.key.map({ model.keyLiteral($0, in: json) == value.bytes })
+                ?? (model.isIdentifiedByKey || model.identityLiteral(in: json) == value.bytes),
+            let object = Value(json, of: nil)
         else { return appendLiteral(value) }
-        synthetic.append(outputPointer)
-        insert(object, as: related.model, position: position, key: model.isIdentifiedByKey ? value : key, mask: mask)
+        note(.synthetic)
+        var standing = standing
+        if model.isIdentifiedByKey { standing.key = value }
+        insert(object, as: related.model, standing: standing, mask: mask)
     }
 
     /// Writes what is known of an object that shows nothing but its identity; returns false if nothing is known.
-    mutating func loneIdentity(_ value: Value, as index: Int, position: Int?, key: Value?, mask: MemberMask) -> Bool {
+    mutating func loneIdentity(_ value: Value, as index: Int, standing: Standing, mask: MemberMask) -> Bool {
         let model = models.compiled[index]
-        guard mayInsert, isLoneIdentity(value, of: index), let name = model.object(identifiedByMembersOf: slice(value)),
+        guard mayInsert, isLoneIdentity(value, of: index), let name = model.object(identifiedByMembersOf: value.slice),
             let json = knownObject(BoundObject(name)),
-            JSONSlice(json).flatMap(model.identityLiterals) == model.identityLiterals(in: slice(value)),
-            let object = make(json, of: nil)
+            JSONSlice(json).flatMap(model.identityLiterals) == model.identityLiterals(in: value.slice),
+            let object = Value(json, of: nil)
         else { return false }
         syntheticDepth = frames.count + 1
-        insert(object, as: index, position: position, key: key, mask: mask)
+        insert(object, as: index, standing: standing, mask: mask)
         syntheticDepth = nil
         return true
     }
 
     /// Whether an object shows nothing but its identity, in members of its own.
     func isLoneIdentity(_ object: Value, of index: Int) -> Bool {
-        let (model, text) = (models.compiled[index], documents[object.document].index)
+        let model = models.compiled[index]
         // Each member is two nodes, its name and a plain value.
         let end = object.node + 1 + 2 * model.reading.identity.count
-        return model.hasOwnIdentity && model.hasIdentity && Int(text.nodes[object.node].next) == end
-            && model.identityLiterals(in: slice(object)) != nil
+        return model.hasOwnIdentity && model.hasIdentity
+            && Int(object.document.index.nodes[object.node].next) == end
+            && model.identityLiterals(in: object.slice) != nil
     }
 
-    private mutating func insert(_ object: Value, as index: Int, position: Int?, key: Value?, mask: MemberMask) {
+    private mutating func insert(_ object: Value, as index: Int, standing: Standing, mask: MemberMask) {
         expansions += 1
         isWithinNamed = true
-        self.object(object, as: index, position: position, key: key, mask: mask)
+        self.object(object, as: index, standing: standing, mask: mask)
         isWithinNamed = false
-        documents.removeLast()
     }
 
     private var mayInsert: Bool { output.count < Self.maximumExpanded && frames.count < Self.maximumNesting }
@@ -115,9 +116,9 @@ extension MapRun {
     private mutating func knownObject(namedBy value: Value, of related: CompiledProperty.Related) -> [UInt8]? {
         let model = models.compiled[related.model]
         guard related.key != nil else {
-            return withBytes(value, model.object(identifiedBy:)).flatMap { knownObject(BoundObject($0)) }
+            return value.withBytes(model.object(identifiedBy:)).flatMap { knownObject(BoundObject($0)) }
         }
-        guard case .text(let text) = withBytes(value, { Identity.read($0) }) else { return nil }
+        guard case .text(let text) = value.withBytes({ Identity.read($0) }) else { return nil }
         return knownObject(BoundObject(model: model.objectName, keys: [text]))
     }
 
@@ -142,39 +143,16 @@ extension MapRun {
     mutating func referred(byIdentity identity: Value, as index: Int) -> Value? {
         let model = models.compiled[index]
         let name =
-            kind(identity) == .object
-            ? model.object(identifiedByMembersOf: slice(identity)) : withBytes(identity, model.object(identifiedBy:))
+            identity.kind == .object
+            ? model.object(identifiedByMembersOf: identity.slice) : identity.withBytes(model.object(identifiedBy:))
         guard let name else { return nil }
         if resolve != nil { return referred(by: name, at: identity) }
         guard let json = knownObject(BoundObject(name)) else { return nil }
         expansions += 1
-        return make(json, of: nil)
+        return Value(json, of: nil)
     }
 }
 
 extension BoundObject {
     init(_ name: ObjectName) { self.init(model: name.model, identity: name.identity) }
-}
-
-extension UnmapRun {
-    /// Whether an object was inserted in place of its bare identity.
-    func isNamed(_ value: Value) -> Bool {
-        guard let synthetic, kind(value) == .object else { return false }
-        return pointer(value).map { synthetic.contains($0) } ?? false
-    }
-
-    /// Writes the bare identity or the key of an object that was inserted in its place.
-    mutating func bare(_ value: Value, of related: CompiledProperty.Related, into node: Int) throws(UnmapError) {
-        let model = models.compiled[related.model]
-        let whole = builder.makeDetached()
-        let identity = model.properties.filter(\.isIdentity)
-        // An object identified by its name does not contain it.
-        let key = model.isIdentifiedByKey ? identity.first.flatMap { member($0.name, of: value) } : nil
-        let mask: MemberMask = related.key == nil ? MemberMask(identity.map(\.name)) : .all
-        try object(value, as: related.model, into: whole, mask: mask)
-        let json = builder.json(of: whole)
-        let literal =
-            related.key.map { model.keyLiteral($0, in: json) } ?? key.map(bytes) ?? model.identityLiteral(in: json)
-        guard let literal, builder.set(node, literal) else { return warnOfNoPlace(value, model.name) }
-    }
 }

@@ -26,21 +26,15 @@ public struct DocumentMapper: Sendable {
         members: [String]? = nil,
         known: [BoundObject: [UInt8]] = [:]
     ) -> MappedBody {
-        let index: JSONIndex
-        do throws(JSONIndex.Failure) {
-            index = try JSONIndex(body)
+        do throws(Unmapped) {
+            let index = try Self.index(body)
+            let plan = try plan(rule)
+            var run = MapRun(models, body: index, context: context, known: known)
+            guard run.body(plan, mask: MemberMask(members)) else { return MappedBody(unmapped: body, run.warnings) }
+            return MappedBody(run)
         } catch {
-            return MappedBody(unmapped: body, [Self.warning(error, body)].compactMap(\.self))
+            return MappedBody(unmapped: body, [error.warning].compactMap(\.self))
         }
-        let plan: BodyPlan
-        do throws(MappingWarning) {
-            plan = try BodyPlan(rule, models)
-        } catch {
-            return MappedBody(unmapped: body, [error])
-        }
-        var run = MapRun(models, body: index, context: context, known: known)
-        guard run.body(plan, mask: MemberMask(members)) else { return MappedBody(unmapped: body, run.warnings) }
-        return MappedBody(run)
     }
 
     /// Maps one object.
@@ -59,10 +53,10 @@ public struct DocumentMapper: Sendable {
         resolve: (ObjectName) -> [UInt8]? = { _ in nil }
     ) -> MappedBody {
         let index: JSONIndex
-        do throws(JSONIndex.Failure) {
-            index = try JSONIndex(payload)
+        do throws(Unmapped) {
+            index = try Self.index(payload)
         } catch {
-            return MappedBody(unmapped: payload, [Self.warning(error, payload)].compactMap(\.self))
+            return MappedBody(unmapped: payload, [error.warning].compactMap(\.self))
         }
         guard let model = models.index(of: model) else { return MappedBody(unmapped: payload, [.unknownModel(model)]) }
         guard index.kind(0) == .object else {
@@ -71,25 +65,35 @@ public struct DocumentMapper: Sendable {
         }
         return withoutActuallyEscaping(resolve) { resolve in
             var run = MapRun(models, body: index, resolve: resolve)
-            let key =
-                models.compiled[model].isIdentifiedByKey
-                ? identity.flatMap { run.make(JSONString.literal($0), of: nil) } : nil
-            run.object(MapRun.Value(document: 0, node: 0), as: model, key: key, mask: MemberMask(members))
+            let key = identity.flatMap { MappedValue(JSONString.literal($0), of: nil) }
+            let standing = models.compiled[model].isIdentifiedByKey ? Standing(key: key) : Standing()
+            run.object(run.body, as: model, standing: standing, mask: MemberMask(members))
             return MappedBody(run)
         }
     }
 
-    private static func warning(_ failure: JSONIndex.Failure, _ body: [UInt8]) -> MappingWarning? {
-        switch failure {
-        case .tooDeep: return MappingWarning(.tooDeep)
-        case .malformed:
-            // An empty body is normal: 204, HEAD.
-            guard body.contains(where: { $0 > 0x20 }) else { return nil }
+    /// Why a body is not mapped; an empty body is normal (204, HEAD) and gives no warning.
+    private struct Unmapped: Error {
+        var warning: MappingWarning?
+    }
+
+    private func plan(_ rule: BodyRule) throws(Unmapped) -> BodyPlan {
+        do throws(MappingWarning) {
+            return try BodyPlan(rule, models)
+        } catch {
+            throw Unmapped(warning: error)
+        }
+    }
+
+    private static func index(_ body: [UInt8]) throws(Unmapped) -> JSONIndex {
+        do throws(JSONIndex.Failure) {
+            return try JSONIndex(body)
+        } catch {
+            if error == .tooDeep { throw Unmapped(warning: MappingWarning(.tooDeep)) }
+            guard body.contains(where: { $0 > 0x20 }) else { throw Unmapped() }
             let hasMark = body.starts(with: [0xEF, 0xBB, 0xBF])
-            return MappingWarning(
-                .notJSON,
-                hasMark ? "The body is not JSON: it begins with a byte order mark." : "The body is not JSON."
-            )
+            let message = "The body is not JSON\(hasMark ? ": it begins with a byte order mark" : "")."
+            throw Unmapped(warning: MappingWarning(.notJSON, message))
         }
     }
 }
@@ -104,19 +108,20 @@ public struct MappedBody: Sendable, Equatable {
     public var warnings: [MappingWarning]
     /// Pointers into the mapped JSON, to values that come from the models' defaults and to objects inserted in place of
     /// bare identities.
-    public var synthetic: [String]
+    public var synthetic: [String] = []
+    /// Pointers into the mapped JSON, to values that stay as they are because their conversions do not accept them.
+    public var unconverted: [String] = []
     /// The objects that the body names by their identities or keys, up to a limit.
     public var named: Set<BoundObject> = []
 
     init(unmapped body: [UInt8], _ warnings: [MappingWarning]) {
-        (self.body, self.warnings, synthetic) = (body, warnings, [])
-        isMapped = false
+        (self.body, self.warnings, isMapped) = (body, warnings, false)
     }
 
     init(_ run: MapRun) {
-        (body, warnings, synthetic) = (run.output, run.warnings, run.synthetic)
-        named = run.named
-        isMapped = true
+        (body, warnings, named, isMapped) = (run.output, run.warnings, run.named, true)
+        synthetic = run.notes.filter { $0.kind == .synthetic }.map(\.pointer)
+        unconverted = run.notes.filter { $0.kind == .unconverted }.map(\.pointer)
     }
 }
 
@@ -150,37 +155,37 @@ extension DocumentMapper {
 
     /// Writes a mapped body back as the upstream's JSON.
     ///
-    /// Null is written only where the mapped body has it. Synthetic values are written only if they were changed or are
-    /// named in `members`. Inserted objects become bare identities again. Members that are not properties are left out
-    /// with a warning.
+    /// A value that its conversion does not accept is written as it is, with a warning. Null is written only where the
+    /// mapped body has it. Synthetic values are written only if they were changed or are named in `members`. Inserted
+    /// objects become bare identities again. Members that are not properties are left out with a warning.
     ///
     /// - Parameters:
     ///   - body: the mapped view of a body, as returned by `map` for the same rule.
     ///   - rule: the route's rule for the body.
+    ///   - context: the surroundings of the body, which its values must not contradict; nil if they are unknown.
     ///   - members: the properties of the content's objects to write. Nil writes all.
     ///   - synthetic: the pointers returned by `map`. If nil, every value equal to its default counts as synthetic,
     ///     with a warning.
-    public func unmap(_ body: [UInt8], as rule: BodyRule, members: [String]? = nil, synthetic: [String]? = nil)
-        throws(UnmapError) -> UnmappedBody
-    {
-        let plan: BodyPlan
-        do throws(MappingWarning) {
-            plan = try BodyPlan(rule, models)
+    ///   - unconverted: the pointers returned by `map`; the values there are written as they are.
+    public func unmap(
+        _ body: [UInt8],
+        as rule: BodyRule,
+        in context: MappingContext? = nil,
+        members: [String]? = nil,
+        synthetic: [String]? = nil,
+        unconverted: [String] = []
+    ) throws(UnmapError) -> UnmappedBody {
+        var run: UnmapRun
+        do throws(Unmapped) {
+            let plan = try plan(rule)
+            let index = try Self.index(body)
+            run = UnmapRun(models, mapped: index, context: context, synthetic: synthetic, unconverted: unconverted)
+            run.body(plan, mask: MemberMask(members))
         } catch {
-            throw UnmapError(reason: error.message, model: error.model)
+            throw UnmapError(reason: error.warning?.message ?? "The text is not JSON.", model: error.warning?.model)
         }
-        var run = UnmapRun(models, mapped: try Self.index(body), synthetic: synthetic)
-        try run.body(plan, mask: MemberMask(members))
-        run.writeSurroundings()
+        if let refusal = run.refusal { throw refusal }
         return UnmappedBody(body: run.builder.json(), warnings: run.warnings)
-    }
-
-    private static func index(_ text: [UInt8]) throws(UnmapError) -> JSONIndex {
-        do throws(JSONIndex.Failure) {
-            return try JSONIndex(text)
-        } catch {
-            throw UnmapError(reason: error == .tooDeep ? "the JSON is nested too deep" : "the text is not JSON")
-        }
     }
 }
 
@@ -214,119 +219,5 @@ extension UnmapError: CustomStringConvertible {
             model.map { "model \($0)" },
         ]
         return (place.compactMap(\.self) + [reason]).joined(separator: ": ")
-    }
-}
-
-extension UnmapRun {
-    /// Writes back a whole body.
-    mutating func body(_ plan: BodyPlan, mask: MemberMask) throws(UnmapError) {
-        let body = Value(document: 0, node: 0)
-        isEnveloped = plan.envelope != nil && !plan.main.path.isEmpty
-        let isAlone = plan.envelope == nil && plan.others.isEmpty
-        guard !isAlone, kind(body) == .object else { return try content(body, plan.main, mask: mask) }
-        let names = plan.others.map(\.name)
-        if plan.main.path.isEmpty {
-            guard plan.main.arity == .one else { return try content(body, plan.main, mask: mask) }
-            let enveloped = plan.envelope.map { models.compiled[$0].propertyNames } ?? []
-            try object(body, as: plan.main.model, into: WireBuilder.root, mask: mask, besides: names + enveloped)
-            if let envelope = plan.envelope {
-                // A property with the same name was written with the main content.
-                let others = memberNames(of: body).filter { !enveloped.contains($0) }
-                let own = models.compiled[choose(plan.main.model, for: body)].propertyNames
-                try object(body, as: envelope, into: WireBuilder.root, mask: .excluding(own + names), besides: others)
-            }
-        } else {
-            builder.openObject(WireBuilder.root)
-            if let value = member(plan.main.name, of: body) { try content(value, plan.main, mask: mask) }
-            if let envelope = plan.envelope {
-                let names = names + [plan.main.name]
-                try object(body, as: envelope, into: WireBuilder.root, mask: .excluding(names), besides: names)
-            }
-        }
-        isEnveloped = plan.envelope != nil || plan.main.path.isEmpty
-        for other in plan.others {
-            if let value = member(other.name, of: body) { try content(value, other, mask: mask) }
-        }
-    }
-
-    private func memberNames(of object: Value) -> [String] {
-        var names: [String] = []
-        documents[object.document].forEachMember(of: object.node) { name, _ in
-            documents[object.document].name(name).map { names.append($0) }
-        }
-        return names
-    }
-
-    private mutating func content(_ value: Value, _ content: BodyPlan.Content, mask: MemberMask) throws(UnmapError) {
-        var node = WireBuilder.root
-        for name in content.path.leadingNames {
-            guard let member = builder.member(Array(name.utf8), of: node) else {
-                return warnOfNoPlace(value, models.compiled[content.model].name)
-            }
-            node = member
-        }
-        let related = CompiledProperty.Related(arity: content.arity, model: content.model)
-        switch (content.arity, kind(value)) {
-        case (.one, .object):
-            try object(value, as: content.model, into: node, mask: mask)
-        case (.many, .array):
-            try list(value, of: related, into: node, mask: mask)
-        case (.many, .object):
-            guard let element = builder.elements(1, of: node)?.first else {
-                return warnOfNoPlace(value, models.compiled[content.model].name)
-            }
-            try object(value, as: content.model, into: element, mask: mask, standing: Standing(position: 0))
-        case (.keyed, .object):
-            try keyed(value, of: related, into: node, mask: mask)
-        default:
-            set(node, value, models.compiled[content.model].name)
-        }
-    }
-}
-
-/// The requested properties of an object, such as `user.login` for one of a related object.
-struct MemberMask: Sendable {
-    private var children: [String: MemberMask] = [:]
-
-    /// Requests everything.
-    static let all = MemberMask()
-
-    private init() {}
-
-    /// Creates a mask from property paths; nil requests everything.
-    init(_ members: [String]?) {
-        guard let members else { return }
-        isEverything = false
-        for member in members { insert(member.split(separator: ".").map(String.init)[...]) }
-    }
-
-    private var isEverything = true
-    /// The exceptions when everything else is requested.
-    var excluded: [String] = []
-
-    /// Requests everything but members with these names.
-    static func excluding(_ names: [String]) -> MemberMask {
-        var mask = MemberMask.all
-        mask.excluded = names
-        return mask
-    }
-
-    private mutating func insert(_ path: ArraySlice<String>) {
-        guard let name = path.first else { return }
-        if path.count == 1 {
-            children[name] = .all
-        } else if children[name]?.isEverything != true {
-            var child = children[name] ?? MemberMask([])
-            child.insert(path.dropFirst())
-            children[name] = child
-        }
-    }
-
-    /// Whether a property is requested by name, not with everything else.
-    func names(_ name: String) -> Bool { !isEverything && children[name] != nil }
-
-    /// The mask for a property's value; nil if the property is not requested.
-    func member(_ name: String) -> MemberMask? {
-        isEverything ? (excluded.contains(name) ? nil : .all) : children[name]
     }
 }

@@ -13,7 +13,7 @@ extension MapRun {
             // The child consists only of completions.
             return !completions.isEmpty && object(nil, as: relation.model, mask: mask, completions: completions)
         }
-        if isNull(found) {
+        if found.isNull {
             if !completions.isEmpty {
                 let message = "A child is null; what would complete it is ignored."
                 warn(.completionIgnored, message, at: found, model: property.model)
@@ -44,7 +44,7 @@ extension MapRun {
             if !isPresent { warnings.removeLast(warnings.count - before) }
             return isPresent
         }
-        if kind(value) == .object {
+        if value.kind == .object {
             if completions.isEmpty { return element(value, of: related, mask: mask) }
             object(value, as: index, mask: mask, completions: completions)
             return true
@@ -62,15 +62,14 @@ extension MapRun {
 
     /// Writes an object that members around it identify: what is known of it, or else its identity.
     private mutating func reference(_ value: Value, as index: Int, mask: MemberMask) -> Bool {
-        let (model, text) = (models.compiled[index], documents[value.document].index)
-        let parts = text.children(of: value.node)
+        let (model, parts) = (models.compiled[index], value.children)
         // If all parts are null, there is no object; if only some are, none is identified.
-        if parts.count == model.reading.identity.count, parts.allSatisfy(text.isNull) {
+        if parts.count == model.reading.identity.count, parts.allSatisfy(\.isNull) {
             append("null")
             return true
         }
-        guard model.object(identifiedByMembersOf: slice(value)) != nil else { return false }
-        guard !loneIdentity(value, as: index, position: nil, key: nil, mask: mask) else { return true }
+        guard model.object(identifiedByMembersOf: value.slice) != nil else { return false }
+        guard !loneIdentity(value, as: index, standing: Standing(), mask: mask) else { return true }
         let before = warnings.count
         object(value, as: index, mask: mask)
         // Of an object that is only named, nothing is missing.
@@ -85,7 +84,7 @@ extension MapRun {
         mask: MemberMask
     ) -> Bool {
         let index = related.model
-        switch kind(value) {
+        switch value.kind {
         case .array:
             list(value, of: related, mask: mask, levels: property.listLevels)
             return true
@@ -109,17 +108,17 @@ extension MapRun {
         warn(.objectForList, at: value, model: models.compiled[index].name)
         append("[")
         place.append(.index(0))
-        object(value, as: index, position: 0, mask: mask)
+        object(value, as: index, standing: Standing(position: 0), mask: mask)
         place.removeLast()
         append("]")
     }
 
     private mutating func keyed(_ value: Value, _ related: CompiledProperty.Related, mask: MemberMask) -> Bool {
         let index = related.model
-        guard kind(value) == .object else {
-            guard kind(value) == .array else { return quarantine(value, as: index) }
+        guard value.kind == .object else {
+            guard value.kind == .array else { return quarantine(value, as: index) }
             // Some languages write an empty dictionary as an empty array.
-            if !documents[value.document].index.children(of: value.node).isEmpty {
+            if !value.children.isEmpty {
                 let message = "A list was received where an object is declared; it stays as it is."
                 warn(.arrayForObject, message, at: value, model: models.compiled[index].name)
             }
@@ -133,11 +132,11 @@ extension MapRun {
     mutating func keyedElements(_ value: Value, of related: CompiledProperty.Related, mask: MemberMask) {
         append("{")
         let start = output.count
-        let text = documents[value.document].index
+        let text = value.document.index
         let repeated = repeatedMembers(of: value.node, text)
         text.forEachMember(of: value.node) { name, member in
             if repeated.contains(member) {
-                let last = Value(document: value.document, node: member)
+                let last = value.at(member)
                 return warnOfRepetition(at: last, models.compiled[related.model].name)
             }
             let mark = output.count
@@ -145,8 +144,8 @@ extension MapRun {
             output.append(contentsOf: text.bytes(name))
             append(":")
             place.append(.name(text.name(name) ?? "\u{FFFD}"))
-            let key = Value(document: value.document, node: name)
-            let isShown = element(Value(document: value.document, node: member), of: related, key: key, mask: mask)
+            let standing = Standing(key: value.at(name))
+            let isShown = element(value.at(member), of: related, standing: standing, mask: mask)
             if !isShown { output.removeLast(output.count - mark) }
             place.removeLast()
         }
@@ -166,25 +165,43 @@ extension MapRun {
     }
 
     /// Writes an array of objects of a model, nested at most `levels` deep.
-    private mutating func list(_ value: Value, of related: CompiledProperty.Related, mask: MemberMask, levels: Int) {
+    ///
+    /// - Parameter isContent: whether it is the content of a body, in which no element is a bare identity.
+    /// - Returns: whether any of its elements is shown, or it has none.
+    @discardableResult
+    mutating func list(
+        _ value: Value,
+        of related: CompiledProperty.Related,
+        mask: MemberMask,
+        levels: Int = 1,
+        isContent: Bool = false
+    ) -> Bool {
         append("[")
-        let text = documents[value.document].index
+        let elements = value.children
         var shown = 0
-        text.forEachElement(of: value.node) { position, node in
-            let mark = output.count
+        for (position, member) in elements.enumerated() {
+            let (mark, standing) = (output.count, Standing(position: position))
             if shown > 0 { append(",") }
             place.append(.index(shown))
-            let member = Value(document: value.document, node: node)
             var isShown = true
-            if levels > 1, text.kind(node) == .array {
+            if levels > 1, member.kind == .array {
                 list(member, of: related, mask: mask, levels: levels - 1)
+            } else if !isContent {
+                isShown = element(member, of: related, standing: standing, mask: mask)
+            } else if member.isNull {
+                append("null")
+            } else if member.kind == .object {
+                object(member, as: related.model, standing: standing, mask: mask)
             } else {
-                isShown = element(member, of: related, position: position, mask: mask)
+                let model = models.compiled[related.model].name
+                warn(.notAnObject, "An element is not an object; it is left out.", at: member, model: model)
+                isShown = false
             }
             if isShown { shown += 1 } else { output.removeLast(output.count - mark) }
             place.removeLast()
         }
         append("]")
+        return shown > 0 || elements.isEmpty
     }
 
     /// Writes a value in place of one object.
@@ -194,42 +211,41 @@ extension MapRun {
     private mutating func element(
         _ value: Value,
         of related: CompiledProperty.Related,
-        position: Int? = nil,
-        key: Value? = nil,
+        standing: Standing = Standing(),
         mask: MemberMask,
         expands: Bool = true
     ) -> Bool {
         let index = related.model
-        switch kind(value) {
+        switch value.kind {
         case .object:
-            if !loneIdentity(value, as: index, position: position, key: key, mask: mask) {
-                object(value, as: index, position: position, key: key, mask: mask)
+            if !loneIdentity(value, as: index, standing: standing, mask: mask) {
+                object(value, as: index, standing: standing, mask: mask)
             }
             return true
-        case .array where position == nil && key == nil:
+        case .array where standing.position == nil && standing.key == nil:
             let message = "A list was received where an object is declared; it is left out."
             warn(.arrayForObject, message, at: value, model: models.compiled[index].name)
             return false
         case .array: return quarantine(value, as: index)
-        case .string where resolve != nil && withBytes(value, { Reference.isReference($0, at: 0) }):
+        case .string where resolve != nil && value.withBytes({ Reference.isReference($0, at: 0) }):
             return literal(value)
         case .string, .number, .word:
-            if isNull(value) || isEmptyString(value) { return literal(value) }
+            if value.isNull || isEmptyString(value) { return literal(value) }
             guard isIdentity(value, of: related) else { return quarantine(value, as: index) }
             guard expands else { return literal(value) }
-            bare(value, of: related, position: position, key: key, mask: mask)
+            bare(value, of: related, standing: standing, mask: mask)
             return true
         }
     }
 
     private func isIdentity(_ value: Value, of related: CompiledProperty.Related) -> Bool {
         guard related.key != nil || models.compiled[related.model].hasIdentity,
-            case .text = withBytes(value, { Identity.read($0) })
+            case .text = value.withBytes({ Identity.read($0) })
         else { return false }
         return true
     }
 
-    private func isEmptyString(_ value: Value) -> Bool { withBytes(value) { $0.count == 2 } && kind(value) == .string }
+    private func isEmptyString(_ value: Value) -> Bool { value.withBytes { $0.count == 2 } && value.kind == .string }
 
     private mutating func literal(_ value: Value) -> Bool {
         appendLiteral(value)

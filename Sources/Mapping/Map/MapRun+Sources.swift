@@ -26,17 +26,17 @@ extension MapRun {
     /// Reads the members of an object that its model's sources name.
     mutating func members(of object: Value?, _ model: CompiledModel) -> Members {
         var members = Members(values: [Value?](repeating: nil, count: model.slotCount))
-        guard let object, kind(object) == .object else { return members }
+        guard let object, object.kind == .object else { return members }
         read(object, at: model.root, model, &members)
         return members
     }
 
     private mutating func read(_ object: Value, at node: Int, _ model: CompiledModel, _ members: inout Members) {
-        let index = documents[object.document].index
+        let index = object.document.index
         index.forEachMember(of: object.node) { name, member in
             let literal = index.slice(name)
             guard let child = literal.withBytes({ models.tree.child(of: node, spelled: $0) }) else { return }
-            let value = Value(document: object.document, node: member)
+            let value = object.at(member)
             let place = models.tree.nodes[child]
             guard place.isShown else { return }
             let slot = Int(place.slot)
@@ -48,11 +48,11 @@ extension MapRun {
             if slot >= 0 { members.values[slot] = value }
             guard place.hasChildren else { return }
             if slot < 0 { members.entered.append(child) }
-            if kind(value) == .object {
+            if value.kind == .object {
                 read(value, at: child, model, &members)
                 guard place.relation >= 0, isLoneIdentity(value, of: Int(place.relation)) else { return }
                 readKnown(value, at: child, as: Int(place.relation), model, &members)
-            } else if isNull(value) {
+            } else if value.isNull {
                 fill(child, with: value, &members)
             } else if let name = reference(value) {
                 // Nothing is shown of an unknown object, and it is no fault.
@@ -107,14 +107,14 @@ extension MapRun {
 
     /// The object that a reference literal names; nil for other values.
     private func reference(_ value: Value) -> ObjectName? {
-        guard resolve != nil, kind(value) == .string else { return nil }
-        return withBytes(value) { Reference.isReference($0, at: 0) ? Reference.name(at: 0..<$0.count, in: $0) : nil }
+        guard resolve != nil, value.kind == .string else { return nil }
+        return value.withBytes { Reference.isReference($0, at: 0) ? Reference.name(at: 0..<$0.count, in: $0) : nil }
     }
 
     /// The object that a reference on a key path names, if it is known.
     mutating func referred(by name: ObjectName, at value: Value) -> Value? {
-        guard expansions < Self.maximumExpansions, let payload = resolve?(name), let object = make(payload, of: value),
-            kind(object) == .object
+        guard expansions < Self.maximumExpansions, let payload = resolve?(name), let object = Value(payload, of: value),
+            object.kind == .object
         else { return nil }
         expansions += 1
         return object
@@ -122,7 +122,7 @@ extension MapRun {
 
     private func isBare(_ value: Value, _ place: PathTree.Node) -> Bool {
         guard place.relation >= 0, models.compiled[Int(place.relation)].hasIdentity else { return false }
-        if case .unusable = withBytes(value, { Identity.read($0) }) { return false }
+        if case .unusable = value.withBytes({ Identity.read($0) }) { return false }
         return true
     }
 
@@ -171,24 +171,22 @@ extension MapRun {
             folded.appendComma()
             JSONString.append(String(decoding: name, as: UTF8.self), to: &folded)
             folded.append(UInt8(ascii: ":"))
-            folded.append(contentsOf: documents[value.document].index.bytes(value.node))
+            folded += value.bytes
         }
         guard folded.count > 1 else { return nil }
         folded.append(UInt8(ascii: "}"))
-        return make(folded, of: frames.last?.object)
+        return Value(folded, of: frames.last?.object)
     }
 
     // MARK: Context
 
     private mutating func find(_ value: ContextValue, _ path: [PathStep]) -> Value? {
         switch value {
-        case .url: return context.url.isEmpty ? nil : string(context.url)
-        case .capture(let name): return context.captures[name].flatMap { string($0) }
-        case .header(let name): return context.fields[name].flatMap { string($0) }
+        case .url, .capture, .query, .header: return context.text(of: value).flatMap { string($0) }
         case .parent: return parent.flatMap { find(path, of: $0) }
         case .root: return root.flatMap { find(path, of: $0) }
-        case .index: return frames.last?.position.flatMap { make(Array(String($0).utf8), of: nil) }
-        case .key: return frames.last?.key
+        case .index: return frames.last?.standing.position.flatMap { Value(Array(String($0).utf8), of: nil) }
+        case .key: return frames.last?.standing.key
         case .itself: return nil
         }
     }
@@ -198,23 +196,22 @@ extension MapRun {
 
     /// The outermost object of the body.
     private var root: Value? {
-        let body = Value(document: 0, node: 0)
-        return kind(body) == .object ? body : frames.first?.object
+        body.kind == .object ? body : frames.first?.object
     }
 
     /// Reads a path; null in the middle of it is null at its end, as in the object itself.
     private func find(_ path: [PathStep], of object: Value) -> Value? {
-        let index = documents[object.document].index
+        let index = object.document.index
         var value = object.node
         for case .name(let name) in path {
             if index.isNull(value) { break }
             guard let next = index.member(name.utf8, of: value) else { return nil }
             value = next
         }
-        return Value(document: object.document, node: value)
+        return object.at(value)
     }
 
-    private mutating func string(_ text: String) -> Value? { make(JSONString.literal(text), of: nil) }
+    private mutating func string(_ text: String) -> Value? { Value(JSONString.literal(text), of: nil) }
 
     // MARK: Steps over arrays
 
@@ -222,14 +219,14 @@ extension MapRun {
     ///
     /// It keeps the array's positions, with null for elements without the member.
     private mutating func list(at value: Value, _ steps: ArraySlice<PathStep>, _ model: String) -> Value? {
-        if isNull(value) || (kind(value) == .array && steps.count == 1) { return value }
-        guard kind(value) == .array || kind(value) == .object else {
+        if value.isNull || (value.kind == .array && steps.count == 1) { return value }
+        guard value.kind == .array || value.kind == .object else {
             warn(.pathBlocked, "The key path expects a list here.", at: value, model: model)
             return nil
         }
         var list: [UInt8] = []
         collect(value, steps, model, into: &list)
-        return make(list, of: value)
+        return Value(list, of: value)
     }
 
     private mutating func collect(
@@ -238,15 +235,15 @@ extension MapRun {
         _ model: String,
         into list: inout [UInt8]
     ) {
-        let index = documents[value.document].index
+        let index = value.document.index
         guard let step = steps.first else { return list.append(contentsOf: index.bytes(value.node)) }
-        let (kind, rest) = (kind(value), steps.dropFirst())
+        let (kind, rest) = (value.kind, steps.dropFirst())
         switch step {
         case .elements where kind == .array:
             list.append(UInt8(ascii: "["))
             index.forEachElement(of: value.node) { _, element in
                 list.appendComma()
-                collect(Value(document: value.document, node: element), rest, model, into: &list)
+                collect(value.at(element), rest, model, into: &list)
             }
             list.append(UInt8(ascii: "]"))
             return
@@ -258,12 +255,12 @@ extension MapRun {
             return
         case .name(let name) where kind == .object:
             if let (node, isRepeated) = index.lastMember(name.utf8, of: value.node) {
-                let member = Value(document: value.document, node: node)
+                let member = value.at(node)
                 if isRepeated { warnOfRepetition(at: member, model) }
                 return collect(member, rest, model, into: &list)
             }
         default:
-            guard !isNull(value) else { break }
+            guard !value.isNull else { break }
             warn(.pathBlocked, "The key path cannot continue through this value.", at: value, model: model)
         }
         list.append(contentsOf: "null".utf8)

@@ -1,7 +1,7 @@
 /// One mapping of one body: its input, its output, and its warnings.
 ///
 /// Only related objects are mapped recursively, at most `maximumNesting` deep.
-struct MapRun {
+struct MapRun: MappingRun {
     /// The maximum nesting of objects of declared models.
     ///
     /// Deeper ones are shown as the upstream sent them. Each level costs a few kilobytes of stack.
@@ -10,30 +10,11 @@ struct MapRun {
     ///
     /// A few that refer to each other could otherwise fill the memory.
     static let maximumExpansions = 10_000
-    /// The maximum number of warnings; a body that does not fit at all could otherwise give one for every member.
-    static let maximumWarnings = 100
-
-    /// A value, or the name of a member, in one of the run's documents.
-    struct Value {
-        var document: Int
-        var node: Int
-    }
-
-    /// A text that values are read from: the body, or JSON made from context, parts and lists.
-    struct Document {
-        var index: JSONIndex
-        /// The value of the body that it was made from.
-        var origin: Value?
-    }
-
     /// An object that is being mapped.
     struct Frame {
         /// Nil for a child that consists only of completions.
         var object: Value?
-        /// The object's index, if it is an element of a list.
-        var position: Int?
-        /// The object's name, if it is keyed by name.
-        var key: Value?
+        var standing: Standing
     }
 
     /// A value of an outer object that replaces a child's property.
@@ -50,17 +31,30 @@ struct MapRun {
         case index(Int)
     }
 
+    /// A remark about the value at a JSON pointer into the output.
+    struct Note {
+        enum Kind {
+            /// It is a default, or comes from what is known of an object, not from the body.
+            case synthetic
+            /// Its conversion does not accept it.
+            case unconverted
+        }
+
+        var kind: Kind
+        var pointer: String
+    }
+
     let models: Models
     let context: MappingContext
     /// Returns the JSON of the object that a reference names; nil if the text has no references.
     let resolve: ((ObjectName) -> [UInt8]?)?
-    var documents: [Document]
+    let body: Value
     var output: [UInt8] = []
     var frames: [Frame] = []
-    /// The current output position, for the pointers of synthetic values.
+    /// The current output position, for the pointers of notes.
     var place: [Step] = []
     var warnings: [MappingWarning] = []
-    var synthetic: [String] = []
+    var notes: [Note] = []
     var expansions = 0
     /// The known JSON of objects that the body may name by their identities or keys.
     ///
@@ -83,87 +77,41 @@ struct MapRun {
     ) {
         (self.models, self.context) = (models, context)
         (self.known, self.resolve) = (known, resolve)
-        documents = [Document(index: body)]
+        self.body = Value(body: body)
         output.reserveCapacity(body.text.count)
     }
 
-    // MARK: Values
-
-    func kind(_ value: Value) -> JSONSlice.Kind { documents[value.document].index.kind(value.node) }
-
-    func isNull(_ value: Value) -> Bool { documents[value.document].index.isNull(value.node) }
-
-    func slice(_ value: Value) -> JSONSlice { documents[value.document].index.slice(value.node) }
-
-    func bytes(_ value: Value) -> [UInt8] { Array(documents[value.document].index.bytes(value.node)) }
-
-    func withBytes<Result>(_ value: Value, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
-        documents[value.document].index.slice(value).withBytes(body)
-    }
-
-    /// Creates a value from JSON outside the body; nil if it is nested too deep.
-    mutating func make(_ json: [UInt8], of origin: Value?) -> Value? {
-        guard let index = try? JSONIndex(json) else { return nil }
-        documents.append(Document(index: index, origin: origin))
-        return Value(document: documents.count - 1, node: 0)
-    }
+    // MARK: Output
 
     /// Appends a value as the upstream sent it, with bare identities in place of references.
-    mutating func appendLiteral(_ value: Value) {
-        let literal = documents[value.document].index.bytes(value.node)
-        if resolve == nil {
-            output.append(contentsOf: literal)
-        } else {
-            output.append(
-                contentsOf: Reference.plain(Array(literal)) { name in
-                    models.distinguishesTypes(name.model) ? Reference.strict(name.identity) : nil
-                }
-            )
-        }
+    mutating func appendLiteral(_ value: Value) { appendLiteral(value.bytes) }
+
+    private mutating func appendLiteral(_ json: [UInt8]) {
+        guard resolve != nil else { return output.append(contentsOf: json) }
+        output.append(
+            contentsOf: Reference.plain(json) { name in
+                models.distinguishesTypes(name.model) ? Reference.strict(name.identity) : nil
+            }
+        )
     }
 
     mutating func append(_ text: StaticString) {
         output.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
-    // MARK: Warnings
-
-    mutating func warn(
-        _ kind: MappingWarning.Kind,
-        _ message: String? = nil,
-        at value: Value?,
-        within rest: String = "",
-        model: String?,
-        property: String? = nil
-    ) {
-        let subject = MappingWarning.Subject(kind: kind, model: model, property: property)
-        if warnings.count >= Self.maximumWarnings {
-            // Many warnings of one kind must not suppress those of another.
-            if let known = warnings.firstIndex(where: { $0.subject == subject }) { return warnings[known].count += 1 }
-            guard warnings.count < 2 * Self.maximumWarnings else { return }
-        }
-        let pointer = value.flatMap(pointer).map { $0 + rest }
-        let message = message ?? kind.sentence
-        warnings.append(MappingWarning(kind, message, pointer: pointer, model: model, property: property))
+    /// Notes something about the value at the current output position, or a part of it.
+    mutating func note(_ kind: Note.Kind, within rest: String = "") {
+        notes.append(Note(kind: kind, pointer: outputPointer + rest))
     }
 
-    /// Warns about the value of a property.
-    mutating func warn(
-        _ kind: MappingWarning.Kind,
-        _ message: String,
-        at value: Value?,
-        within rest: String = "",
-        of property: CompiledProperty
-    ) { warn(kind, message, at: value, within: rest, model: property.model, property: property.name) }
-
-    /// The JSON pointer of a value in the body; nil for values from elsewhere.
-    private func pointer(to value: Value) -> String? {
-        if value.document == 0 { return documents[0].index.pointer(to: value.node) }
-        return documents[value.document].origin.flatMap(pointer)
+    /// Takes back what was written and noted since a moment.
+    mutating func rewind(to moment: (output: Int, notes: Int)) {
+        output.removeLast(output.count - moment.output)
+        notes.removeLast(notes.count - moment.notes)
     }
 
     /// The JSON pointer of the current output position.
-    var outputPointer: String {
+    private var outputPointer: String {
         place.reduce(into: "") { pointer, step in
             switch step {
             case .name(let name): pointer += "/" + JSONPointer.escaped(name)
@@ -172,8 +120,6 @@ struct MapRun {
         }
     }
 }
-
-extension JSONIndex { func slice(_ value: MapRun.Value) -> JSONSlice { slice(value.node) } }
 
 extension MapRun {
     /// Writes one object.
@@ -187,8 +133,7 @@ extension MapRun {
     mutating func object(
         _ object: Value?,
         as index: Int,
-        position: Int? = nil,
-        key: Value? = nil,
+        standing: Standing = Standing(),
         mask: MemberMask = .all,
         completions: [Completion] = [],
         isItself: Bool = false,
@@ -205,29 +150,23 @@ extension MapRun {
             return true
         }
         let model = models.compiled[chosen]
-        frames.append(Frame(object: object, position: position, key: key))
+        frames.append(Frame(object: object, standing: standing))
         defer { frames.removeLast() }
-        let madeAround = documents.count
-        defer { documents.removeLast(documents.count - madeAround) }
         let members = members(of: object, model)
         append("{")
         let start = output.count
         var isPresent = false
         for property in model.properties where property.completes.isEmpty {
-            let isAlwaysShown = property.isIdentity && !mask.excluded.contains(property.name)
+            let isAlwaysShown = property.isIdentity && !mask.excludes(property.name)
             guard let inner = mask.member(property.name) ?? (isAlwaysShown ? .all : nil) else { continue }
-            let madeBefore = documents.count
             let isShown = show(property, of: model, members, mask: inner, completions, start: start)
             // Values from the surroundings do not show that the object is there.
             let isCompleted = completions.contains { $0.path.first == property.name }
             if isShown, !property.isFromContext || isCompleted { isPresent = true }
-            documents.removeLast(documents.count - madeBefore)
         }
         extra?(&self)
         append("}")
-        if !isPresent, members.isEmpty, model.slotCount > 0, !isItself, let object,
-            documents[object.document].index.children(of: object.node).count > 0
-        {
+        if !isPresent, members.isEmpty, model.slotCount > 0, !isItself, let object, !object.children.isEmpty {
             warn(.nothingMapped, "No declared property is found in an object.", at: object, model: model.name)
         }
         return isPresent
@@ -237,7 +176,7 @@ extension MapRun {
     ///
     /// A child that consists only of completions counts as an empty object, and lacks nothing.
     private mutating func choose(_ index: Int, for object: Value?) -> Int? {
-        let json = object.map(slice) ?? JSONSlice(Array("{}".utf8), 0..<2)
+        let json = object?.slice ?? JSONSlice(Array("{}".utf8), 0..<2)
         let known = knownChoice(index, for: json)
         var chosen = index
         while let choice = models.choice(of: chosen, for: json, else: known) { chosen = choice.shown }
@@ -258,11 +197,12 @@ extension MapRun {
         _ completions: [Completion],
         start: Int
     ) -> Bool {
-        let (mark, syntheticBefore) = (output.count, synthetic.count)
+        let before = (output: output.count, notes: notes.count)
         place.append(.name(property.name))
         defer { place.removeLast() }
-        if mark > start { append(",") }
+        if before.output > start { append(",") }
         output.append(contentsOf: property.key)
+        let valueStart = output.count
 
         // The longest path wins: a completion from outside replaces the property's own value.
         var effective = property
@@ -287,17 +227,17 @@ extension MapRun {
             isShown = found.map { value($0, of: effective) } ?? false
         }
         if isShown {
+            if property.isUnique { dropRepeats(from: valueStart, notes: before.notes) }
             let isKnown = frames.count == syntheticDepth && !property.isIdentity
-            if isKnown || members.isKnown(property.source) { synthetic.append(outputPointer) }
+            if isKnown || members.isKnown(property.source) { note(.synthetic) }
             return true
         }
-        output.removeLast(output.count - mark)
-        synthetic.removeLast(synthetic.count - syntheticBefore)
+        rewind(to: before)
         if let value = effective.defaultValue {
-            if mark > start { append(",") }
+            if before.output > start { append(",") }
             output.append(contentsOf: property.key)
             output.append(contentsOf: value)
-            synthetic.append(outputPointer)
+            note(.synthetic)
         } else if effective.isRequired, found == nil {
             let message = "Property \(property.name) is required and absent."
             warn(.requiredMissing, message, at: frames.last?.object, of: property)
@@ -319,15 +259,49 @@ extension MemberPath {
 }
 
 extension MapRun {
+    /// Leaves out each element of the list at the end of the output that equals an earlier one (`unique`).
+    ///
+    /// - Parameters:
+    ///   - start: the offset of the list in the output.
+    ///   - first: the number of notes that are not about the list.
+    private mutating func dropRepeats(from start: Int, notes first: Int) {
+        guard let list = try? JSONIndex(Array(output[start...])), list.kind(0) == .array else { return }
+        var seen: Set<[UInt8]> = []
+        // By element, its new position; nil if it equals an earlier one.
+        let positions = list.children(of: 0).map { element -> Int? in
+            let json = Array(list.bytes(element))
+            return seen.insert(JSONOutline(json)?.canonical() ?? json).inserted ? seen.count - 1 : nil
+        }
+        guard seen.count < positions.count else { return }
+        output.removeLast(output.count - start)
+        append("[")
+        for (element, position) in zip(list.children(of: 0), positions) where position != nil {
+            output.appendComma()
+            output.append(contentsOf: list.bytes(element))
+        }
+        append("]")
+        let prefix = outputPointer + "/"
+        let moved = notes[first...].compactMap { note -> Note? in
+            guard note.pointer.hasPrefix(prefix) else { return note }
+            let rest = note.pointer.dropFirst(prefix.count)
+            let index = rest.prefix { $0 != "/" }
+            guard let position = Int(index).flatMap({ positions[$0] }) else { return nil }
+            return Note(kind: note.kind, pointer: "\(prefix)\(position)\(rest.dropFirst(index.count))")
+        }
+        notes.replaceSubrange(first..., with: moved)
+    }
+
     /// Writes the value of a plain property: coerced, checked, converted.
+    ///
+    /// A value that the conversion does not accept stays as the upstream sent it, with a warning.
     ///
     /// - Returns: whether it is shown.
     mutating func value(_ found: Value, of property: CompiledProperty) -> Bool {
         let conversion = property.conversion
         // A value map may have an entry for null.
-        if isNull(found), conversion.refusesNull || conversion.converter == nil { return null(found, of: property) }
+        if found.isNull, conversion.refusesNull || conversion.converter == nil { return null(found, of: property) }
         var value = found
-        if let json = conversion.coercion?.coerced(slice(found)), let coerced = make(json, of: found) {
+        if let json = conversion.coerced(found.slice), let coerced = Value(json, of: found) {
             noteCoercion(of: found, property)
             value = coerced
         }
@@ -336,12 +310,19 @@ extension MapRun {
             appendLiteral(value)
             return true
         }
-        return write(converter.forward(bytes(value)), of: value, property)
+        let result = converter.forward(value.bytes)
+        for fault in result.faults {
+            if fault.isKept { note(.unconverted, within: fault.pointer) }
+            warn(fault, in: value, of: property)
+        }
+        guard let json = result.json else { return false }
+        appendLiteral(json)
+        return true
     }
 
     /// Whether a value passes the property's checks; warns if it does not.
     mutating func passesChecks(_ value: Value, of property: CompiledProperty, shownAt place: Value) -> Bool {
-        guard let fault = property.conversion.checker?.fault(in: slice(value)) else { return true }
+        guard let fault = property.conversion.checker?.fault(in: value.slice) else { return true }
         warn(.quarantined, "Property \(property.name): \(fault); the value is left out.", at: place, of: property)
         return false
     }
@@ -362,25 +343,5 @@ extension MapRun {
         guard coerced.insert("\(model).\(property.name)").inserted else { return }
         let message = "Property \(property.name) has a value of another type, which is converted."
         warn(.coerced, message, at: value, model: model, property: property.name)
-    }
-
-    /// Writes the result of a conversion.
-    ///
-    /// A value that it does not accept stays as the upstream sent it, with a warning.
-    private mutating func write(_ result: ConversionResult, of value: Value, _ property: CompiledProperty) -> Bool {
-        switch result {
-        case .value(let json): output.append(contentsOf: json)
-        case .partial(let json, let faults):
-            for fault in faults {
-                let message = "Property \(property.name): \(fault.reason)."
-                warn(.conversionFailed, message, at: value, within: fault.pointer, of: property)
-            }
-            output.append(contentsOf: json)
-        case .failed(let reason):
-            warn(.conversionFailed, "Property \(property.name): \(reason).", at: value, of: property)
-            appendLiteral(value)
-        case .dropped: return false
-        }
-        return true
     }
 }

@@ -11,50 +11,25 @@ struct Clusters {
     /// Reports undeclared bases, and models that are their own base.
     init(_ declarations: [ModelDeclaration], indexes: [String: Int], _ mistakes: inout MistakeList) {
         self.declarations = declarations
-        var chains: [[Int]] = []
+        let edges = declarations.map { declaration in [declaration.base.flatMap { indexes[$0] }].compactMap(\.self) }
+        for (index, declaration) in declarations.enumerated() {
+            guard let base = declaration.base, edges[index].isEmpty else { continue }
+            mistakes.report(.unknownModel(base, property: "base", model: declaration.name), model: index)
+        }
+        for cycle in CycleDetection(edges).cycles() {
+            mistakes.report(.circularCluster(cycle.map { declarations[$0].name }), model: cycle[0])
+        }
+        chains = declarations.indices.map { index in
+            var lineage = [index]
+            var seen: Set<Int> = [index]
+            while let base = edges[lineage[lineage.count - 1]].first, seen.insert(base).inserted {
+                lineage.append(base)
+            }
+            return lineage.reversed()
+        }
         var derived = Array(repeating: [Int](), count: declarations.count)
-        for index in declarations.indices {
-            let lineage = Self.lineage(of: index, declarations, indexes, &mistakes)
-            for base in lineage.dropFirst() { derived[base].append(index) }
-            chains.append(lineage.reversed())
-        }
-        (self.chains, self.derived) = (chains, derived)
-    }
-
-    private static func lineage(
-        of index: Int,
-        _ declarations: [ModelDeclaration],
-        _ indexes: [String: Int],
-        _ mistakes: inout MistakeList
-    ) -> [Int] {
-        var lineage = [index]
-        var places = [index: 0]
-        var last = index
-        while let base = declarations[last].base {
-            guard let next = indexes[base] else {
-                let error = MappingError.unknownModel(base, property: "base", model: declarations[last].name)
-                mistakes.report(error, model: last)
-                break
-            }
-            if let start = places.updateValue(lineage.count, forKey: next) {
-                reportCircle(lineage[start...], declarations, &mistakes)
-                break
-            }
-            lineage.append(next)
-            last = next
-        }
-        return lineage
-    }
-
-    /// Reports a circle of bases, starting with its first declared model, so that it is the same mistake each time.
-    private static func reportCircle(
-        _ circle: ArraySlice<Int>,
-        _ declarations: [ModelDeclaration],
-        _ mistakes: inout MistakeList
-    ) {
-        guard let first = circle.min(), let start = circle.firstIndex(of: first) else { return }
-        let names = (circle[start...] + circle[..<start]).map { declarations[$0].name }
-        mistakes.report(.circularCluster(names), model: first)
+        for (index, chain) in chains.enumerated() { for base in chain.dropLast() { derived[base].append(index) } }
+        self.derived = derived
     }
 
     /// Reports choices that lead back to their own model, unless one of the models has a mistake of this kind already.
@@ -201,7 +176,7 @@ struct Clusters {
     private static func name(forIdentity entry: String) -> String? {
         let names: [String]? =
             switch ContextValue(entry) {
-            case .capture(let name), .header(let name): [name]
+            case .capture(let name), .query(let name), .header(let name): [name]
             case .parent(let path): ["parent"] + (KeyPathSyntax.components(of: path) ?? [])
             case .root(let path): ["root"] + (KeyPathSyntax.components(of: path) ?? [])
             case .url: ["url"]

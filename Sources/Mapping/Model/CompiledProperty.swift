@@ -28,7 +28,7 @@ struct CompiledProperty: Sendable {
         case itself
         /// A separate place for each part of the combined object.
         indirect case parts([(name: [UInt8], output: Output)])
-        /// None, because the list or the object around the object determines the value.
+        /// None, because the response, or the list or the object around the object, determines the value.
         case given(ContextValue)
 
         /// The paths within the object itself.
@@ -61,6 +61,8 @@ struct CompiledProperty: Sendable {
     var conversion: ValueConversion
     let isRequired: Bool
     let defaultValue: [UInt8]?
+    /// Whether the mapped view shows each element of a list once.
+    let isUnique: Bool
     let output: Output
     /// Whether it is part of the identity, which is always shown.
     let isIdentity: Bool

@@ -1,88 +1,71 @@
-/// A condition on an object's JSON.
-public indirect enum Condition: Sendable, Equatable {
-    /// The object has a member at a key path, null or not.
-    case has(String)
-    /// The member at a key path equals one of these JSON values.
-    case member(String, isOneOf: [[UInt8]])
-    case all([Condition])
-    case any([Condition])
-    case not(Condition)
+/// A condition on an object's JSON: as declared, with key paths and JSON texts.
+public typealias Condition = ConditionTree<String, [UInt8]>
 
+/// The same with split key paths and parsed values.
+typealias CompiledCondition = ConditionTree<[String], JSONSlice>
+
+/// The form of a condition.
+public indirect enum ConditionTree<Path: Sendable, Value: Sendable>: Sendable {
+    /// The object has a member at a key path, null or not.
+    case has(Path)
+    /// The member at a key path equals one of these values.
+    case member(Path, isOneOf: [Value])
+    case all([ConditionTree])
+    case any([ConditionTree])
+    case not(ConditionTree)
+
+    /// The key paths in the condition.
+    var paths: [Path] {
+        switch self {
+        case .has(let path), .member(let path, _): [path]
+        case .all(let conditions), .any(let conditions): conditions.flatMap(\.paths)
+        case .not(let condition): condition.paths
+        }
+    }
+
+    /// The condition with others in place of those on single members.
+    func replacing<P, V, Failure>(
+        _ change: (Path, [Value]?) throws(Failure) -> ConditionTree<P, V>
+    ) throws(Failure) -> ConditionTree<P, V> {
+        switch self {
+        case .has(let path): return try change(path, nil)
+        case .member(let path, let values): return try change(path, values)
+        case .all(let conditions):
+            return .all(try conditions.map { (condition) throws(Failure) in try condition.replacing(change) })
+        case .any(let conditions):
+            return .any(try conditions.map { (condition) throws(Failure) in try condition.replacing(change) })
+        case .not(let condition): return .not(try condition.replacing(change))
+        }
+    }
+}
+
+extension ConditionTree: Equatable where Path: Equatable, Value: Equatable {}
+
+extension Condition {
     /// The condition with key paths in place of property names.
     func spelled(by spellings: (String) -> [String]) -> Condition {
-        func each(_ entry: String, _ condition: (String) -> Condition) -> Condition {
-            let sources = spellings(entry)
-            return sources.count == 1 ? condition(sources[0]) : .any(sources.map(condition))
-        }
-        switch self {
-        case .has(let entry): return each(entry) { .has($0) }
-        case .member(let entry, let values): return each(entry) { .member($0, isOneOf: values) }
-        case .all(let conditions): return .all(conditions.map { $0.spelled(by: spellings) })
-        case .any(let conditions): return .any(conditions.map { $0.spelled(by: spellings) })
-        case .not(let condition): return .not(condition.spelled(by: spellings))
+        replacing { entry, values in
+            let conditions = spellings(entry).map { path -> Condition in
+                values.map { .member(path, isOneOf: $0) } ?? .has(path)
+            }
+            return conditions.count == 1 ? conditions[0] : .any(conditions)
         }
     }
-
-    /// The property names and key paths in the condition, as declared.
-    var entries: [String] {
-        switch self {
-        case .has(let entry), .member(let entry, _): [entry]
-        case .all(let conditions), .any(let conditions): conditions.flatMap(\.entries)
-        case .not(let condition): condition.entries
-        }
-    }
-}
-
-/// One concrete model of a cluster, and the condition for its objects (Mantle's class clusters).
-public struct ModelChoice: Sendable, Equatable {
-    /// The name of the concrete model.
-    public var model: String
-    /// The condition; nil for the choice that takes all objects left by the choices before it.
-    public var condition: Condition?
-
-    /// Declares a choice.
-    public init(model: String, condition: Condition?) { (self.model, self.condition) = (model, condition) }
-}
-
-/// A condition with split key paths and parsed values.
-indirect enum CompiledCondition: Sendable {
-    case has([String])
-    case member([String], isOneOf: [JSONSlice])
-    case all([CompiledCondition])
-    case any([CompiledCondition])
-    case not(CompiledCondition)
 
     /// Compiles a condition; `path` checks and splits each key path, and throws if it cannot be used.
-    init(_ condition: Condition, path: (String) throws(MappingError) -> [String]) throws(MappingError) {
-        switch condition {
-        case .has(let member): self = .has(try path(member))
-        case .member(let member, let values):
-            var slices: [JSONSlice] = []
-            for value in values {
-                guard let slice = JSONSlice(value) else {
-                    throw .invalidCheck("a condition on \"\(member)\" compares with what is not JSON value")
-                }
-                slices.append(slice)
+    func compiled(path: (String) throws(MappingError) -> [String]) throws(MappingError) -> CompiledCondition {
+        try replacing { (member, values) throws(MappingError) in
+            guard let values else { return .has(try path(member)) }
+            let slices = values.compactMap { JSONSlice($0) }
+            guard slices.count == values.count else {
+                throw .invalidCheck("a condition on \"\(member)\" compares with what is no JSON value")
             }
-            self = .member(try path(member), isOneOf: slices)
-        case .all(let conditions):
-            self = .all(try Self.compile(conditions, path: path))
-        case .any(let conditions):
-            self = .any(try Self.compile(conditions, path: path))
-        case .not(let condition):
-            self = .not(try CompiledCondition(condition, path: path))
+            return .member(try path(member), isOneOf: slices)
         }
     }
+}
 
-    private static func compile(
-        _ conditions: [Condition],
-        path: (String) throws(MappingError) -> [String]
-    ) throws(MappingError) -> [CompiledCondition] {
-        var compiled: [CompiledCondition] = []
-        for condition in conditions { compiled.append(try CompiledCondition(condition, path: path)) }
-        return compiled
-    }
-
+extension CompiledCondition {
     /// Whether an object fulfils the condition; a repeated member counts as absent (law 6).
     ///
     /// Members that it does not show are taken from `known`.
@@ -108,15 +91,17 @@ indirect enum CompiledCondition: Sendable {
         case .not(let condition): condition.isOpen(for: object)
         }
     }
+}
 
-    /// The key paths that the condition reads.
-    var paths: [[String]] {
-        switch self {
-        case .has(let path), .member(let path, _): [path]
-        case .all(let conditions), .any(let conditions): conditions.flatMap(\.paths)
-        case .not(let condition): condition.paths
-        }
-    }
+/// One concrete model of a cluster, and the condition for its objects (Mantle's class clusters).
+public struct ModelChoice: Sendable, Equatable {
+    /// The name of the concrete model.
+    public var model: String
+    /// The condition; nil for the choice that takes all objects left by the choices before it.
+    public var condition: Condition?
+
+    /// Declares a choice.
+    public init(model: String, condition: Condition?) { (self.model, self.condition) = (model, condition) }
 }
 
 extension JSONSlice {

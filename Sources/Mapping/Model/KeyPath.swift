@@ -173,6 +173,8 @@ public enum ContextValue: Sendable, Equatable {
     case url
     /// `@url.owner`: the value of a capture of the route.
     case capture(String)
+    /// `@query.page`: the value of a query parameter of the request, the first one with this name.
+    case query(String)
     /// `@header.etag`: a header field of the response, by its name in lower case.
     case header(String)
     /// `@parent.id`: a key path in the nearest enclosing object of a declared model.
@@ -196,6 +198,7 @@ public enum ContextValue: Sendable, Equatable {
         switch (parts[0], rest) {
         case ("url", nil) where parts.count == 1: self = .url
         case ("url", let name?): self = .capture(name)
+        case ("query", let name?): self = .query(name)
         case ("header", let name?): self = .header(name.lowercased())
         case ("parent", let path?): self = .parent(path)
         case ("root", let path?): self = .root(path)
@@ -210,7 +213,7 @@ public enum ContextValue: Sendable, Equatable {
     var keyPath: String? {
         switch self {
         case .parent(let path), .root(let path): path
-        case .url, .capture, .header, .index, .key, .itself: nil
+        case .url, .capture, .query, .header, .index, .key, .itself: nil
         }
     }
 
@@ -247,4 +250,15 @@ public struct MappingContext: Sendable, Equatable {
 
     /// Unknown surroundings.
     public static let none = MappingContext()
+
+    /// The text of a value that the request or the response gives; nil if there is none, or if it is from elsewhere.
+    func text(of value: ContextValue) -> String? {
+        switch value {
+        case .url: url.isEmpty ? nil : url
+        case .capture(let name): captures[name]
+        case .query(let name): QueryParameters(url.firstIndex(of: "?").map { String(url[$0...].dropFirst()) })[name]
+        case .header(let name): fields[name]
+        case .parent, .root, .index, .key, .itself: nil
+        }
+    }
 }

@@ -88,7 +88,7 @@ extension MappingError: CustomStringConvertible {
                 + "migrations rise, and the model's version is that of the last"
         case .invalidPattern(let pattern, let reason): "path \"\(pattern)\": \(reason)"
         case .unknownContext(let text, let property, let model):
-            "model \(model), property \(property): there is no \"\(text)\"; write @url, @url.NAME, @header.NAME, @parent.PATH, @root.PATH, @index, @key or @self"
+            "model \(model), property \(property): there is no \"\(text)\"; write @url, @url.NAME, @query.NAME, @header.NAME, @parent.PATH, @root.PATH, @index, @key or @self"
         case .notJSON(let use, let property, let model):
             "model \(model)\(property.map { ", property \($0)" } ?? ""): \(use) is not JSON"
         case .writesIntoNothing(let path, let model):

@@ -72,6 +72,8 @@ public struct MappingWarning: Sendable, Equatable {
     public var property: String?
     /// How often this occurred in the body; the pointer is that of the first place.
     public var count: Int
+    /// The JSON that does not fit its conversion; it is shown to whoever has the body, and never stored or logged.
+    public var value: [UInt8]?
 
     /// Describes a mismatch with the default sentence of its kind.
     init(_ kind: Kind, pointer: String? = nil, model: String? = nil) {

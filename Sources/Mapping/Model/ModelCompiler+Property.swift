@@ -19,6 +19,7 @@ extension ModelCompiler {
             conversion: try ValueConversion(property),
             isRequired: property.isRequired,
             defaultValue: property.defaultValue,
+            isUnique: property.isUnique,
             output: try output(of: member, model),
             isIdentity: declaration.identity.contains { $0 == property.name || $0 == property.from }
         )
@@ -60,6 +61,9 @@ extension ModelCompiler {
         }
         if property.isItself, property.relation?.arity != .one {
             throw contradiction("\"@self\" needs a model: it is a child made of its parent's members")
+        }
+        if property.isUnique, !(property.relation.map { $0.arity == .many } ?? property.mayBe([.array])) {
+            throw contradiction("\"unique\" is for a list, and this is none")
         }
         if property.former == .delete, let reason = obstacle(toFormerOf: property) { throw contradiction(reason) }
         if let value = property.defaultValue, let fault = try fault(inDefault: value, of: property) {
@@ -230,9 +234,8 @@ extension ModelCompiler {
         switch context.value {
         case .parent: return .place(CompiledProperty.Place(origin: .parent, path: context.path))
         case .root: return .place(CompiledProperty.Place(origin: .root, path: context.path))
-        case .index, .key: return .given(context.value)
-        // The URL and the header fields are not part of a body.
-        case .url, .capture, .header, .itself: return .none
+        case .url, .capture, .query, .header, .index, .key: return .given(context.value)
+        case .itself: return .none
         }
     }
 }

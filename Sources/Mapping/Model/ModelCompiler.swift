@@ -304,7 +304,7 @@ extension ModelCompiler {
 
     private mutating func compile(_ condition: Condition?, as use: String) throws(MappingError) -> CompiledCondition? {
         guard let condition else { return nil }
-        return try CompiledCondition(condition.spelled(by: sources)) { (path) throws(MappingError) in
+        return try condition.spelled(by: sources).compiled { (path) throws(MappingError) in
             try names(at: path, entry: path, as: use)
         }
     }

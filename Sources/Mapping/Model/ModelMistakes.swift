@@ -108,7 +108,7 @@ extension ModelDeclaration {
             case "local": local
             case "secret": secret
             case "modified": [modified].compactMap(\.self)
-            case "deleted_when": deletedWhen?.entries ?? []
+            case "deleted_when": deletedWhen?.paths ?? []
             default: []
             }
         return entries.contains { name in

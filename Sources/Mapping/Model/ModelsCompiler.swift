@@ -45,7 +45,7 @@ struct ModelsCompiler {
             let compiler = ModelCompiler(chains[index], with: unchosen, declarations, indexes: indexes, clusters)
             add(compiler, chains[index], choices[index])
         }
-        for index in chains.indices { connectCompletions(of: index) }
+        for index in chains.indices { connectCompletions(of: index, choices) }
         for index in chains.indices { adoptCompleted(in: index, choices) }
         for index in chains.indices { orderWriting(of: index) }
         let cycles = RelationCycles(
@@ -133,13 +133,15 @@ struct ModelsCompiler {
     // MARK: Completing a child
 
     /// Finds the relation that each write path completes.
-    private mutating func connectCompletions(of index: Int) {
+    private mutating func connectCompletions(of index: Int, _ choices: [[Choice]]) {
         let properties = compilers[index].properties.all
         let members = named(index)
         var completedBy: [Int: [Int]] = [:]
         for (position, property) in properties.enumerated() where !property.completes.isEmpty {
             let child = members.compiled[property.completes[0]]
-            if let child, properties[child].relation?.arity == .one, leads(property.completes[...], from: index) {
+            if let child, properties[child].relation?.arity == .one,
+                target(of: property.completes[...], in: index, choices) != nil
+            {
                 completedBy[child, default: []].append(position)
             } else {
                 let member = compilers[index].places[position]
@@ -169,52 +171,44 @@ struct ModelsCompiler {
         let compiled: [String: Int]
     }
 
-    /// Whether a path of property names leads through relations to one object each, from a compiled model or one of
-    /// its choices.
-    private mutating func leads(_ path: ArraySlice<String>, from index: Int, depth: Int = 0) -> Bool {
+    /// The model in which a path of property names ends, and the property there.
+    ///
+    /// The path leads through relations to one object each, from a compiled model or one of its choices.
+    private mutating func target(
+        of path: ArraySlice<String>,
+        in index: Int,
+        _ choices: [[Choice]],
+        depth: Int = 0
+    ) -> (model: Int, name: String)? {
         if let name = path.first, let property = named(index).declared[name] {
-            if path.count == 1 { return true }
+            if path.count == 1 { return (index, name) }
             if let relation = property.relation, relation.arity == .one, let next = indexes[relation.model],
-                leads(path.dropFirst(), from: next, depth: depth)
+                let found = target(of: path.dropFirst(), in: next, choices, depth: depth)
             {
-                return true
+                return found
             }
         }
         // Circular clusters are reported elsewhere.
-        guard depth < 4, index < declarations.count else { return false }
-        for choice in declarations[index].choices.compactMap({ indexes[$0.model] })
-        where leads(path, from: choice, depth: depth + 1) { return true }
-        return false
+        guard depth < 4 else { return nil }
+        for choice in choices[index] {
+            if let found = target(of: path, in: choice.shown, choices, depth: depth + 1) { return found }
+        }
+        return nil
     }
 
     /// Gives each write path the default of the property it completes, and its relation and conversion unless it has
     /// its own.
     private mutating func adoptCompleted(in index: Int, _ choices: [[Choice]]) {
         for (position, property) in compilers[index].properties.all.enumerated() where !property.completes.isEmpty {
-            guard let completed = target(of: property.completes[...], in: index, choices, depth: 0) else { continue }
+            guard let (model, name) = target(of: property.completes[...], in: index, choices),
+                let place = named(model).compiled[name]
+            else { continue }
+            let completed = compilers[model].properties.all[place]
             compilers[index].properties.all[position].completedDefault = completed.defaultValue
             guard property.relation == nil, property.conversion.isTrivial else { continue }
             compilers[index].properties.all[position].relation = completed.relation
             compilers[index].properties.all[position].conversion = completed.conversion
         }
-    }
-
-    private mutating func target(
-        of path: ArraySlice<String>,
-        in index: Int,
-        _ choices: [[Choice]],
-        depth: Int
-    ) -> CompiledProperty? {
-        if let name = path.first, let place = named(index).compiled[name] {
-            let property = compilers[index].properties.all[place]
-            guard path.count > 1 else { return property }
-            return property.relation.flatMap { target(of: path.dropFirst(), in: $0.model, choices, depth: depth) }
-        }
-        guard depth < 4 else { return nil }
-        for choice in choices[index] {
-            if let found = target(of: path, in: choice.shown, choices, depth: depth + 1) { return found }
-        }
-        return nil
     }
 
     // MARK: The way back

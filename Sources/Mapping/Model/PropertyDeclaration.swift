@@ -28,6 +28,8 @@ public struct PropertyDeclaration: Sendable, Equatable {
     public var checks: [ValueCheck] = []
     /// JSON that the mapped view shows if the property is absent; it is never stored.
     public var defaultValue: [UInt8]?
+    /// Whether the mapped view shows each element of a list once, in the place of the first.
+    public var isUnique = false
     /// How a new value is merged with the known one.
     public var merge = MergePolicy.latest
     /// What happens to an object that the relation no longer names.

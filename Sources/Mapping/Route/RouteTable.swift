@@ -417,6 +417,9 @@ struct QueryParameters {
         }
     }
 
+    /// The value of the first parameter with a name.
+    subscript(name: String) -> String? { pairs.first { $0.name.utf8.elementsEqual(name.utf8) }?.value }
+
     func has(_ name: String, _ value: String?) -> Bool {
         pairs.contains { pair in
             guard pair.name.utf8.elementsEqual(name.utf8) else { return false }

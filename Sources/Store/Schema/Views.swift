@@ -329,11 +329,11 @@ enum ViewConversion: Equatable {
             self = .computed(Self.time("\(coerces ? Self.number : Self.plainNumber) / 1000.0, 'unixepoch'"))
         case .date(.pattern): self = .unavailable
         case .number(let grouping, let decimal): self = .computed(Self.number(grouping: grouping, decimal: decimal))
-        case .enumeration(let cases, let fallback, _): self = Self.enumeration(cases, fallback)
-        case .values(let pairs, let fallback, _): self = Self.values(pairs, fallback)
+        case .values(let pairs, let fallback, _): self = Self.values(pairs, fallback, coerces: coerces)
         case .arrayOf(let inner), .dictionaryOf(let inner):
             self = Self(inner, coerces: false) == .checked && !coerces ? .checked : .unavailable
         case .chain(let links): self = Self.chain(links, coerces: coerces)
+        case .firstOf(let alternatives): self = Self.firstOf(alternatives.map { Self($0, coerces: coerces) })
         case .oneWay(let inner, _): self = Self(inner, coerces: coerces)
         }
     }
@@ -356,6 +356,15 @@ enum ViewConversion: Equatable {
         let effects = links.map { ViewConversion($0, coerces: false) }.filter { $0 != .checked }
         guard let only = effects.first else { return links.count > 1 && coerces ? .unavailable : .checked }
         return effects.count == 1 && !coerces ? only : .unavailable
+    }
+
+    /// The first of several results that is not NULL.
+    private static func firstOf(_ alternatives: [ViewConversion]) -> ViewConversion {
+        let results = alternatives.compactMap { if case .computed(let sql) = $0 { sql } else { nil } }
+        guard results.count == alternatives.count else {
+            return alternatives.allSatisfy { $0 == .checked } ? .checked : .unavailable
+        }
+        return .computed(results.count > 1 ? "coalesce(\(results.joined(separator: ", ")))" : results[0])
     }
 
     // MARK: SQL
@@ -407,21 +416,18 @@ enum ViewConversion: Equatable {
         + "WHEN lower(t) IN ('true', 't', 'yes', 'y', 'on', '1') THEN 1 "
         + "WHEN lower(t) IN ('false', 'f', 'no', 'n', 'off', '0') THEN 0 END END"
 
-    private static func enumeration(_ cases: [ConversionDeclaration.Case], _ fallback: String?) -> ViewConversion {
-        guard fallback != nil || cases.contains(where: { $0.wire != $0.mapped }) else { return .checked }
-        let lines = cases.map { " WHEN \(SQLText.literal($0.wire)) THEN \(SQLText.literal($0.mapped))" }
-        let rest = fallback.map { " ELSE CASE WHEN t IS NOT NULL THEN \(SQLText.literal($0)) END" } ?? ""
-        return .computed("CASE CAST(t AS TEXT)\(lines.joined())\(rest) END")
-    }
-
-    private static func values(_ pairs: [ConversionDeclaration.Pair], _ fallback: [UInt8]?) -> ViewConversion {
+    private static func values(_ pairs: [ConversionDeclaration.Pair], _ fallback: [UInt8]?, coerces: Bool)
+        -> ViewConversion
+    {
+        guard fallback != nil || pairs.contains(where: { $0.wire != $0.mapped }) else { return .checked }
         // An absent value is NULL as well, and must not be converted.
         let lines = pairs.filter { $0.wire != Array("null".utf8) }.map {
             " WHEN \(json($0.wire)) THEN \(json($0.mapped))"
         }
         guard !lines.isEmpty else { return .unavailable }
         let rest = fallback.map { " ELSE CASE WHEN t IS NOT NULL THEN \(json($0)) END" } ?? ""
-        return .computed("CASE t\(lines.joined())\(rest) END")
+        let value = coerces && pairs.allSatisfy(\.isString) ? "CAST(t AS TEXT)" : "t"
+        return .computed("CASE \(value)\(lines.joined())\(rest) END")
     }
 
     private static func json(_ value: [UInt8]) -> String {

@@ -180,7 +180,7 @@ enum MappingCaseIndex {
         MT-37 keep   MantleMappedConversionsTests.swift
         MT-38 keep   MantleMappedConversionsTests.swift
         MT-39 keep   MantleMappedViewTests.swift; PATCH bodies: later
-        MT-40 change MantleMappedViewTests.swift; the value passed through: later
+        MT-40 change MantleMappedViewTests.swift
         MT-41 change MantleMappedViewTests.swift
         MT-42 change MantleMappedViewTests.swift
         MT-43 keep   FlamingJuneRequestTests.swift

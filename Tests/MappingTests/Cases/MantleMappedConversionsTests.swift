@@ -38,7 +38,7 @@ import Testing
     @Test func `MT-35: an unknown word of an enumeration becomes its fallback or stays, with a warning`()
         throws
     {
-        let cases = [ConversionDeclaration.Case(wire: "open", mapped: "opened")]
+        let cases = [ConversionDeclaration.Pair(wire: "open", mapped: "opened")]
         #expect(try forward(#""open""#, .enumeration(cases)) == #""opened""#)
         #expect(try forward(#""draft""#, .enumeration(cases)) == nil)
         let falling = ConversionDeclaration.enumeration(cases, fallback: "other", reverseFallback: "open")

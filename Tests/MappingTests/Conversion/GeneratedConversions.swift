@@ -58,6 +58,7 @@ struct ConversionGenerator {
         .date(.pattern("yyyy-MM-dd'T'HH:mm:ss", zone: "Asia/Kathmandu")), .date(.pattern("d.M.yyyy", zone: "UTC")),
         .number(grouping: ",", decimal: "."), .number(grouping: ".", decimal: ","),
         .number(grouping: " ", decimal: ","),
+        .firstOf([.named("boolean"), .number(grouping: ",", decimal: "."), words]),
         words,
         .values(
             [.init(wire: json("1"), mapped: json(#""one""#)), .init(wire: json("null"), mapped: json(#""no""#))],
@@ -77,6 +78,7 @@ struct ConversionGenerator {
             let names = ["a", "", "a.b", "\\u00e9", "\u{E9}", "e\u{301}", "a"].filter { _ in chance(30) }
             return "{\(names.map { "\"\($0)\":\(value(for: element))" }.joined(separator: ","))}"
         case .chain(let links): return value(forChain: links)
+        case .firstOf(let alternatives): return value(for: pick(alternatives))
         case .named(let name): return value(named: name)
         case .date(.pattern("MMMM d, yyyy", _)):
             return "\"\(pick(["January", "May", "September"])) \(number(1...28)), \(number(1583...9998))\""
@@ -91,7 +93,6 @@ struct ConversionGenerator {
         case .number(let grouping, let decimal):
             let groups = (0..<number(0...3)).map { _ in grouping + "\(number(100...999))" }.joined()
             return "\"\(pick(["", "-"]))\(number(1...999))\(groups)\(chance(50) ? decimal + "\(number(0...9))5" : "")\""
-        case .enumeration(let cases, _, _): return "\"\(pick(cases).wire)\""
         case .values(let pairs, _, _): return text(pick(pairs).wire)
         case .oneWay(let inner, _): return value(for: inner)
         }

@@ -10,13 +10,15 @@ struct MapperFixture {
         var isMapped: Bool
         var warnings: [MappingWarning]
         var synthetic: [String]
+        var unconverted: [String]
 
         var kinds: [MappingWarning.Kind] { warnings.map(\.kind) }
         var pointers: [String?] { warnings.map(\.pointer) }
 
         init(_ mapped: MappedBody) {
             body = text(mapped.body)
-            (isMapped, warnings, synthetic) = (mapped.isMapped, mapped.warnings, mapped.synthetic)
+            (isMapped, warnings) = (mapped.isMapped, mapped.warnings)
+            (synthetic, unconverted) = (mapped.synthetic, mapped.unconverted)
         }
     }
 
@@ -105,3 +107,24 @@ extension PropertyDeclaration {
 }
 
 func json(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+extension ConversionDeclaration {
+    /// A map of strings to strings.
+    static func enumeration(
+        _ cases: [Pair],
+        fallback: String? = nil,
+        reverseFallback: String? = nil
+    ) -> ConversionDeclaration {
+        .values(
+            cases,
+            fallback: fallback.map(Pair.json),
+            reverseFallback: reverseFallback.map(Pair.json)
+        )
+    }
+}
+
+extension ConversionDeclaration.Pair {
+    init(wire: String, mapped: String) { self.init(wire: Self.json(wire), mapped: Self.json(mapped)) }
+
+    fileprivate static func json(_ text: String) -> [UInt8] { Array("\"\(text)\"".utf8) }
+}

@@ -49,6 +49,14 @@ struct MapCommand: ParsableCommand {
     )
     var synthetic: String?
 
+    @Option(
+        help: .value(
+            "field",
+            "With --reverse: the view's Larder-Unconverted field, which names what stayed as the upstream sent it."
+        )
+    )
+    var unconverted: String?
+
     @Option(help: .value("names", "Only these properties, separated by commas.")) var members: String?
     @OptionGroup var source: ConfigOptions
     @Flag(help: "Print one JSON document with the result and the warnings, for programs.") var json = false
@@ -68,6 +76,7 @@ struct MapCommand: ParsableCommand {
         guard synthetic == nil || reverse, synthetic == nil || !defaults else {
             throw ValidationError("--synthetic goes with --reverse, and without --defaults")
         }
+        guard unconverted == nil || reverse else { throw ValidationError("--unconverted goes with --reverse") }
     }
 
     func run() throws {
@@ -75,14 +84,22 @@ struct MapCommand: ParsableCommand {
         let (upstream, rule, context) = try reading(try settings.compiledUpstreams, settings)
         let body = try input()
         let names = try names(rule, upstream.mapper)
-        let synthetic = defaults ? [] : try syntheticPointers()
         if reverse {
-            let result = try upstream.mapper.unmap(body, as: rule, members: names, synthetic: synthetic)
-            show(result.body, result.warnings, synthetic: [])
+            let result = try upstream.mapper.unmap(
+                body,
+                as: rule,
+                in: context,
+                members: names,
+                synthetic: defaults ? [] : try pointers(synthetic, of: "--synthetic"),
+                unconverted: try pointers(unconverted, of: "--unconverted") ?? []
+            )
+            show(result.body, result.warnings, synthetic: [], unconverted: [])
         } else {
+            let context = context ?? .none
             let result = upstream.mapper.map(body, as: rule, in: context, members: names)
             let others = identityWarnings(of: body, rule, context, upstream)
-            show(result.body, result.warnings + others, synthetic: result.synthetic)
+            let warnings = result.warnings + others
+            show(result.body, warnings, synthetic: result.synthetic, unconverted: result.unconverted)
             if !result.isMapped { throw ExitCode.failed }
         }
     }
@@ -90,7 +107,7 @@ struct MapCommand: ParsableCommand {
     private func reading(
         _ upstreams: [ProxiedUpstream],
         _ settings: Configuration
-    ) throws -> (upstream: ProxiedUpstream, rule: BodyRule, context: MappingContext) {
+    ) throws -> (upstream: ProxiedUpstream, rule: BodyRule, context: MappingContext?) {
         if let model {
             let owner = upstreams.first { $0.settings.models.contains { $0.name == model } }
             guard let owner else {
@@ -98,7 +115,7 @@ struct MapCommand: ParsableCommand {
                 let meant = Suggestion.nearest(to: model, among: names).map { "; did you mean \"\($0)\"?" } ?? ""
                 throw ValidationError("there is no model \"\(model)\"\(meant)")
             }
-            return (owner, BodyRule(model: model, isList: list), .none)
+            return (owner, BodyRule(model: model, isList: list), nil)
         }
         let incoming: IncomingRequest
         do throws(ImaginedRequestError) {
@@ -143,11 +160,11 @@ struct MapCommand: ParsableCommand {
         return names
     }
 
-    /// The pointers of a `Larder-Synthetic` field: a list of strings, which is JSON except for the brackets.
-    private func syntheticPointers() throws -> [String]? {
-        guard let synthetic else { return nil }
-        guard let pointers = try? JSONDecoder().decode([String].self, from: Data("[\(synthetic)]".utf8)) else {
-            throw ValidationError("--synthetic is a list of JSON pointers in quotes; it was \(synthetic)")
+    /// The pointers in a field of the mapped view: a list of strings, which is JSON except for the brackets.
+    private func pointers(_ field: String?, of option: String) throws -> [String]? {
+        guard let field else { return nil }
+        guard let pointers = try? JSONDecoder().decode([String].self, from: Data("[\(field)]".utf8)) else {
+            throw ValidationError("\(option) is a list of JSON pointers in quotes; it was \(field)")
         }
         return pointers
     }
@@ -181,7 +198,7 @@ struct MapCommand: ParsableCommand {
     /// Far more than any response worth mapping.
     private static let limit = 1 << 30
 
-    private func show(_ body: [UInt8], _ warnings: [MappingWarning], synthetic: [String]) {
+    private func show(_ body: [UInt8], _ warnings: [MappingWarning], synthetic: [String], unconverted: [String]) {
         // A value that could not be mapped back need not be JSON.
         let text = String(decoding: body, as: UTF8.self)
         let isMalformed = JSONBody.isMalformed(body)
@@ -200,7 +217,12 @@ struct MapCommand: ParsableCommand {
         }
         let result = isMalformed ? AdminJSON.encode(text) : body
         let warned = warnings.map(MappingWarningResponse.init)
-        let report = Report(result: RawJSON(result), warnings: warned, synthetic: synthetic)
+        let report = Report(
+            result: RawJSON(result),
+            warnings: warned,
+            synthetic: synthetic,
+            unconverted: unconverted
+        )
         Terminal.out(AdminJSON.encode(report))
     }
 
@@ -208,11 +230,19 @@ struct MapCommand: ParsableCommand {
         var result: RawJSON
         var warnings: [MappingWarningResponse]
         var synthetic: [String]
+        var unconverted: [String]
     }
 
     private static func line(_ warning: MappingWarning) -> String {
         let place = [warning.pointer, warning.model].compactMap(\.self).filter { !$0.isEmpty }.joined(separator: " ")
         let times = warning.count > 1 ? " (\(warning.count) times)" : ""
-        return "warning: \(warning.kind.rawValue)\(place.isEmpty ? "" : " at \(place)"): \(warning.message)\(times)"
+        let value = warning.value.map { " The value is \(shortened($0))." } ?? ""
+        let kind = "warning: \(warning.kind.rawValue)\(place.isEmpty ? "" : " at \(place)")"
+        return "\(kind): \(warning.message)\(value)\(times)"
+    }
+
+    private static func shortened(_ json: [UInt8]) -> String {
+        let text = String(decoding: json, as: UTF8.self)
+        return text.count > 80 ? text.prefix(79) + "…" : text
     }
 }

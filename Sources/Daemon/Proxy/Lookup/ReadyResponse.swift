@@ -282,6 +282,7 @@ struct Rendering {
         for name in fieldsOfBytes + ["etag"] { fields.remove(name) }
         fields.set("Content-Type", "application/json")
         if !mapped.synthetic.isEmpty { fields.set("Larder-Synthetic", list(mapped.synthetic)) }
+        if !mapped.unconverted.isEmpty { fields.set("Larder-Unconverted", list(mapped.unconverted)) }
     }
 
     init(

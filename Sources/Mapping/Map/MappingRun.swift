@@ -1,0 +1,106 @@
+/// A text that values are read from: the body, or JSON made from context, parts, lists and conversions.
+final class MappingDocument: Sendable {
+    let index: JSONIndex
+    /// The value that it was made from.
+    let origin: MappedValue?
+    fileprivate let isBody: Bool
+
+    fileprivate init(_ index: JSONIndex, origin: MappedValue? = nil, isBody: Bool = false) {
+        (self.index, self.origin, self.isBody) = (index, origin, isBody)
+    }
+}
+
+/// A value, or the name of a member, in a text.
+struct MappedValue: Sendable {
+    let document: MappingDocument
+    let node: Int
+
+    private init(_ document: MappingDocument, _ node: Int) { (self.document, self.node) = (document, node) }
+
+    init(body: JSONIndex) { self.init(MappingDocument(body, isBody: true), 0) }
+
+    /// Creates a value from JSON outside the body; nil if it is nested too deep.
+    init?(_ json: [UInt8], of origin: MappedValue?) {
+        guard let index = try? JSONIndex(json) else { return nil }
+        self.init(MappingDocument(index, origin: origin), 0)
+    }
+
+    /// Another value of the same text.
+    func at(_ node: Int) -> MappedValue { MappedValue(document, node) }
+
+    var kind: JSONSlice.Kind { document.index.kind(node) }
+
+    var isNull: Bool { document.index.isNull(node) }
+
+    var slice: JSONSlice { document.index.slice(node) }
+
+    var bytes: [UInt8] { Array(document.index.bytes(node)) }
+
+    func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result { slice.withBytes(body) }
+
+    func member(_ name: String) -> MappedValue? { document.index.member(name.utf8, of: node).map(at) }
+
+    /// The elements of an array, or the member values of an object.
+    var children: [MappedValue] { document.index.children(of: node).map(at) }
+
+    /// The JSON pointer in the body; nil for values from elsewhere.
+    var pointer: String? { document.isBody ? document.index.pointer(to: node) : document.origin?.pointer }
+}
+
+/// An object's position in the list, or its name in the object, that contains it.
+struct Standing {
+    var position: Int?
+    var key: MappedValue?
+}
+
+/// What a mapping and the way back have in common.
+protocol MappingRun {
+    typealias Value = MappedValue
+
+    var models: Models { get }
+    var warnings: [MappingWarning] { get set }
+}
+
+extension MappingRun {
+    /// The maximum number of warnings; a body that does not fit at all could otherwise give one for every member.
+    static var maximumWarnings: Int { 100 }
+
+    mutating func warn(
+        _ kind: MappingWarning.Kind,
+        _ message: String? = nil,
+        at value: Value?,
+        model: String?,
+        property: String? = nil
+    ) {
+        let message = message ?? kind.sentence
+        warn(MappingWarning(kind, message, pointer: value?.pointer, model: model, property: property))
+    }
+
+    /// Warns about the value of a property.
+    mutating func warn(_ kind: MappingWarning.Kind, _ message: String, at value: Value?, of property: CompiledProperty)
+    { warn(kind, message, at: value, model: property.model, property: property.name) }
+
+    /// Warns about a value of a property, or a part of it, that does not fit its conversion.
+    mutating func warn(_ fault: ConversionFault, in value: Value, of property: CompiledProperty) {
+        var warning = MappingWarning(
+            .conversionFailed,
+            "Property \(property.name): \(fault.reason).",
+            pointer: value.pointer.map { $0 + fault.pointer },
+            model: property.model,
+            property: property.name
+        )
+        warning.value = fault.value
+        warn(warning)
+    }
+
+    mutating func warn(_ warning: MappingWarning) {
+        if warnings.count >= Self.maximumWarnings {
+            // Many warnings of one kind must not suppress those of another.
+            if let known = warnings.firstIndex(where: { $0.subject == warning.subject }) {
+                return warnings[known].count += 1
+            }
+            guard warnings.count < 2 * Self.maximumWarnings else { return }
+        }
+        warnings.append(warning)
+    }
+}

@@ -1,0 +1,238 @@
+/// Writes values to their places in the upstream's JSON.
+extension UnmapRun {
+    /// A property's value on its way to the output.
+    struct Target {
+        var relation: CompiledProperty.Related?
+        var model: String
+        /// The value as shown in the mapped body.
+        var shown: Value
+        /// Whether another property writes the value around it.
+        var isDerived = false
+        var mask: MemberMask
+    }
+
+    /// A value that belongs to an object around the one that shows it.
+    struct Surrounding {
+        /// The detached node with the value at its path.
+        var node: Int
+        /// The node of the object in which the path begins.
+        var origin: Int
+        /// The pointer of the value in the mapped body.
+        var pointer: String?
+        var model: String
+    }
+
+    /// Writes a value, or a part of it, to its output.
+    mutating func put(_ value: Value, _ output: CompiledProperty.Output, _ target: Target, into node: Int) {
+        switch output {
+        case .none: break
+        case .parts(let parts):
+            let whole = identity(value, target)
+            for (name, output) in parts {
+                let part = whole.isNull ? whole : whole.member(String(decoding: name, as: UTF8.self))
+                if let part { put(part, output, target, into: node) }
+            }
+        case .given(let source): compare(value, with: source, target)
+        case .place(let place):
+            guard let origin = place.origin == .object ? node : self.node(of: place.origin) else {
+                let message = "The surrounding object that this value belongs to is missing; it is not written back."
+                return warn(.notWritten, message, at: target.shown, model: target.model)
+            }
+            if place.origin == .object, !target.isDerived {
+                return self.place(value, at: place.path[...], target, node)
+            }
+            // The value is built separately and then merged into the existing one.
+            let child = builder.makeDetached()
+            self.place(value, at: place.path[...], target, child)
+            if place.origin != .object {
+                let pointer = target.shown.pointer
+                surroundings.append(Surrounding(node: child, origin: origin, pointer: pointer, model: target.model))
+            } else if !builder.fill(origin, from: child) {
+                warnOfNoPlace(target.shown, target.model)
+            }
+        case .itself:
+            guard let relation = target.relation, value.kind == .object else {
+                return warnOfNoPlace(value, target.model)
+            }
+            let child = builder.makeDetached()
+            object(value, as: relation.model, into: child, mask: target.mask)
+            if !builder.fill(node, from: child) { warnOfNoPlace(value, target.model) }
+        }
+    }
+
+    /// The upstream's form of a value that is combined from parts: for a related object, that of its identity.
+    private mutating func identity(_ value: Value, _ target: Target) -> Value {
+        guard let relation = target.relation, value.kind == .object else { return value }
+        return Value(json(of: value, as: relation.model, identityOnly: true), of: nil) ?? value
+    }
+
+    /// The upstream's form of an object by itself.
+    private mutating func json(of object: Value, as index: Int, identityOnly: Bool) -> [UInt8] {
+        let names = models.compiled[index].properties.filter(\.isIdentity).map(\.name)
+        let whole = builder.makeDetached()
+        self.object(object, as: index, into: whole, mask: identityOnly ? MemberMask(names) : .all)
+        return builder.json(of: whole)
+    }
+
+    /// Writes a value at a path.
+    mutating func place(
+        _ value: Value,
+        at steps: ArraySlice<PathStep>,
+        _ target: Target,
+        _ node: Int,
+        standing: Standing = Standing()
+    ) {
+        switch steps.first {
+        case nil:
+            guard let relation = target.relation else { return set(node, value, target.model) }
+            related(value, relation, target, node, standing)
+        case .name(let name):
+            guard let member = builder.member(Array(name.utf8), of: node) else {
+                return warnOfNoPlace(value, target.model)
+            }
+            place(value, at: steps.dropFirst(), target, member, standing: standing)
+        case .elements:
+            if value.isNull { return set(node, value, target.model) }
+            guard value.kind == .array else {
+                let message = "Only the elements of a list have a place here; the value is not written back."
+                return warn(.notWritten, message, at: value, model: target.model)
+            }
+            let values = value.children
+            // Mapping may have left elements out of a list of objects; the remaining ones' places are then unknown.
+            if let count = builder.elementCount(of: node), count != values.count {
+                let message = "The list whose elements these belong to has another length; they are not written back."
+                return warn(.notWritten, message, at: value, model: target.model)
+            }
+            guard let elements = builder.elements(values.count, of: node) else {
+                return warnOfNoPlace(value, target.model)
+            }
+            for (position, (element, inner)) in zip(elements, values).enumerated() {
+                place(inner, at: steps.dropFirst(), target, element, standing: Standing(position: position))
+            }
+        }
+    }
+
+    // MARK: Related objects
+
+    /// Writes the value of a relation.
+    private mutating func related(
+        _ value: Value,
+        _ relation: CompiledProperty.Related,
+        _ target: Target,
+        _ node: Int,
+        _ standing: Standing
+    ) {
+        let mask = target.mask
+        switch (relation.arity, value.kind) {
+        case (.keyed, .object):
+            keyed(value, of: relation, into: node, mask: mask)
+        case (.many, .array):
+            let values = value.children
+            guard let elements = builder.elements(values.count, of: node), elements.count == values.count else {
+                return warnOfNoPlace(value, models.compiled[relation.model].name)
+            }
+            for (position, (place, inner)) in zip(elements, values).enumerated() {
+                element(inner, of: relation, into: place, mask: mask, standing: Standing(position: position))
+            }
+        default:
+            element(value, of: relation, into: node, mask: mask, standing: standing)
+            // If the upstream had nothing but completions of this child, the child has no place of its own.
+            let isCompleted = mask.completed.contains { $0.first.map { value.member($0) != nil } ?? false }
+            if isCompleted, builder.isEmptyObject(node) { builder.reopen(node) }
+        }
+    }
+
+    private mutating func keyed(_ value: Value, of related: CompiledProperty.Related, into node: Int, mask: MemberMask)
+    {
+        let text = value.document.index
+        guard builder.openObject(node) else { return warnOfNoPlace(value, models.compiled[related.model].name) }
+        text.forEachMember(of: value.node) { name, member in
+            let inner = value.at(member)
+            guard let key = text.name(name), let place = builder.member(Array(key.utf8), of: node) else {
+                let message = "A name is not Unicode; its member is not written back."
+                return warn(.notWritten, message, at: inner, model: nil)
+            }
+            let standing = Standing(key: value.at(name))
+            element(inner, of: related, into: place, mask: mask, standing: standing)
+        }
+    }
+
+    private mutating func element(
+        _ value: Value,
+        of related: CompiledProperty.Related,
+        into node: Int,
+        mask: MemberMask,
+        standing: Standing
+    ) {
+        if value.kind != .object {
+            set(node, value, models.compiled[related.model].name)
+        } else if isListed(value, in: synthetic ?? []) {
+            bare(value, of: related, into: node)
+        } else {
+            object(value, as: related.model, into: node, mask: mask, standing: standing)
+        }
+    }
+
+    /// Writes the bare identity or the key of an object that was inserted in its place.
+    private mutating func bare(_ value: Value, of related: CompiledProperty.Related, into node: Int) {
+        let model = models.compiled[related.model]
+        // An object identified by its name does not contain it.
+        let name = model.isIdentifiedByKey ? model.properties.first(where: \.isIdentity)?.name : nil
+        let key = name.flatMap { value.member($0) }
+        let json = json(of: value, as: related.model, identityOnly: related.key == nil)
+        let literal =
+            related.key.map { model.keyLiteral($0, in: json) } ?? key?.bytes ?? model.identityLiteral(in: json)
+        guard let literal, builder.set(node, literal) else { return warnOfNoPlace(value, model.name) }
+    }
+
+    // MARK: Surroundings
+
+    /// The node of the object in which a path begins, if it exists.
+    private func node(of origin: CompiledProperty.Place.Origin) -> Int? {
+        switch origin {
+        case .object: frames.last?.node
+        case .parent: frames.count > 1 ? frames[frames.count - 2].node : isEnveloped ? WireBuilder.root : nil
+        case .root: builder.isObject(WireBuilder.root) ? WireBuilder.root : frames.first?.node
+        }
+    }
+
+    /// Whether a property is written back, to the object itself or to an enclosing object that exists.
+    func isWritten(_ property: CompiledProperty) -> Bool {
+        switch property.output {
+        case .none, .given: false
+        case .place(let place): node(of: place.origin) != nil
+        case .itself, .parts: true
+        }
+    }
+
+    /// Merges the values that belong to enclosing objects, after all of these have been written.
+    ///
+    /// Values already there take precedence, and of several inner objects the first one counts.
+    mutating func writeSurroundings() {
+        for value in surroundings where !builder.fill(value.origin, from: value.node) {
+            let message = "Its place in the surrounding object has another value; it is not written back."
+            warn(MappingWarning(.notWritten, message, pointer: value.pointer, model: value.model))
+        }
+        builder.spellWholes()
+    }
+
+    /// Warns if a value contradicts what the response, or the container of its object, gives.
+    private mutating func compare(_ value: Value, with source: ContextValue, _ target: Target) {
+        let (given, owner): (JSONSlice?, String)
+        switch source {
+        case .index:
+            given = frames.last?.standing.position.flatMap { JSONSlice(Array(String($0).utf8)) }
+            owner = "The object has another position"
+        case .key:
+            given = frames.last?.standing.key?.slice
+            owner = "The object has another name"
+        case .url, .capture, .query, .header:
+            guard let context else { return }
+            given = context.text(of: source).flatMap { JSONSlice(JSONString.literal($0)) }
+            owner = given == nil ? "The response has no such value" : "The response has another value"
+        case .parent, .root, .itself: return
+        }
+        if let given, value.slice.isEqual(to: given) { return }
+        warn(.notWritten, "\(owner) than this; it is not written back.", at: target.shown, model: target.model)
+    }
+}
