@@ -26,6 +26,7 @@ public struct DocumentMapper: Sendable {
         members: [String]? = nil,
         known: [BoundObject: [UInt8]] = [:]
     ) -> MappedBody {
+        guard body.isUTF8 else { return MappedBody(unmapped: body, [.notUTF8]) }
         let index: JSONIndex
         do throws(JSONIndex.Failure) {
             index = try JSONIndex(body)
@@ -124,6 +125,11 @@ extension MappingWarning: Error {
     static func unknownModel(_ name: String) -> MappingWarning {
         MappingWarning(.unknownModel, "The route names a model that is not declared.", model: name)
     }
+
+    /// JSON is UTF-8 (RFC 8259 §8.1), whatever charset the response names.
+    static var notUTF8: MappingWarning {
+        MappingWarning(.notJSON, "The body is not UTF-8, as JSON must be. It is passed on as it is.")
+    }
 }
 
 extension DocumentMapper {
@@ -176,6 +182,7 @@ extension DocumentMapper {
     }
 
     private static func index(_ text: [UInt8]) throws(UnmapError) -> JSONIndex {
+        guard text.isUTF8 else { throw UnmapError(reason: "the text is not UTF-8") }
         do throws(JSONIndex.Failure) {
             return try JSONIndex(text)
         } catch {
