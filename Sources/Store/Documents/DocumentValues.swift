@@ -204,6 +204,10 @@ public protocol ChangeListener: Sendable {
     func objectsWillChange(_ objects: [ObjectID])
     /// These objects have changed.
     func objectsChanged(_ objects: [ObjectID])
+    /// Whether it wants `objectsWritten`.
+    var awaitsObjects: Bool { get }
+    /// Something was written of the objects with these names, in whatever scope; they may not have been known before.
+    func objectsWritten(_ objects: Set<ObjectName>)
     /// Documents under these keys were removed or replaced.
     func documentsRemoved(_ keys: [Digest128])
     /// Principals without data were forgotten; an id looked up before may be unused now.
@@ -215,6 +219,12 @@ public protocol ChangeListener: Sendable {
 extension ChangeListener {
     /// Does nothing: most listeners need not act before others can see a change.
     public func objectsWillChange(_ objects: [ObjectID]) {}
+
+    /// Most listeners wait for no object that is not known.
+    public var awaitsObjects: Bool { false }
+
+    /// Does nothing: most listeners do not want it.
+    public func objectsWritten(_ objects: Set<ObjectName>) {}
 
     /// Does nothing: most listeners do not track principals.
     public func principalsForgotten() {}

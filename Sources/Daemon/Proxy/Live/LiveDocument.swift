@@ -32,7 +32,7 @@ final class LiveDocument {
     private(set) var following: Following
     private(set) var readers: [Int: LiveReader] = [:]
     /// The objects watched for changes.
-    var objects: Set<ObjectID> = []
+    var watched = WatchedObjects()
     /// The inquiry under way, or the one being examined.
     private(set) var inquiry: LiveInquiry?
     /// Whether any of the last response was stored.
