@@ -211,7 +211,7 @@ struct RouteTableTests {
         }
     }
 
-    @Test(arguments: ["/", "a/*/b", "a/#.json", "*%20x%2A/**", "a%2Fb"])
+    @Test(arguments: ["/", "a/*/b", "a/#.json", "*%20x%2A/**", "a%2Fb", "*%78y"])
     func `a pattern is read back from its text`(_ text: String) throws {
         #expect(try RoutePattern(text).text == text)
     }
@@ -263,6 +263,7 @@ struct RouteTableTests {
             "x/{a}#",
             "\"#\" (digits) must be at the beginning of a component; one that is part of a name is written %23"
         ),
+        ("u/*rest", "\"*rest\" is not a wildcard; what follows as a whole is \"**\", which has no name"),
         ("**.json", "\"**.json\" is not a wildcard; what follows as a whole is \"**\", which has no name"),
         ("{a-b}", "\"{a-b}\" is not a capture; write {name} or {name:#}, the name being letters, digits and \"_\""),
         (

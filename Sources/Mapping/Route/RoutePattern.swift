@@ -136,7 +136,7 @@ public struct RoutePattern: Sendable, Equatable {
     }
 
     /// The pattern as text that parses to the same pattern, without the names of captures.
-    public var text: String { spelled(Self.escaped) }
+    public var text: String { spelled { Self.escaped($0, isSuffix: $1) } }
 
     /// Whether the pattern matches a path as sent: percent-encoded, without prefix, base path and query.
     public func matches(path: String) -> Bool { RouteTable.components(of: path).map { matches($0) } ?? false }
@@ -147,23 +147,24 @@ public struct RoutePattern: Sendable, Equatable {
     /// The pattern in its simplest spelling, with captures as wildcards.
     ///
     /// Two patterns with one spelling match the same paths.
-    public var canonical: String { spelled { $0 } }
+    public var canonical: String { spelled { text, _ in text } }
 
-    private func spelled(_ literal: (String) -> String) -> String {
+    private func spelled(_ spell: (_ text: String, _ isSuffix: Bool) -> String) -> String {
         guard !components.isEmpty else { return "/" }
         return components.map { component in
             switch component {
-            case .literal(let text): literal(text)
-            case .digits(let suffix): "#" + literal(suffix)
-            case .any(let suffix): "*" + literal(suffix)
+            case .literal(let text): spell(text, false)
+            case .digits(let suffix): "#" + spell(suffix, true)
+            case .any(let suffix): "*" + spell(suffix, true)
             case .rest: "**"
             }
         }.joined(separator: "/")
     }
 
-    private static func escaped(_ text: String) -> String {
-        text.utf8.map { byte in
-            if isPlain(byte) { return String(UnicodeScalar(byte)) }
+    private static func escaped(_ text: String, isSuffix: Bool) -> String {
+        text.utf8.enumerated().map { place, byte in
+            // A letter after a star would not be read as text.
+            if isPlain(byte), !(isSuffix && place == 0 && byte.isLetter) { return String(UnicodeScalar(byte)) }
             return "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
         }.joined()
     }
@@ -176,7 +177,10 @@ public struct RoutePattern: Sendable, Equatable {
 
     private static func component(_ part: String, of text: String) throws(MappingError) -> (Component, name: String?) {
         if part == "**" { return (.rest, nil) }
-        if part.hasPrefix("**") || part.hasPrefix("{*") {
+        // A name after a star is a wildcard of other routers.
+        if part.hasPrefix("**") || part.hasPrefix("{*")
+            || part.hasPrefix("*") && part.dropFirst().first?.isLetter == true
+        {
             throw invalid(text, "\"\(part)\" is not a wildcard; what follows as a whole is \"**\", which has no name")
         }
         let end = wildcardEnd(of: part)
