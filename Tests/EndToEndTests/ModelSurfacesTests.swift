@@ -267,4 +267,41 @@ import Testing
         origin.behave { _ in .json(new, Fresh.hour) }
         #expect(try larder.get("/users").text == new)
     }
+
+    @Test(arguments: [("union", "[1,2,3]", "[1,2]", "[3]"), ("sum", "5", "2", "3"), ("keep", "2", "2", "3")])
+    func `merged values are renamed with their member, on every surface`(
+        merge: String,
+        merged: String,
+        first: String,
+        second: String
+    ) throws {
+        func models(_ member: String, _ version: String) -> String {
+            """
+            models:
+              Item: { identity: id, properties: { value: { from: \(member), merge: \(merge) }, name: name }\(version) }
+            routes: [ { path: "items/{id:#}", model: Item }, { path: items, model: [Item] } ]
+            """
+        }
+        let bodies = [
+            "/items/1": "{\"id\":1,\"old\":\(first),\"name\":\"a\"}", "/items": "[{\"id\":1,\"old\":\(second)}]",
+        ]
+        let (origin, larder) = try Self.daemon(models("old", ""), bodies)
+        for path in ["/items/1", "/items"] { _ = try larder.get(path) }
+        #expect(try larder.waitForDocuments(2))
+        func expectMerged() throws {
+            // After a restart the rows are brought to the new version in the background.
+            #expect(try eventually { try larder.sql("SELECT value, name FROM Item") == ["\(merged)|a"] })
+            #expect(try Self.object(larder, "Item/1").contains(#"{"id":1,"value":\#(merged),"name":"a"}"#))
+            // Each response keeps its own.
+            #expect(try larder.get("/items/1", Self.mapped).text == #"{"id":1,"value":\#(first),"name":"a"}"#)
+            for (path, body) in bodies { #expect(try larder.get(path).text == body) }
+        }
+        try expectMerged()
+        larder.terminate()
+        let version = ", version: 1, migrations: [ { to: 1, rename: { old: new } } ]"
+        _ = try larder.folder.write(Self.config(origin, models("new", version)), to: "larder.yaml")
+        try larder.start()
+        try expectMerged()
+        #expect(origin.count() == 2)
+    }
 }
