@@ -147,6 +147,7 @@ final class StoreCore: Sendable {
         guard let listener else { return }
         if !effects.changed.isEmpty { listener.objectsChanged(Array(Set(effects.changed))) }
         if !effects.removed.isEmpty { listener.documentsRemoved(Array(Set(effects.removed))) }
+        if listener.awaitsObjects { listener.objectsWritten(session.names(of: effects.written)) }
     }
 
     // MARK: Replacing the contents

@@ -47,6 +47,50 @@ import Testing
         #expect(try larder.get("/search?utm_medium=y&a=1&b=2").isHit)
     }
 
+    private static let byQuery = """
+          - { path: items, query: { state: open }, fresh: 1h, key: { sort: true, ignore: ["*"] } }
+          - { path: items, query: { state: "*" }, key: { ignore: [b] } }
+          - { path: items }
+          - { path: "items/{id}.json", key: { ignore: [a] } }
+        """
+
+    @Test func `a rule with query: has its own key rules, and what it demands always counts`() throws {
+        let origin = try Self.counting()
+        let larder = try Larder(config: Configs.plain(origin, top: ["routes:", Self.byQuery]))
+        for (first, same, others) in [
+            ("/items?b=2&state=open&a=1", ["/items?state=open", "/items?c=3&state=open"], ["/items?state=all"]),
+            ("/items?state=none&b=2", ["/items?b=3&state=none", "/items?state=none"], ["/items?state=none&a=1"]),
+            ("/items?b=2", ["/items?b=2"], ["/items?b=3", "/items"]),
+            ("/items/7.json?a=1", ["/items/7.json"], ["/items/7?a=1", "/items/7"]),
+        ] {
+            _ = try larder.get(first)
+            for target in same { #expect(try larder.get(target).isHit, "\(target)") }
+            for target in others { #expect(try !larder.get(target).isHit, "\(target)") }
+        }
+        let explained = try larder.command("explain", "/items?b=2&state=open").output
+        #expect(explained.contains("/items?state=open"), "\(explained)")
+        #expect(
+            explained.split(separator: "\n").contains { $0.hasPrefix("  route") && $0.hasSuffix(" items") },
+            "\(explained)"
+        )
+    }
+
+    @Test func `larder key and larder route show the rule with query: that applies`() throws {
+        let config = """
+            upstreams: { api: { url: "http://api.example" } }
+            routes:
+            \(Self.byQuery)
+            """
+        let (code, output, errors) = try key("/items?b=2&state=open", config: config)
+        #expect(code == 0, "\(errors)")
+        #expect(output.contains("key        /items?state=open\n"), "\(output)")
+        #expect(output.contains("route      items  key: parameters sorted"), "\(output)")
+        let plain = try key("/items", config: config).1
+        #expect(plain.contains("key        /items\n") && plain.contains("route      items"), "\(plain)")
+        let none = try key("/others", config: config).1
+        #expect(none.contains("route      none"), "\(none)")
+    }
+
     @Test func `a write invalidates all spellings of its path`() throws {
         let origin = try Origin { $0.method == "GET" ? .json("{}", Fresh.hour) : .empty(204) }
         let larder = try Larder(config: Configs.plain(origin, top: Self.routes))

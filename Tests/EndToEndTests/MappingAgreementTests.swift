@@ -3,36 +3,7 @@ import TestSupport
 import Testing
 
 /// What `larder map` says of a body, and what the daemon makes of it, are the same.
-@Suite(.scripts) struct MappingAgreementTests {
-    private static let mapped: FieldLines = ["Larder-View": "mapped"]
-
-    /// A daemon in front of an origin that responds to each path with a body, an hour fresh.
-    private static func daemon(_ mapping: String, _ bodies: [String: String]) throws -> (origin: Origin, larder: Larder)
-    {
-        let origin = try Origin { request in .json(bodies[request.path] ?? "{}", Fresh.hour) }
-        return (origin, try Larder(origin, config: config(origin, mapping)))
-    }
-
-    private static func config(_ origin: Origin, _ mapping: String) -> String {
-        """
-        upstreams: { api: { url: "\(origin.url)", lag: 0s } }
-        store: { withhold: 10s }
-        \(mapping)
-        """
-    }
-
-    /// What `larder map` prints of a body.
-    private static func map(_ larder: Larder, _ url: String, _ body: String, _ options: [String] = []) throws -> (
-        output: String, errors: String
-    ) {
-        let file = try larder.folder.write(body, to: "in.json")
-        let config = larder.folder.file("larder.yaml")
-        let arguments = ["map", file, "--url", url, "--config", config] + options
-        let process = try ChildProcess(Larder.binary, arguments, environment: Larder.environment)
-        process.waitForEnd()
-        return (process.output.trimmingCharacters(in: .newlines), process.errors)
-    }
-
+@Suite(.scripts) struct MappingAgreementTests: ModelFixtures {
     @Test func `a model's migrations are applied to what was stored before, in the mapped view, too`() throws {
         let routes = #"routes: [ { path: "users/{id:#}", model: User }, { path: users, model: [User] } ]"#
         let (origin, larder) = try Self.daemon(

@@ -126,4 +126,90 @@ import Testing
         #expect(stream.wait(for: 3))
         #expect(stream.text?.contains("countess") == true)
     }
+
+    // MARK: Objects that become known while a stream is open
+
+    private static let chain = """
+        models:
+          Team: { identity: id, properties: { name: name } }
+          User: { identity: id, keys: [login], properties: { login: login, team: { from: team, model: Team } } }
+          Post:
+            identity: id
+            properties:
+              by: { from: by, model: User }
+              login: by.login
+              team: by.team.name
+              reader: { from: reader, model: User, by: login }
+        routes:
+          - { path: "posts/{id:#}", model: Post }
+          - { path: "users/{id:#}", model: User, object: { id: id } }
+          - { path: "teams/{id:#}", model: Team, object: { id: id } }
+        """
+
+    private static func chained(_ post: String) throws -> (origin: Origin, larder: Larder) {
+        let bodies = [
+            "/posts/1": post, "/users/7": #"{"id":7,"login":"ada","team":3}"#, "/teams/3": #"{"id":3,"name":"core"}"#,
+        ]
+        let origin = try Origin { request in
+            switch (request.method, request.path) {
+            case ("PATCH", "/users/7"): .json(#"{"id":7,"login":"countess","team":3}"#)
+            case ("PATCH", _): .json(#"{"id":3,"name":"kernel"}"#)
+            case ("PUT", _): .empty(204)
+            default: .json(bodies[request.path] ?? "{}", Fresh.hour)
+            }
+        }
+        return (origin, try Larder(origin, config: "upstreams: { api: { url: \"\(origin.url)\" } }\n" + chain))
+    }
+
+    /// Takes each step, and expects the plain mapped view, and the stream's last event, to be this then.
+    private func follow(_ post: String, _ steps: [(method: String, path: String, shown: String)]) throws {
+        let (origin, larder) = try Self.chained(post)
+        _ = try larder.get("/posts/1", Self.mapped)
+        let stream = try Follower(larder, "/posts/1", Self.mapped)
+        #expect(stream.wait(for: 2))
+        for (method, path, shown) in steps {
+            #expect(try larder.request(method, path, Self.mapped, body: method == "GET" ? "" : "{}").status < 300)
+            #expect(try larder.get("/posts/1", Self.mapped).text == shown, "\(method) \(path)")
+            #expect(stream.wait(for: shown), "\(method) \(path): \(stream.text ?? "nothing")")
+        }
+        #expect(origin.count("/posts/1") == 2)
+    }
+
+    @Test func `a stream gets an object that is put in for a bare identity and becomes known, and its changes`() throws
+    {
+        try follow(
+            #"{"id":1,"by":7}"#,
+            [
+                ("GET", "/users/7", #"{"id":1,"by":{"id":7,"login":"ada","team":3},"login":"ada"}"#),
+                ("PATCH", "/users/7", #"{"id":1,"by":{"id":7,"login":"countess","team":3},"login":"countess"}"#),
+                ("PUT", "/users/7", #"{"id":1,"by":7}"#),
+                ("GET", "/users/7", #"{"id":1,"by":{"id":7,"login":"ada","team":3},"login":"ada"}"#),
+            ]
+        )
+    }
+
+    @Test func `a stream gets what a key path leads to through two identities, in either order`() throws {
+        func shown(_ login: String, _ team: String?) -> String {
+            #"{"id":1,"by":{"id":7,"login":"\#(login)","team":3},"login":"\#(login)""#
+                + (team.map { #","team":"\#($0)"}"# } ?? "}")
+        }
+        try follow(
+            #"{"id":1,"by":{"id":7}}"#,
+            [
+                ("GET", "/users/7", shown("ada", nil)), ("GET", "/teams/3", shown("ada", "core")),
+                ("PATCH", "/teams/3", shown("ada", "kernel")), ("PATCH", "/users/7", shown("countess", "kernel")),
+            ]
+        )
+        try follow(
+            #"{"id":1,"by":7}"#,
+            [("GET", "/teams/3", #"{"id":1,"by":7}"#), ("GET", "/users/7", shown("ada", "core"))]
+        )
+    }
+
+    @Test func `a stream gets an object that is named by a key and becomes known`() throws {
+        try follow(
+            #"{"id":1,"reader":"ada"}"#,
+            [("GET", "/users/7", #"{"id":1,"reader":{"id":7,"login":"ada","team":3}}"#)]
+        )
+    }
 }

@@ -86,14 +86,24 @@ import Testing
     }
 
     @Test func `a value that is not Unicode is no identity`() throws {
-        let body = Array(#"{"id":1,"user":{"id":""#.utf8) + [0xFF] + Array(#""}}"#.utf8)
-        let rule = BodyRule(model: "Issue", isList: false)
-        guard case .objects(let parts) = try Normaliser(models: Tracker.models()).decompose(body, as: rule) else {
-            Issue.record("not taken apart")
-            return
-        }
+        let body = #"{"id":1,"user":{"id":"\ud800"}}"#
+        let parts = try #require(try parts(body, "Issue"))
         #expect(parts.occurrences.map(\.name.model) == ["Issue"])
-        #expect(parts.recomposes(to: body))
+        #expect(parts.recomposes(to: Array(body.utf8)))
+    }
+
+    @Test(arguments: [[0xDF], [0x80], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF5, 0x80, 0x80, 0x80]] as [[UInt8]])
+    func `a body that is not UTF-8 shows no objects, wherever its other bytes are`(_ bytes: [UInt8]) throws {
+        let normaliser = Normaliser(models: try Tracker.models())
+        for (start, end) in [(#"{"id":1,"title":""#, #""}"#), (#"{"id":1,"other":{"a":[""#, #""]}}"#)] {
+            let body = Array(start.utf8) + bytes + Array(end.utf8)
+            guard case .opaque(let warning) = normaliser.decompose(body, as: BodyRule(model: "Issue", isList: false))
+            else {
+                Issue.record("it shows objects")
+                continue
+            }
+            #expect(warning?.kind == .notJSON && warning?.message.hasPrefix("The body is not UTF-8") == true)
+        }
     }
 
     @Test func `an object whose identity occurs twice is embedded`() throws {

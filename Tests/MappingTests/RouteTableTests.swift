@@ -16,11 +16,11 @@ private struct Table {
     }
 
     func pattern(for path: String) -> String? {
-        table.match(method: "GET", path: path, status: 200).map { declarations[$0.index].path }
+        table.match(RouteSubject(method: "GET", path: path, status: 200)).map { declarations[$0.index].path }
     }
 
-    func index(_ method: String, _ status: Int?, _ path: String = "x") -> Int? {
-        table.match(method: method, path: path, status: status)?.index
+    func index(_ method: String, _ status: Int?, _ path: String = "x", query: String? = nil) -> Int? {
+        table.match(RouteSubject(method: method, path: path, query: query, status: status))?.index
     }
 }
 
@@ -59,6 +59,17 @@ struct RouteTableTests {
             ("malformed escape", "a/*", "a/%zz", true),
             ("the root", "/", "/", true),
             ("the root", "/", "a", false),
+            ("suffix", "a/{id}.json", "a/7.json", true),
+            ("suffix", "a/{id}.json", "a/7", false),
+            ("suffix", "a/{id}.json", "a/.json", false),
+            ("suffix", "a/{id}.json", "a/7.JSON", false),
+            ("suffix", "a/{id}.json/b", "a/7.json/b", true),
+            ("suffix of digits", "a/{id:#}.json", "a/7.json", true),
+            ("suffix of digits", "a/{id:#}.json", "a/x.json", false),
+            ("suffix of wildcards", "*.json", "x.json", true),
+            ("suffix of wildcards", "#.json", "x.json", false),
+            ("escaped suffix", "{id}%20c", "b c", true),
+            ("escaped wildcard in a suffix", "{id}.%2A", "b.*", true),
         ] as [(String, String, String, Bool)]
     )
     func `a pattern matches whole components`(_ row: String, _ pattern: String, _ path: String, _ matches: Bool) throws
@@ -163,7 +174,8 @@ struct RouteTableTests {
 
     @Test func `RK-38: captures are decoded after splitting`() throws {
         let table = try RouteTable([RouteDeclaration(path: "/bills/{state}/{session:#}/{bill}")])
-        let match = try #require(table.match(method: "GET", path: "/bills/tx/82/SB%2014%2fa", status: 200))
+        let subject = RouteSubject(method: "GET", path: "/bills/tx/82/SB%2014%2fa", status: 200)
+        let match = try #require(table.match(subject))
         #expect(match.captures.map(\.name) == ["state", "session", "bill"])
         #expect(match.captures.map(\.value) == ["tx", "82", "SB 14/a"])
     }
@@ -173,8 +185,64 @@ struct RouteTableTests {
             RouteDeclaration(path: "users/{login}", method: "GET"),
             RouteDeclaration(path: "users/{name}", method: "PUT"),
         ])
-        #expect(table.match(method: "GET", path: "users/a", status: 200)?.captures.first?.name == "login")
-        #expect(table.match(method: "PUT", path: "users/a", status: 200)?.captures.first?.name == "name")
+        for (method, name) in [("GET", "login"), ("PUT", "name")] {
+            let match = table.match(RouteSubject(method: method, path: "users/a", status: 200))
+            #expect(match?.captures.first?.name == name)
+        }
+    }
+
+    @Test func `the value of a capture excludes the text that follows it`() throws {
+        let table = try RouteTable([RouteDeclaration(path: "/{owner}/{id:#}.json")])
+        let match = try #require(table.match(RouteSubject(method: "GET", path: "/a.b/7%2Ejson", status: 200)))
+        #expect(match.captures.map(\.value) == ["a.b", "7"])
+    }
+
+    @Test func `a capture with a suffix precedes one without, and a longer suffix a shorter one`() throws {
+        let patterns = ["a/b.json", "a/#.tar.gz", "a/#.gz", "a/*.tar.gz", "a/*.gz", "a/#", "a/*", "a/**"]
+        for patterns in [patterns, patterns.reversed()] {
+            let table = try Table(patterns.map { RouteDeclaration(path: $0) })
+            for (path, pattern) in [
+                ("a/b.json", "a/b.json"), ("a/7.tar.gz", "a/#.tar.gz"), ("a/7.gz", "a/#.gz"), ("a/7.x.gz", "a/*.gz"),
+                ("a/x.tar.gz", "a/*.tar.gz"), ("a/x.gz", "a/*.gz"), ("a/7", "a/#"), ("a/x.zip", "a/*"),
+                ("a/.gz", "a/*"),
+            ] {
+                #expect(table.pattern(for: path) == pattern, "\(path)")
+            }
+        }
+    }
+
+    @Test(arguments: ["/", "a/*/b", "a/#.json", "*%20x%2A/**", "a%2Fb", "*%78y"])
+    func `a pattern is read back from its text`(_ text: String) throws {
+        #expect(try RoutePattern(text).text == text)
+    }
+
+    @Test func `a filled pattern keeps the text after a capture`() throws {
+        let pattern = try RoutePattern("items/{id:#}.json/*").filled(with: ["id": "7"])
+        #expect(pattern.text == "items/7.json/*")
+    }
+
+    @Test func `a parameter with one value precedes the same with any, and more parameters precede fewer`() throws {
+        func declaration(_ query: [String: String?]) -> RouteDeclaration {
+            var declaration = RouteDeclaration(path: "x")
+            declaration.query = query
+            return declaration
+        }
+        let rules: [[String: String?]] = [
+            [:], ["state": nil], ["state": "open"], ["state": nil, "sort": nil], ["state": "open", "sort": nil],
+        ]
+        for order in [Array(rules.indices), rules.indices.reversed()] {
+            let table = try Table(order.map { declaration(rules[$0]) })
+            for (query, rule) in [
+                (nil, 0), ("page=2", 0), ("state=all", 1), ("state=open", 2), ("sort=a&state=all", 3),
+                ("sort=a&state=open", 4),
+            ] as [(String?, Int)] {
+                #expect(table.index("GET", 200, query: query).map { order[$0] } == rule, "\(query ?? "none")")
+            }
+        }
+        let unclear = RouteTable.mistakes(in: [
+            declaration(["a": "1", "b": nil]), declaration(["a": nil, "b": "1"]), declaration(["a": "2", "b": nil]),
+        ])
+        #expect(unclear.map(\.index) == [1])
     }
 
     @Test(arguments: [
@@ -183,11 +251,20 @@ struct RouteTableTests {
         ("a//b", "it has two slashes in a row, and an empty component matches nothing"),
         ("a?b=c", "a pattern matches the path only; leave out what follows \"?\""),
         ("{a}/{a}", "it captures \"a\" twice; give each capture its own name"),
-        ("a*", "\"a*\" mixes \"*\" with other text; a wildcard or capture must be alone between slashes"),
         (
-            "x/{a}.json",
-            "\"{a}.json\" mixes \"{\" with other text; a wildcard or capture must be alone between slashes"
+            "a*",
+            "\"a*\" has \"*\" after other text; a component has one wildcard or capture, at its beginning"
         ),
+        (
+            "x/{a}...{b}",
+            "\"{a}...{b}\" has \"{\" after other text; a component has one wildcard or capture, at its beginning"
+        ),
+        (
+            "x/{a}#",
+            "\"#\" (digits) must be at the beginning of a component; one that is part of a name is written %23"
+        ),
+        ("u/*rest", "\"*rest\" is not a wildcard; what follows as a whole is \"**\", which has no name"),
+        ("**.json", "\"**.json\" is not a wildcard; what follows as a whole is \"**\", which has no name"),
         ("{a-b}", "\"{a-b}\" is not a capture; write {name} or {name:#}, the name being letters, digits and \"_\""),
         (
             "{a:id}",

@@ -123,6 +123,14 @@ struct ConfigMistakesOfPartsTests {
             "{ path: a, key: { ignore: ['a=b'] } }",
             "3:38: routes.1.key.ignore: \"a=b\" is not a query parameter's name; write it without \"?\", \"=\" and \"&\""
         ),
+        (
+            "{ path: a, query: { x: '1' }, key: { ignore: [x] } }",
+            "3:46: \"key\" ignores the parameter \"x\", but \"query\" demands it, so it makes a difference; remove it there"
+        ),
+        (
+            "{ path: a, query: { x: '1', y: '*' } }, { path: a, query: { x: '*', y: '1' } }",
+            "3:59: \"a\" has the same pattern, method and status as the rule in line 3, and one request can have the query of both, so it is unclear which of the two applies; remove one, or give one a further parameter"
+        ),
         ("{ path: a, cache: always }", "3:29: routes.1.cache: \"always\" is not one of never, force"),
         (
             "{ path: 'a/**/b' }",

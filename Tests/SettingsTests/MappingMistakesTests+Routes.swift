@@ -96,7 +96,7 @@ extension MappingMistakesTests {
             4:5: routes.1: "path" is missing; add it, for example `path: "users/{login}"`
             6:13: "users" has the same pattern, method and status as the rule in line 5, so it is unclear which of the two applies; remove one, or give one a method, status or query of its own
             6:27: routes.3.query: "state" was found here; write names of query parameters, each with a value
-            7:13: path "us*rs": "us*rs" mixes "*" with other text; a wildcard or capture must be alone between slashes
+            7:13: path "us*rs": "us*rs" has "*" after other text; a component has one wildcard or capture, at its beginning
             """#
         ),
         Mistaken(

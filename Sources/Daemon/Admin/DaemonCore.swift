@@ -138,7 +138,8 @@ package final class DaemonCore: Sendable {
             let indices = routes.indices.filter { routes[$0].declaration.path == path }
             guard !indices.isEmpty else { return nil }
             return RouteFilter(upstream: upstream.name) { url in
-                let match = upstream.rules.route(method: "GET", path: upstream.route(ofURL: url), status: nil)
+                let (path, query) = (upstream.route(ofURL: url), ProxiedUpstream.query(ofURL: url))
+                let match = upstream.rules.route(method: "GET", path: path, query: query, status: nil)
                 return match.map { indices.contains($0.index) } ?? false
             }
         }

@@ -329,7 +329,12 @@ extension Explanation.Asked {
         _ principal: (label: String, isKnown: Bool)
     ) {
         let upstream = request.upstream
-        let match = upstream.rules.route(method: request.message.method, path: request.route, status: nil)
+        let match = upstream.rules.route(
+            method: request.message.method,
+            path: request.route,
+            query: ProxiedUpstream.query(ofURL: request.target),
+            status: nil
+        )
         self.init(
             method: request.message.method,
             upstream: upstream.name,

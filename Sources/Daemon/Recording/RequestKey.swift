@@ -95,7 +95,7 @@ struct RequestKey: Sendable {
 
     private static func matching(_ incoming: IncomingRequest, method: String) -> RequestMatching {
         let rules = incoming.upstream.rules
-        return rules.route(method: method, path: incoming.route, status: nil)
+        return rules.route(method: method, path: incoming.route, query: incoming.query, status: nil)
             .map { rules.settings.routes[$0.index].match } ?? RequestMatching()
     }
 

@@ -39,7 +39,7 @@ package final class CompiledUpstream: Sendable {
 
     /// The caching settings of a path's route, before there is a response.
     package func overrides(method: String, path: String, query: String? = nil) -> CacheOverrides {
-        routes.match(RouteSubject(method: method, path: path, query: query)).map { settings.routes[$0.index].overrides }
+        route(method: method, path: path, query: query, status: nil).map { settings.routes[$0.index].overrides }
             ?? CacheOverrides()
     }
 
@@ -47,21 +47,22 @@ package final class CompiledUpstream: Sendable {
     ///
     /// - Parameter status: nil before the response: then rules for 2xx match.
     package func invalidated(method: String, path: String, query: String?, status: Int?) -> [RoutePattern] {
-        let subject = RouteSubject(method: method, path: path, query: query, status: status)
-        guard let match = routes.match(subject), !settings.routes[match.index].invalidates.isEmpty else { return [] }
+        guard let match = route(method: method, path: path, query: query, status: status),
+            !settings.routes[match.index].invalidates.isEmpty
+        else { return [] }
         let captures = Dictionary(match.captures.map { ($0.name, $0.value) }) { first, _ in first }
         return settings.routes[match.index].invalidates.map { $0.filled(with: captures) }
     }
 
     /// Whether a successful DELETE of a path means that its target is deleted.
     package func deletes(path: String, query: String?, status: Int?) -> Bool {
-        routes.match(RouteSubject(method: "DELETE", path: path, query: query, status: status))
+        route(method: "DELETE", path: path, query: query, status: status)
             .map { settings.routes[$0.index].deletes } ?? true
     }
 
     /// The rule for a request, or for its response once there is a status; its index refers to `settings.routes`.
-    package func route(method: String, path: String, status: Int?) -> RouteMatch? {
-        routes.match(method: method, path: path, status: status)
+    package func route(method: String, path: String, query: String?, status: Int?) -> RouteMatch? {
+        routes.match(RouteSubject(method: method, path: path, query: query, status: status))
     }
 
     /// Each rule with the reason why it applies to a request or does not; rules for errors only if the status is one.

@@ -176,9 +176,15 @@ extension ConfigDraft {
             if case .unreachableRoute = error { reader.once(rules[index].places["method"], error.description) }
             guard case .duplicateRoute(let path, let first, _) = error else { continue }
             let pair = [rules[first], rules[index]].sorted { ($0.place ?? .start) < ($1.place ?? .start) }
+            let hasQuery = !rules[index].route.declaration.query.isEmpty
+            let others = reader.sources.words(for: pair[0].place, seenFrom: pair[1].place)
+            let problem =
+                "\"\(path)\" has the same pattern, method and status as the rule in \(others)"
+                + (hasQuery ? ", and one request can have the query of both" : "")
             reader.once(
                 pair[1].places["path"],
-                "\"\(path)\" has the same pattern, method and status as the rule in \(reader.sources.words(for: pair[0].place, seenFrom: pair[1].place)), so it is unclear which of the two applies; remove one, or give one a method, status or query of its own"
+                "\(problem), so it is unclear which of the two applies; remove one, or give one "
+                    + (hasQuery ? "a further parameter" : "a method, status or query of its own")
             )
         }
     }

@@ -85,7 +85,10 @@ extension RouteDraft {
 /// The requests and responses that a rule matches.
 extension RouteDraft {
     static let demands: [ConfigKey<RouteDraft>] = documented([
-        "The pattern, in quotes. {name} and {name:#} match like \"*\" and \"#\", and capture what they match.":
+        """
+        The pattern, in quotes. {name} and {name:#} match like "*" and "#", and capture what they match; text may follow, as \
+        in {name}.json.
+        """:
             .text("path", \.path, example: "\"users/{login}\"", isRequired: true, wanted: "a path pattern in quotes"),
         "The method that the rule is for; GET includes HEAD. Default: every method.":
             .parsed("method", wanted: "a method such as GET", example: "GET") { text, draft in
@@ -380,6 +383,12 @@ extension RouteDraft {
             reader.error(
                 place,
                 "\"cache: force\" alone keeps responses fresh for ever, so that they are never stale; add \"fresh\" with a duration"
+            )
+        }
+        if let name = route.overrides.key.ignore.first(where: { route.declaration.query.keys.contains($0) }) {
+            reader.error(
+                places["key"],
+                "\"key\" ignores the parameter \"\(name)\", but \"query\" demands it, so it makes a difference; remove it there"
             )
         }
         let concernsCaching = ["fresh", "stale", "cache", "negative", "vary", "key"].first { places[$0] != nil }

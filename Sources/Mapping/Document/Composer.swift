@@ -239,10 +239,8 @@ struct PinTree {
     /// The JSON pointer (RFC 6901) of a pin within the body.
     func pointer(to pin: Int) -> String {
         guard pin != Self.skeleton else { return "" }
-        let inner = text(parents[pin]).withUnsafeBufferPointer {
-            JSONPointer.text(to: literals[pin].lowerBound, in: $0)
-        }
-        return pointer(to: parents[pin]) + inner
+        let inner = (try? JSONIndex(text(parents[pin])))?.pointer(toOffset: literals[pin].lowerBound)
+        return pointer(to: parents[pin]) + (inner ?? "")
     }
 
     /// Whether a pin's object is within another one, or one of several.
@@ -265,12 +263,7 @@ struct PinTree {
     /// The references directly in a stretch of a text, in order.
     func places(in text: Int, _ range: Range<Int>) -> ArraySlice<Place> {
         let all = places[text + 1]
-        var (low, high) = (0, all.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if all[middle].range.lowerBound < range.lowerBound { low = middle + 1 } else { high = middle }
-        }
-        let rest = all[low...]
+        let rest = all[all.boundary(where: { $0.range.lowerBound >= range.lowerBound })...]
         return rest[..<(rest.firstIndex { $0.range.lowerBound >= range.upperBound } ?? rest.endIndex)]
     }
 }

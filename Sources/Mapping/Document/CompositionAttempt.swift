@@ -173,7 +173,8 @@ struct CompositionAttempt {
     ) {
         var literals: Set<MemberPath> = []
         if !models.plain[resolved.model] {
-            literals = ObservedMembers(value, model: resolved.model, models: models).quarantined
+            let versions = object.payload.flatMap { JSONSlice($0) }.map { [$0] } ?? []
+            literals = ObservedMembers(value, model: resolved.model, models: models, known: versions).quarantined
         }
         for path in contradictions(on: name) {
             if let observation, object.lo(of: path, lag: lag) > observation.end { continue }

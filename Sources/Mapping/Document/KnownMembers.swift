@@ -38,6 +38,7 @@ struct KnownMembers {
     init(
         _ payload: JSONSlice,
         _ knowledge: Knowledge,
+        versions: [JSONSlice],
         base: Contribution,
         model: Int,
         models: Models,
@@ -45,9 +46,13 @@ struct KnownMembers {
         writtenUnseen: Int64?
     ) {
         self.init(writtenUnseen: writtenUnseen)
-        let observed = ObservedMembers(payload, model: model, models: models).sound
+        func observed(_ versions: [JSONSlice]) -> [MemberPath: ObservedMember] {
+            ObservedMembers(payload, model: model, models: models, known: versions).sound
+        }
         switch knowledge {
         case .whole(let isEmbedded):
+            // A later version may say of which model this one is.
+            let observed = observed(versions)
             let stamp = base.observation.counting(observed.stamp(of: model, models))
             let lo = base.observation.lo(isEmbedded: isEmbedded, lag: lag)
             let clock = Knowledge.Clock(lo: lo, hi: base.observation.hi, stamp: stamp)
@@ -61,7 +66,7 @@ struct KnownMembers {
                 for member in group.members ?? [] { byMember[MemberPath(pointer: member)] = index }
             }
             let rest = groups.firstIndex { $0.members == nil } ?? 0
-            for (path, value) in observed { members[path] = Member(value, groups[byMember[path] ?? rest]) }
+            for (path, value) in observed([]) { members[path] = Member(value, groups[byMember[path] ?? rest]) }
         }
         guard let writtenUnseen else { return }
         for path in members.keys { members[path]?.settled.doubt(until: writtenUnseen) }
@@ -194,15 +199,16 @@ struct KnownMembers {
     }
 
     /// The same for a version that has not been read yet.
-    func isWhole(_ version: Contribution, model: Int, _ models: Models) -> Bool {
+    func isWhole(_ version: Contribution, _ versions: [JSONSlice], model: Int, _ models: Models) -> Bool {
         guard let value = JSONSlice(version.payload) else { return false }
-        return isWhole(ObservedMembers(value, model: model, models: models).sound)
+        return isWhole(ObservedMembers(value, model: model, models: models, known: versions).sound)
     }
 
     /// The settled values in the shape of a payload; members that it lacks are appended.
-    func payload(in shape: [UInt8], model: Int, models: Models) -> [UInt8]? {
+    func payload(in shape: [UInt8], _ versions: [JSONSlice], model: Int, models: Models) -> [UInt8]? {
         guard let value = JSONSlice(shape) else { return nil }
-        let unknown = ObservedMembers(value, model: model, models: models).members.keys.filter { members[$0] == nil }
+        let shown = ObservedMembers(value, model: model, models: models, known: versions).members
+        let unknown = shown.keys.filter { members[$0] == nil }
         var writer = MergedWriter(
             ResolvedObject(members.mapValues(\.settled.value), model: model),
             leavingOut: Set(unknown)

@@ -24,10 +24,11 @@ public struct Normaliser: Sendable {
         }
         return walk(body, plan, context, objectLimit: objectLimit) { walk, end in
             guard end >= 0 else { return .opaque(failure(end, in: walk.text)) }
-            let warnings = walk.notes.notes.map { MappingWarning($0, in: walk.text) }
+            let warnings = walk.notes.warnings(about: body)
             guard walk.secrets.isEmpty else {
                 return .objects(withoutSecrets(body, walk.secrets, rule, context, warnings: warnings))
             }
+            guard body.isUTF8 else { return .opaque(.notUTF8) }
             guard walk.found.contains(where: { $0.name != nil }) else { return .opaque(warnings.first) }
             var parts = DecomposedBody(walk.text, found: walk.found, keyed: walk.keyedStarts, warnings: warnings)
             if let (slot, keys) = walk.boundKeys() {
@@ -314,11 +315,7 @@ struct SecretStripper {
 
     /// The first secret at or after an offset; beyond all offsets if there is none.
     private func firstSecret(from offset: Int) -> Int {
-        var (low, high) = (0, secrets.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if secrets[middle] < offset { low = middle + 1 } else { high = middle }
-        }
-        return low < secrets.count ? secrets[low] : .max
+        let first = secrets.boundary(where: { $0 >= offset })
+        return first < secrets.count ? secrets[first] : .max
     }
 }

@@ -59,18 +59,19 @@ public struct ObjectState: Sendable, Equatable {
             (base, merged, knowledge) = (last, nil, .whole(isEmbedded: last.isEmbedded))
             return Merge(isChanged: true)
         }
-        if !models.plain[index] { accumulate(new, model: index, models: models) }
+        let versions = versions(with: new, model: index, models: models)
+        if !models.plain[index] { accumulate(new, model: index, models: models, known: versions) }
         if base == nil, new.count == 1 {
             (base, merged, knowledge) = (new[0], nil, .whole(isEmbedded: new[0].isEmbedded))
             noteDeletion(by: new[0], model: model, models: models, lag: lag)
             return Merge(isChanged: true, hasDeletionChanged: deletedSince != nil)
         }
         if confirms(new, lag: lag) { return Merge() }
-        guard let seen = Sighting(new, model: index, models: models, lag: lag) else { return Merge() }
-        var known = known(model: index, models: models, lag: lag)
+        guard let seen = Sighting(new, model: index, models: models, lag: lag, known: versions) else { return Merge() }
+        var known = known(model: index, models: models, lag: lag, with: versions)
         known.merge(seen, lag: lag, history, asksFrom: asksFrom)
         if seen.isWritten { known.doubtMembersMissing(in: seen, besides: models.compiled[index].identityMembers) }
-        keep(known, seen: (new, seen), model: index, models: models, lag: lag)
+        keep(known, seen: (new, seen), versions, model: index, models: models, lag: lag)
         let wasDeleted = deletedSince != nil
         noteDeletion(by: new[0], model: model, models: models, lag: lag)
         let effect = known.effect
@@ -108,13 +109,15 @@ public struct ObjectState: Sendable, Equatable {
 
     private var writtenUnseen: Int64? { if case .unobserved(let time, _) = mark { time } else { nil } }
 
-    func known(model: Int, models: Models, lag: Lag) -> KnownMembers {
+    /// - Parameter versions: as in `ObservedMembers`.
+    func known(model: Int, models: Models, lag: Lag, with versions: [JSONSlice] = []) -> KnownMembers {
         guard let base, let payload = payload.flatMap({ JSONSlice($0) }) else {
             return KnownMembers(writtenUnseen: writtenUnseen)
         }
         return KnownMembers(
             payload,
             knowledge,
+            versions: versions,
             base: base,
             model: model,
             models: models,
@@ -127,6 +130,7 @@ public struct ObjectState: Sendable, Equatable {
     private mutating func keep(
         _ known: KnownMembers,
         seen: (contributions: [Contribution], sighting: Sighting)? = nil,
+        _ versions: [JSONSlice],
         model: Int,
         models: Models,
         lag: Lag
@@ -139,12 +143,13 @@ public struct ObjectState: Sendable, Equatable {
         } else {
             // Otherwise the newest version does, unless an older one is complete.
             if let last = seen?.contributions.last,
-                base.map({ $0.observation.end <= last.observation.end && !known.isWhole($0, model: model, models) })
-                    ?? true
+                base.map({
+                    $0.observation.end <= last.observation.end && !known.isWhole($0, versions, model: model, models)
+                }) ?? true
             {
                 base = last
             }
-            merged = known.payload(in: base?.payload ?? [], model: model, models: models)
+            merged = known.payload(in: base?.payload ?? [], versions, model: model, models: models)
             if merged == base?.payload { merged = nil }
         }
         guard let base else { return }
@@ -158,15 +163,22 @@ public struct ObjectState: Sendable, Equatable {
         let count = known.members.count
         known.drop(until: mark.time)
         guard !known.members.isEmpty, known.members.count < count else { return }
-        keep(known, model: index, models: models, lag: lag)
+        keep(known, versions(model: index, models: models), model: index, models: models, lag: lag)
+    }
+
+    /// The versions that say of which model an object of a cluster is, if the one that is read does not.
+    private func versions(with new: [Contribution] = [], model: Int, models: Models) -> [JSONSlice] {
+        guard models.choosing[model] else { return [] }
+        return ([payload].compactMap(\.self) + new.map(\.payload)).compactMap { JSONSlice($0) }
     }
 
     // MARK: Members with a policy of their own
 
-    private mutating func accumulate(_ new: [Contribution], model: Int, models: Models) {
+    private mutating func accumulate(_ new: [Contribution], model: Int, models: Models, known: [JSONSlice]) {
         for contribution in new {
             guard let value = JSONSlice(contribution.payload) else { continue }
-            gathered.merge(ObservedMembers(value, model: model, models: models), from: contribution)
+            let observed = ObservedMembers(value, model: model, models: models, known: known)
+            gathered.merge(observed, from: contribution)
         }
     }
 
@@ -272,9 +284,11 @@ public struct ObjectState: Sendable, Equatable {
         guard let index = models.index(of: model) else { return [] }
         var known: [MemberPath: (position: Int, member: ObservedMember)] = [:]
         var found: [MemberPath: (one: Int, other: Int)] = [:]
+        let versions = models.choosing[index] ? payloads.compactMap { JSONSlice($0) } : []
         for (position, payload) in payloads.enumerated() {
             guard let value = JSONSlice(payload) else { continue }
-            for (path, member) in ObservedMembers(value, model: index, models: models).sound where found[path] == nil {
+            let observed = ObservedMembers(value, model: index, models: models, known: versions)
+            for (path, member) in observed.sound where found[path] == nil {
                 guard let first = known[path] else {
                     known[path] = (position, member)
                     continue
@@ -309,12 +323,13 @@ public struct ObjectState: Sendable, Equatable {
     public func provenance(model: String, models: Models, lag: Lag, others: [Contribution] = []) -> Provenance {
         let shown = (base.map { [$0] } ?? []) + others
         guard let index = models.index(of: model) else {
-            return Provenance(members: Self.ownMembers(in: shown, model: nil, models: models))
+            return Provenance(members: Self.ownMembers(in: shown, [], model: nil, models: models))
         }
         let names = PropertyNames(model: index, models: models)
+        let versions = versions(model: index, models: models)
         var members =
             settledMembers(model: index, models: models, lag: lag) + gatheredMembers(model: index, models: models)
-        for contribution in shown { quarantine(&members, contribution, model: index, models: models) }
+        for contribution in shown { quarantine(&members, contribution, versions, model: index, models: models) }
         for position in members.indices {
             members[position].properties = names[members[position].pointer]
             guard isOutdated(lag: lag) else { continue }
@@ -323,16 +338,23 @@ public struct ObjectState: Sendable, Equatable {
         }
         members.sort { (names.position($0), $0.pointer) < (names.position($1), $1.pointer) }
         let declared = Set(members.map(\.pointer))
-        let own = Self.ownMembers(in: shown, model: index, models: models)
+        let own = Self.ownMembers(in: shown, versions, model: index, models: models)
         return Provenance(members: members + own.filter { !declared.contains($0.pointer) })
     }
 
     /// The members that belong to their responses, each from the first version that has it.
-    private static func ownMembers(in shown: [Contribution], model: Int?, models: Models) -> [Provenance.Member] {
+    private static func ownMembers(
+        in shown: [Contribution],
+        _ versions: [JSONSlice],
+        model: Int?,
+        models: Models
+    ) -> [Provenance.Member] {
         var seen: Set<MemberPath> = []
         return shown.flatMap { contribution -> [Provenance.Member] in
             guard let object = JSONSlice(contribution.payload) else { return [] }
-            let observed = model.flatMap { ObservedMembers(object, model: $0, models: models, withRest: true).rest }
+            let observed = model.flatMap {
+                ObservedMembers(object, model: $0, models: models, known: versions, withRest: true).rest
+            }
             let own = observed ?? object.members.map { ($0.name, $0.value, .undeclared) }
             return own.filter { seen.insert($0.path).inserted }.map { path, value, standing in
                 let value = plain(value)
@@ -390,11 +412,12 @@ public struct ObjectState: Sendable, Equatable {
     private func quarantine(
         _ members: inout [Provenance.Member],
         _ contribution: Contribution,
+        _ versions: [JSONSlice],
         model: Int,
         models: Models
     ) {
         guard !models.plain[model], let object = JSONSlice(contribution.payload) else { return }
-        for path in ObservedMembers(object, model: model, models: models).quarantined {
+        for path in ObservedMembers(object, model: model, models: models, known: versions).quarantined {
             guard let names = path.names, let value = object.value(at: names[...]) else { continue }
             let sighting = Provenance.Sighting(value: Self.plain(value), contribution.observation)
             if let known = members.firstIndex(where: { $0.pointer == "/" + path.text }) {

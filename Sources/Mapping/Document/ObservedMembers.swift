@@ -43,6 +43,10 @@ struct ObservedMembers {
     /// Members that fail their checks, and so are no observations.
     private(set) var quarantined: Set<MemberPath> = []
     private let models: Models
+    /// What else is known of the object; it chooses the models of clusters whose members a value does not show.
+    private let known: [JSONSlice]
+    /// Whether that has chosen another model than the one as which the body was taken apart.
+    private let isOfKnownModel: Bool
     /// Whether any member occurs twice.
     private(set) var hasRepeated = false
     /// If requested, the members that belong to the response, and why.
@@ -56,10 +60,15 @@ struct ObservedMembers {
     }
 
     /// Reads the object literal `value` as an object of the model with this index, or of the cluster's concrete model.
-    init(_ value: JSONSlice, model: Int, models: Models, withRest: Bool = false) {
-        self.models = models
+    ///
+    /// - Parameter known: other versions of the object, which show what the value may not.
+    init(_ value: JSONSlice, model: Int, models: Models, known: [JSONSlice] = [], withRest: Bool = false) {
+        (self.models, self.known) = (models, known)
         rest = withRest ? [] : nil
-        let compiled = models.compiled[models.concrete(of: model, for: value)]
+        let own = models.concrete(of: model, for: value)
+        let concrete = known.isEmpty ? own : models.concrete(of: model, for: value, else: known)
+        isOfKnownModel = concrete != own
+        let compiled = models.compiled[concrete]
         read(value, node: compiled.root, shared: compiled.sharesAll, at: .root)
         if compiled.asked >= 0 { readAsked(value, node: compiled.asked, at: .root) }
         guard hasRepeated else { return }
@@ -139,13 +148,16 @@ struct ObservedMembers {
 
     /// `isWhole` makes an embedded object count as one value.
     private mutating func read(_ value: JSONSlice, link: ObservedMember.Link, isWhole: Bool, at path: MemberPath) {
+        // The objects in such a value were not taken apart, so that it does not show which they are.
+        if isOfKnownModel, models.compiled[link.model].hasIdentity, value.bytes.contains(UInt8(ascii: "{")) { return }
         let isContainer = value.kind == .object && link.arity == .one
         if isContainer, isWhole, !models.compiled[link.model].hasIdentity {
             return add(ObservedMember(value: value, isShared: true), at: path)
         }
         add(ObservedMember(value: value, isContainer: isContainer, isShared: true, link: link), at: path)
         guard isContainer else { return }
-        let target = models.compiled[models.concrete(of: link.model, for: value)]
+        let known = known.compactMap { other in path.names.flatMap { other.value(at: $0[...]) } }
+        let target = models.compiled[models.concrete(of: link.model, for: value, else: known)]
         // Members that belong to the response are not listed within embedded objects.
         let outer = rest
         rest = nil
@@ -214,14 +226,15 @@ struct Sighting {
     /// Whether it is the response to a write of this very object.
     let isWritten: Bool
 
-    var sequence: Int64 { observation.sequence }
-
-    init?(_ contributions: [Contribution], model: Int, models: Models, lag: Lag) {
+    /// - Parameter known: what is known of the object.
+    init?(_ contributions: [Contribution], model: Int, models: Models, lag: Lag, known: [JSONSlice]) {
         guard let observation = contributions.first?.observation else { return nil }
         self.observation = observation
         isWritten = contributions.contains { $0.kind == .write }
         versions = contributions.map { contribution in
-            JSONSlice(contribution.payload).map { ObservedMembers($0, model: model, models: models).sound } ?? [:]
+            JSONSlice(contribution.payload).map {
+                ObservedMembers($0, model: model, models: models, known: known).sound
+            } ?? [:]
         }
         for (contribution, version) in zip(contributions, versions) {
             let stamp = version.stamp(of: model, models)

@@ -128,6 +128,9 @@ struct JSONIndex: Sendable {
     /// The unescaped name of a member; nil if it is not Unicode.
     func name(_ node: Int) -> String? { slice(node).withBytes(JSONString.text) }
 
+    /// The JSON pointer of the value that begins at an offset.
+    func pointer(toOffset offset: Int) -> String { pointer(to: nodes.boundary(where: { $0.start >= offset })) }
+
     /// The JSON pointer (RFC 6901) of a value.
     func pointer(to node: Int) -> String {
         var pointer = ""
@@ -148,5 +151,17 @@ struct JSONIndex: Sendable {
             current = step.node
         }
         return pointer
+    }
+}
+
+extension RandomAccessCollection where Index == Int {
+    /// The first index from which on all elements are so, which none before it is; the end if there is none.
+    func boundary(where isSo: (Element) -> Bool) -> Int {
+        var (low, high) = (startIndex, endIndex)
+        while low < high {
+            let middle = (low + high) / 2
+            if isSo(self[middle]) { high = middle } else { low = middle + 1 }
+        }
+        return low
     }
 }

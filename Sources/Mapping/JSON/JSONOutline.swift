@@ -11,25 +11,6 @@ public struct JSONOutline: Sendable {
     /// The type of a value.
     public enum Kind: String, Sendable, CaseIterable { case object, array, string, number, boolean, null }
 
-    /// One member of an object, at any depth.
-    public struct Member: Sendable {
-        /// The unescaped name.
-        public let name: String
-        /// The byte range of the value in the text.
-        public let range: Range<Int>
-        /// The type of the value.
-        public let kind: Kind
-    }
-
-    /// Every member of every object, in the order of the text.
-    public var members: [Member] {
-        var members: [Member] = []
-        visit(0) { name, value in
-            members.append(Member(name: index.name(name) ?? "", range: index.range(value), kind: kind(value)))
-        }
-        return members
-    }
-
     /// One value, to be read by what it should be.
     public struct Node: Sendable {
         fileprivate let index: JSONIndex
@@ -98,18 +79,6 @@ public struct JSONOutline: Sendable {
         case .string: .string
         case .number: .number
         case .word: index.isNull(node) ? .null : .boolean
-        }
-    }
-
-    private func visit(_ node: Int, _ body: (_ name: Int, _ value: Int) -> Void) {
-        switch index.kind(node) {
-        case .object:
-            index.forEachMember(of: node) { name, value in
-                body(name, value)
-                visit(value, body)
-            }
-        case .array: index.forEachElement(of: node) { visit($1, body) }
-        default: break
         }
     }
 

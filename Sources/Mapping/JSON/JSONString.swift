@@ -3,6 +3,16 @@ extension [UInt8] {
     mutating func appendComma() {
         if last != UInt8(ascii: "{"), last != UInt8(ascii: "[") { append(UInt8(ascii: ",")) }
     }
+
+    /// Whether the bytes are valid UTF-8, the only encoding in which text moves between bodies.
+    var isUTF8: Bool {
+        do {
+            _ = try UTF8Span(validating: span)
+            return true
+        } catch {
+            return false
+        }
+    }
 }
 
 /// Reads and writes the escapes of JSON strings.

@@ -154,5 +154,6 @@ extension MapRun {
 }
 
 extension BoundObject {
-    init(_ name: ObjectName) { self.init(model: name.model, identity: name.identity) }
+    /// Names an object by its identity.
+    public init(_ name: ObjectName) { self.init(model: name.model, identity: name.identity) }
 }

@@ -26,6 +26,7 @@ public struct DocumentMapper: Sendable {
         members: [String]? = nil,
         known: [BoundObject: [UInt8]] = [:]
     ) -> MappedBody {
+        guard body.isUTF8 else { return MappedBody(unmapped: body, [.notUTF8]) }
         do throws(Unmapped) {
             let index = try Self.index(body)
             let plan = try plan(rule)
@@ -129,6 +130,11 @@ extension MappingWarning: Error {
     static func unknownModel(_ name: String) -> MappingWarning {
         MappingWarning(.unknownModel, "The route names a model that is not declared.", model: name)
     }
+
+    /// JSON is UTF-8 (RFC 8259 §8.1), whatever charset the response names.
+    static var notUTF8: MappingWarning {
+        MappingWarning(.notJSON, "The body is not UTF-8, as JSON must be. It is passed on as it is.")
+    }
 }
 
 extension DocumentMapper {
@@ -175,6 +181,7 @@ extension DocumentMapper {
         synthetic: [String]? = nil,
         unconverted: [String] = []
     ) throws(UnmapError) -> UnmappedBody {
+        guard body.isUTF8 else { throw UnmapError(reason: "The text is not UTF-8.") }
         var run: UnmapRun
         do throws(Unmapped) {
             let plan = try plan(rule)

@@ -27,11 +27,20 @@ extension MapRun {
     mutating func members(of object: Value?, _ model: CompiledModel) -> Members {
         var members = Members(values: [Value?](repeating: nil, count: model.slotCount))
         guard let object, object.kind == .object else { return members }
-        read(object, at: model.root, model, &members)
+        read(object, at: model.root, of: model.root, model, &members)
         return members
     }
 
-    private mutating func read(_ object: Value, at node: Int, _ model: CompiledModel, _ members: inout Members) {
+    /// Reads what the sources at a node name.
+    ///
+    /// - Parameter own: the node of the object in its own model, which knows its relations; -1 if it is of no model.
+    private mutating func read(
+        _ object: Value,
+        at node: Int,
+        of own: Int,
+        _ model: CompiledModel,
+        _ members: inout Members
+    ) {
         let index = object.document.index
         index.forEachMember(of: object.node) { name, member in
             let literal = index.slice(name)
@@ -48,18 +57,21 @@ extension MapRun {
             if slot >= 0 { members.values[slot] = value }
             guard place.hasChildren else { return }
             if slot < 0 { members.entered.append(child) }
+            let inner = own < 0 ? nil : literal.withBytes { models.tree.child(of: own, spelled: $0) }
+            let related = inner.map { Int(models.tree.nodes[$0].relation) } ?? -1
             if value.kind == .object {
-                read(value, at: child, model, &members)
-                guard place.relation >= 0, isLoneIdentity(value, of: Int(place.relation)) else { return }
-                readKnown(value, at: child, as: Int(place.relation), model, &members)
+                read(value, at: child, of: related < 0 ? inner ?? -1 : root(of: value, as: related), model, &members)
+                guard related >= 0, isLoneIdentity(value, of: related) else { return }
+                readKnown(value, at: child, as: related, model, &members)
             } else if value.isNull {
                 fill(child, with: value, &members)
             } else if let name = reference(value) {
                 // Nothing is shown of an unknown object, and it is no fault.
                 guard let object = referred(by: name, at: value) else { return }
-                read(object, at: child, model, &members)
-            } else if isBare(value, place) {
-                readKnown(value, at: child, as: Int(place.relation), model, &members)
+                let own = models.index(of: name.model).map { root(of: object, as: $0) } ?? -1
+                read(object, at: child, of: own, model, &members)
+            } else if isBare(value, related) {
+                readKnown(value, at: child, as: related, model, &members)
             } else {
                 members.isBlocked = true
                 let message = "The key path expects an object here."
@@ -78,7 +90,7 @@ extension MapRun {
     ) {
         guard let object = referred(byIdentity: identity, as: related) else { return }
         var found = Members(values: [Value?](repeating: nil, count: members.values.count))
-        read(object, at: node, model, &found)
+        read(object, at: node, of: root(of: object, as: related), model, &found)
         for (slot, value) in found.values.enumerated() where value != nil && members.values[slot] == nil {
             members.values[slot] = value
             if resolve == nil { members.known.insert(slot) }
@@ -120,8 +132,13 @@ extension MapRun {
         return object
     }
 
-    private func isBare(_ value: Value, _ place: PathTree.Node) -> Bool {
-        guard place.relation >= 0, models.compiled[Int(place.relation)].hasIdentity else { return false }
+    /// The node of an object of a model, or of a concrete model of its cluster.
+    private func root(of object: Value, as index: Int) -> Int {
+        models.compiled[models.concrete(of: index, for: object.slice)].root
+    }
+
+    private func isBare(_ value: Value, _ related: Int) -> Bool {
+        guard related >= 0, models.compiled[related].hasIdentity else { return false }
         if case .unusable = value.withBytes({ Identity.read($0) }) { return false }
         return true
     }

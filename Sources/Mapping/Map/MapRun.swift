@@ -177,7 +177,7 @@ extension MapRun {
     /// A child that consists only of completions counts as an empty object, and lacks nothing.
     private mutating func choose(_ index: Int, for object: Value?) -> Int? {
         let json = object?.slice ?? JSONSlice(Array("{}".utf8), 0..<2)
-        let known = knownChoice(index, for: json)
+        let known = knownChoice(index, for: json).map { [$0] } ?? []
         var chosen = index
         while let choice = models.choice(of: chosen, for: json, else: known) { chosen = choice.shown }
         let model = models.compiled[chosen]

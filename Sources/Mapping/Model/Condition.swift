@@ -68,14 +68,12 @@ extension Condition {
 extension CompiledCondition {
     /// Whether an object fulfils the condition; a repeated member counts as absent (law 6).
     ///
-    /// Members that it does not show are taken from `known`.
-    func holds(for object: JSONSlice, else known: JSONSlice? = nil) -> Bool {
+    /// Members that it does not show are taken from the first of `known` that does.
+    func holds(for object: JSONSlice, else known: [JSONSlice] = []) -> Bool {
         switch self {
-        case .has(let path): (object.value(at: path[...]) ?? known?.value(at: path[...])) != nil
+        case .has(let path): object.value(at: path[...], else: known) != nil
         case .member(let path, let values):
-            (object.value(at: path[...]) ?? known?.value(at: path[...])).map { value in
-                values.contains { value.isEqual(to: $0) }
-            } ?? false
+            object.value(at: path[...], else: known).map { value in values.contains { value.isEqual(to: $0) } } ?? false
         case .all(let conditions): conditions.allSatisfy { $0.holds(for: object, else: known) }
         case .any(let conditions): conditions.contains { $0.holds(for: object, else: known) }
         case .not(let condition): !condition.holds(for: object, else: known)
@@ -105,6 +103,11 @@ public struct ModelChoice: Sendable, Equatable {
 }
 
 extension JSONSlice {
+    /// The value at a path of names, here or in the first of the others that has one.
+    fileprivate func value(at path: ArraySlice<String>, else others: [JSONSlice]) -> JSONSlice? {
+        value(at: path) ?? others.lazy.compactMap { $0.value(at: path) }.first
+    }
+
     /// The value at a path of names; nil if there is none or more than one.
     func value(at path: ArraySlice<String>) -> JSONSlice? {
         guard let name = path.first else { return self }

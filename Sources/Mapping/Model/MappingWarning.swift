@@ -190,23 +190,26 @@ struct WarningNotes {
     }
 }
 
-extension MappingWarning {
-    /// Words a note; the text is valid JSON.
-    init(_ note: WarningNotes.Note, in text: UnsafeBufferPointer<UInt8>) {
-        let sentence: String? =
-            switch note.kind {
-            case .quarantined:
-                "Property \(note.property ?? "") fails a check: \(note.reason ?? "it is not as declared")."
-            case .requiredMissing: "An object lacks the required property \(note.property ?? "")."
-            default: nil
-            }
-        self.init(
-            note.kind,
-            sentence ?? note.kind.sentence,
-            pointer: JSONPointer.text(to: note.offset, in: text),
-            model: note.model,
-            property: note.property,
-            count: note.count
-        )
+extension WarningNotes {
+    /// Words the notes on a body, which is valid JSON.
+    func warnings(about body: [UInt8]) -> [MappingWarning] {
+        guard !notes.isEmpty, let index = try? JSONIndex(body) else { return [] }
+        return notes.map { note in
+            let sentence: String? =
+                switch note.kind {
+                case .quarantined:
+                    "Property \(note.property ?? "") fails a check: \(note.reason ?? "it is not as declared")."
+                case .requiredMissing: "An object lacks the required property \(note.property ?? "")."
+                default: nil
+                }
+            return MappingWarning(
+                note.kind,
+                sentence ?? note.kind.sentence,
+                pointer: index.pointer(toOffset: note.offset),
+                model: note.model,
+                property: note.property,
+                count: note.count
+            )
+        }
     }
 }

@@ -20,6 +20,8 @@ public struct Models: Sendable {
     private let simple: [Bool]
     /// By compiled model, whether the known members of its objects are simply the newest.
     let plain: [Bool]
+    /// By compiled model, whether its objects, or those embedded in them, are of one of several models.
+    let choosing: [Bool]
     let indexes: [String: Int]
 
     /// Checks and compiles the declarations; throws one of the mistakes in them.
@@ -55,8 +57,9 @@ public struct Models: Sendable {
         if let first = mistakes.first { throw first }
         (self.compiled, self.migrations) = (compiled, migrations)
         (tree, rules) = (compiler.tree, compiler.rules)
-        let plain = Self.plain(compiled)
+        let plain = Self.spread(compiled.map { !$0.reading.isPlain }, over: compiled).map { !$0 }
         self.plain = plain
+        choosing = Self.spread(compiled.map { !$0.reading.choices.isEmpty }, over: compiled)
         let deletable = Set(
             declarations.indices.filter { declarations[$0].deletedWhen != nil }.map { compiled[$0].objectName }
         )
@@ -68,9 +71,9 @@ public struct Models: Sendable {
         deleteFormer = tree.nodes.contains(where: \.deletesFormer)
     }
 
-    /// By model, whether it has neither checks nor policies, and the same holds for its embedded models and choices.
-    private static func plain(_ compiled: [CompiledModel]) -> [Bool] {
-        var plain = compiled.map(\.reading.isPlain)
+    /// By model, whether something is so of it, of a model embedded in its objects, or of one of its choices.
+    private static func spread(_ isSo: [Bool], over compiled: [CompiledModel]) -> [Bool] {
+        var isSo = isSo
         // By model, those in which it is embedded or chosen.
         var holders = Array(repeating: [Int](), count: compiled.count)
         for (index, model) in compiled.enumerated() {
@@ -79,14 +82,14 @@ public struct Models: Sendable {
                 holders[other].append(index)
             }
         }
-        var rest = plain.indices.filter { !plain[$0] }
+        var rest = isSo.indices.filter { isSo[$0] }
         while let index = rest.popLast() {
-            for holder in holders[index] where plain[holder] {
-                plain[holder] = false
+            for holder in holders[index] where !isSo[holder] {
+                isSo[holder] = true
                 rest.append(holder)
             }
         }
-        return plain
+        return isSo
     }
 
     /// No models: every response stays as it is.
@@ -162,16 +165,18 @@ public struct Models: Sendable {
     }
 
     /// The model that an object is read as: in a cluster, the concrete one selected by its members.
-    func concrete(of model: Int, for object: JSONSlice) -> Int {
+    ///
+    /// Members that it does not show are taken from `known`.
+    func concrete(of model: Int, for object: JSONSlice, else known: [JSONSlice] = []) -> Int {
         var index = model
-        while let choice = choice(of: index, for: object) { index = choice.model }
+        while let choice = choice(of: index, for: object, else: known) { index = choice.model }
         return compiled[index].fallback
     }
 
     /// The choice of a cluster that fits an object; nil if there are none, or none fits.
     ///
     /// Members that the object does not show are taken from `known`.
-    func choice(of model: Int, for object: JSONSlice, else known: JSONSlice? = nil) -> CompiledModel.Choice? {
+    func choice(of model: Int, for object: JSONSlice, else known: [JSONSlice] = []) -> CompiledModel.Choice? {
         compiled[model].reading.choices.first { $0.condition?.holds(for: object, else: known) ?? true }
     }
 

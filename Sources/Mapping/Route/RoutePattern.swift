@@ -2,18 +2,49 @@
 ///
 /// A pattern is a list of components between slashes; leading and trailing slashes mean nothing. A component is a
 /// literal, `#` (digits only), `*` (any one component), or `**` (all remaining components, last only). `{name}` and
-/// `{name:#}` are `*` and `#` that capture what they match. The pattern `/` is the root itself.
+/// `{name:#}` are `*` and `#` that capture what they match. Literal text may follow these: `{name}.json`. The pattern
+/// `/` is the root itself.
 public struct RoutePattern: Sendable, Equatable {
     /// The requirement on one component of a path.
     public enum Component: Sendable, Hashable {
         /// Exactly this text, after percent-decoding; case-sensitive.
         case literal(String)
-        /// One or more ASCII digits.
-        case digits
-        /// Any one component.
-        case any
+        /// One or more ASCII digits, followed by this text.
+        case digits(suffix: String = "")
+        /// Anything, followed by this text.
+        case any(suffix: String = "")
         /// All remaining components.
         case rest
+
+        /// The part of a component of a path that a wildcard stands for, or the whole; nil if this does not match it.
+        func match(_ text: String) -> Substring? {
+            switch self {
+            case .literal(let literal): literal.utf8.elementsEqual(text.utf8) ? text[...] : nil
+            case .digits(let suffix):
+                Self.start(of: text, before: suffix).flatMap { $0.utf8.allSatisfy(\.isDigit) ? $0 : nil }
+            case .any(let suffix): Self.start(of: text, before: suffix)
+            case .rest: text[...]
+            }
+        }
+
+        /// The text without its suffix; nil if it has another, or nothing before it.
+        private static func start(of text: String, before suffix: String) -> Substring? {
+            let count = text.utf8.count - suffix.utf8.count
+            guard count > 0, text.utf8.suffix(suffix.utf8.count).elementsEqual(suffix.utf8) else { return nil }
+            return text[..<text.utf8.index(text.startIndex, offsetBy: count)]
+        }
+
+        /// The order in which components are tried; of two that match the same text, the more specific one is first.
+        var precedence: (rank: Int, length: Int) {
+            switch self {
+            case .literal: (0, 0)
+            case .digits(let suffix) where !suffix.isEmpty: (1, -suffix.utf8.count)
+            case .any(let suffix) where !suffix.isEmpty: (2, -suffix.utf8.count)
+            case .digits: (3, 0)
+            case .any: (4, 0)
+            case .rest: (5, 0)
+            }
+        }
     }
 
     /// The components in order, without names.
@@ -73,7 +104,11 @@ public struct RoutePattern: Sendable, Equatable {
     public func filled(with captures: [String: String]) -> RoutePattern {
         var components = components
         for (position, name) in names {
-            if let value = captures[name] { components[position] = .literal(value) }
+            guard let value = captures[name] else { continue }
+            switch components[position] {
+            case .digits(let suffix), .any(let suffix): components[position] = .literal(value + suffix)
+            case .literal, .rest: break
+            }
         }
         return RoutePattern(components: components)
     }
@@ -101,16 +136,7 @@ public struct RoutePattern: Sendable, Equatable {
     }
 
     /// The pattern as text that parses to the same pattern, without the names of captures.
-    public var text: String {
-        guard !components.isEmpty else { return "/" }
-        return components.map { component in
-            guard case .literal(let text) = component else { return RoutePattern(components: [component]).canonical }
-            return text.utf8.map { byte in
-                if Self.isPlain(byte) { return String(UnicodeScalar(byte)) }
-                return "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-            }.joined()
-        }.joined(separator: "/")
-    }
+    public var text: String { spelled { Self.escaped($0, isSuffix: $1) } }
 
     /// Whether the pattern matches a path as sent: percent-encoded, without prefix, base path and query.
     public func matches(path: String) -> Bool { RouteTable.components(of: path).map { matches($0) } ?? false }
@@ -121,16 +147,26 @@ public struct RoutePattern: Sendable, Equatable {
     /// The pattern in its simplest spelling, with captures as wildcards.
     ///
     /// Two patterns with one spelling match the same paths.
-    public var canonical: String {
+    public var canonical: String { spelled { text, _ in text } }
+
+    private func spelled(_ spell: (_ text: String, _ isSuffix: Bool) -> String) -> String {
         guard !components.isEmpty else { return "/" }
         return components.map { component in
             switch component {
-            case .literal(let text): text
-            case .digits: "#"
-            case .any: "*"
+            case .literal(let text): spell(text, false)
+            case .digits(let suffix): "#" + spell(suffix, true)
+            case .any(let suffix): "*" + spell(suffix, true)
             case .rest: "**"
             }
         }.joined(separator: "/")
+    }
+
+    private static func escaped(_ text: String, isSuffix: Bool) -> String {
+        text.utf8.enumerated().map { place, byte in
+            // A letter after a star would not be read as text.
+            if isPlain(byte), !(isSuffix && place == 0 && byte.isLetter) { return String(UnicodeScalar(byte)) }
+            return "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+        }.joined()
     }
 
     /// Whether both have the same components and the same names at the same places.
@@ -140,41 +176,62 @@ public struct RoutePattern: Sendable, Equatable {
     }
 
     private static func component(_ part: String, of text: String) throws(MappingError) -> (Component, name: String?) {
-        switch part {
-        case "#": return (.digits, nil)
-        case "*": return (.any, nil)
-        case "**": return (.rest, nil)
-        default: break
-        }
-        if part.hasPrefix("{"), part.hasSuffix("}") { return try capture(part.dropFirst().dropLast(), of: text) }
-        if part.hasPrefix("*") || part.hasPrefix("{*") {
+        if part == "**" { return (.rest, nil) }
+        // A name after a star is a wildcard of other routers.
+        if part.hasPrefix("**") || part.hasPrefix("{*")
+            || part.hasPrefix("*") && part.dropFirst().first?.isLetter == true
+        {
             throw invalid(text, "\"\(part)\" is not a wildcard; what follows as a whole is \"**\", which has no name")
         }
-        if let wild = part.first(where: { "*{}".contains($0) }) {
-            throw invalid(
-                text,
-                "\"\(part)\" mixes \"\(wild)\" with other text; a wildcard or capture must be alone between slashes"
-            )
+        let end = wildcardEnd(of: part)
+        let suffix = try literal(part[end...], in: part, of: text)
+        switch part[..<end] {
+        case "": break
+        case "#": return (.digits(suffix: suffix), nil)
+        case "*": return (.any(suffix: suffix), nil)
+        case let capture:
+            let (name, isDigits) = try Self.capture(capture.dropFirst().dropLast(), of: text)
+            return (isDigits ? .digits(suffix: suffix) : .any(suffix: suffix), name)
         }
-        guard !part.utf8.contains(UInt8(ascii: "#")) else {
-            throw invalid(
-                text,
-                "\"#\" (digits) must be alone between slashes; one that is part of a name is written %23"
-            )
-        }
-        guard let literal = PathComponents.decode(part.utf8[...]) else {
-            throw invalid(text, "\"\(part)\" is not valid percent-encoded UTF-8")
-        }
-        guard literal != ".", literal != ".." else {
+        guard suffix != ".", suffix != ".." else {
             throw invalid(text, "paths are looked at without dot segments; write the path that \"\(part)\" leads to")
         }
-        return (.literal(literal), nil)
+        return (.literal(suffix), nil)
+    }
+
+    /// The end of the wildcard or capture with which a component begins; its start if there is none.
+    private static func wildcardEnd(of part: String) -> String.Index {
+        switch part.first {
+        case "#", "*": part.index(after: part.startIndex)
+        case "{": part.firstIndex(of: "}").map { part.index(after: $0) } ?? part.startIndex
+        default: part.startIndex
+        }
+    }
+
+    /// The decoded text of a component, or of what follows its wildcard.
+    private static func literal(_ rest: Substring, in part: String, of text: String) throws(MappingError) -> String {
+        if let wild = rest.first(where: { "*{}".contains($0) }) {
+            throw invalid(
+                text,
+                "\"\(part)\" has \"\(wild)\" after other text; a component has one wildcard or capture, at its beginning"
+            )
+        }
+        guard !rest.utf8.contains(UInt8(ascii: "#")) else {
+            throw invalid(
+                text,
+                "\"#\" (digits) must be at the beginning of a component; one that is part of a name is written %23"
+            )
+        }
+        guard let literal = PathComponents.decode(rest.utf8) else {
+            throw invalid(text, "\"\(part)\" is not valid percent-encoded UTF-8")
+        }
+        return literal
     }
 
     private static func capture(
         _ inner: Substring,
         of text: String
-    ) throws(MappingError) -> (Component, name: String?) {
+    ) throws(MappingError) -> (name: String, isDigits: Bool) {
         let pieces = inner.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(pieces[0])
         if name.hasPrefix("*") || name.hasSuffix("+") || pieces.count == 2 && pieces[1].hasPrefix("**") {
@@ -188,7 +245,7 @@ public struct RoutePattern: Sendable, Equatable {
                 "\"{\(inner)}\" is not a capture; write {name} or {name:#}, the name being letters, digits and \"_\""
             )
         }
-        if pieces.count == 1 { return (.any, name) }
+        if pieces.count == 1 { return (name, false) }
         guard pieces[1] == "#" else {
             throw invalid(
                 text,
@@ -196,7 +253,7 @@ public struct RoutePattern: Sendable, Equatable {
                     + "{\(name)} for anything"
             )
         }
-        return (.digits, name)
+        return (name, true)
     }
 
     /// Advice for patterns in the syntax of other routers, and for regular expressions.

@@ -8,15 +8,15 @@ public struct RouteMatch: Sendable {
 
 /// All routes of one table, compiled into a trie.
 ///
-/// In each component a literal is preferred to `#`, `#` to `*`, and `*` to `**`, with backtracking, whatever the order
-/// of declaration. The path selects the node. Among the rules of that node, a method outweighs a status, an exact
-/// status a class, and a class no status. If none of a node's rules fits, the search does not fall through to a more
+/// In each component a literal is preferred to a wildcard with a suffix, that to `#`, `#` to `*`, and `*` to `**`, with
+/// backtracking, whatever the order of declaration. The path selects the node. Among the rules of that node, a method
+/// outweighs a status, an exact status a class, a class no status, and all of these the query. If none of a node's rules fits, the search does not fall through to a more
 /// general pattern unless one of them says so.
 public struct RouteTable: Sendable {
     private struct Node: Sendable {
         var literals: [String: Int] = [:]
-        var digits: Int?
-        var any: Int?
+        /// The next node for each wildcard, the more specific first.
+        var wildcards: [(component: RoutePattern.Component, next: Int)] = []
         /// The rules of the pattern that ends here.
         var rules: [RouteRule] = []
         /// The rules of the pattern that continues with `**`.
@@ -38,22 +38,16 @@ public struct RouteTable: Sendable {
     /// Every mistake in the declarations, in their order.
     public static func mistakes(in declarations: [RouteDeclaration]) -> [Mistake] { compile(declarations).mistakes }
 
-    /// The rule for a request, or for its response once there is a status.
-    ///
-    /// - Parameters:
-    ///   - method: in capitals. HEAD falls under the rules of GET.
-    ///   - path: as sent, percent-encoded, without prefix, base path and query.
-    ///   - status: nil before the response. Rules for one exact status then do not fit, those for 2xx do.
-    public func match(method: String, path: String, status: Int?) -> RouteMatch? {
-        match(RouteSubject(method: method, path: path, status: status))
-    }
-
     /// The rule for a request, or for its response once there is one.
     public func match(_ subject: RouteSubject) -> RouteMatch? {
         guard !isEmpty, let components = Self.components(of: subject.path) else { return nil }
         var search = RouteSearch(subject)
         guard find(components, at: 0, under: 0, &search), let best = search.best else { return nil }
-        return RouteMatch(index: best.index, captures: best.names.map { ($0.name, components[$0.position]) })
+        let captures = best.pattern.names.map { place, name in
+            let text = components[place]
+            return (name: name, value: best.pattern.components[place].match(text).map(String.init) ?? text)
+        }
+        return RouteMatch(index: best.index, captures: captures)
     }
 
     /// The decoded components of a path; nil for a path with an empty component, which not even a wildcard matches.
@@ -102,12 +96,9 @@ public struct RouteTable: Sendable {
         }
         let component = components[position]
         if let next = node.literals[component], find(components, at: position + 1, under: next, &search) { return true }
-        if let next = node.digits, component.utf8.allSatisfy(\.isDigit),
-            find(components, at: position + 1, under: next, &search)
-        {
-            return true
+        for (wildcard, next) in node.wildcards where wildcard.match(component) != nil {
+            if find(components, at: position + 1, under: next, &search) { return true }
         }
-        if let next = node.any, find(components, at: position + 1, under: next, &search) { return true }
         return search.ends(with: node.rest)
     }
 
@@ -126,20 +117,16 @@ public struct RouteTable: Sendable {
     }
 
     private mutating func child(of node: Int, for component: RoutePattern.Component) -> Int {
-        let existing: Int? =
-            switch component {
-            case .literal(let text): nodes[node].literals[text]
-            case .digits: nodes[node].digits
-            case .any, .rest: nodes[node].any
-            }
-        if let existing { return existing }
         let new = nodes.count
-        nodes.append(Node())
-        switch component {
-        case .literal(let text): nodes[node].literals[text] = new
-        case .digits: nodes[node].digits = new
-        case .any, .rest: nodes[node].any = new
+        if case .literal(let text) = component {
+            if let existing = nodes[node].literals[text] { return existing }
+            nodes[node].literals[text] = new
+        } else {
+            if let existing = nodes[node].wildcards.first(where: { $0.component == component }) { return existing.next }
+            nodes[node].wildcards.append((component, new))
+            nodes[node].wildcards.sort { $0.component.precedence < $1.component.precedence }
         }
+        nodes.append(Node())
         return new
     }
 }
@@ -237,13 +224,7 @@ extension RoutePattern {
 
     /// How many components match, counted from the start.
     func matchingPrefix(of path: [String]) -> Int {
-        zip(components, path).prefix { component, text in
-            switch component {
-            case .literal(let literal): literal.utf8.elementsEqual(text.utf8)
-            case .digits: !text.isEmpty && text.utf8.allSatisfy(\.isDigit)
-            case .any, .rest: true
-            }
-        }.count
+        zip(components, path).prefix { $0.match($1) != nil }.count
     }
 
     /// Whether this pattern is tried before another one that matches too, by the first component that differs.
@@ -252,17 +233,6 @@ extension RoutePattern {
             return mine.precedence < theirs.precedence
         }
         return false
-    }
-}
-
-extension RoutePattern.Component {
-    fileprivate var precedence: Int {
-        switch self {
-        case .literal: 0
-        case .digits: 1
-        case .any: 2
-        case .rest: 3
-        }
     }
 }
 
@@ -341,11 +311,10 @@ public struct RouteSubject: Sendable {
 struct RouteRule: Sendable {
     let index: Int
     let declaration: RouteDeclaration
-    /// The names of components, with the position of each.
-    let names: [(position: Int, name: String)]
+    let pattern: RoutePattern
 
     init(_ declaration: RouteDeclaration, _ pattern: RoutePattern, index: Int) {
-        (self.index, self.declaration, names) = (index, declaration, pattern.names)
+        (self.index, self.declaration, self.pattern) = (index, declaration, pattern)
     }
 
     /// Why the rule does not fit a request; nil if it does.
@@ -363,14 +332,18 @@ struct RouteRule: Sendable {
     /// The rank among rules of one pattern; a method outweighs a status, and a status outweighs the rest.
     var rank: Int {
         let path = (declaration.method == nil ? 0 : 3) + declaration.status.rank
-        return path * 64 + min(declaration.query.count, 31) * 2 + (declaration.contentType == nil ? 0 : 1)
+        let (parameters, exact) = (declaration.query.count, exactParameters)
+        return ((path * 32 + min(parameters, 31)) * 32 + min(exact, 31)) * 2 + (declaration.contentType == nil ? 0 : 1)
     }
+
+    /// How many parameters of the query must have one value.
+    private var exactParameters: Int { declaration.query.values.count { $0 != nil } }
 
     /// Whether some request fits both rules of one pattern, and neither is more specific.
     func isAmbiguous(with other: RouteRule) -> Bool {
         let (mine, theirs) = (declaration, other.declaration)
         guard mine.method == theirs.method, mine.status == theirs.status, mine.query.count == theirs.query.count,
-            mine.contentType == theirs.contentType
+            exactParameters == other.exactParameters, mine.contentType == theirs.contentType
         else { return false }
         // The same parameter with two values distinguishes them.
         return !mine.query.contains { name, value in

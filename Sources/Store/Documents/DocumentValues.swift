@@ -201,6 +201,10 @@ public protocol ChangeListener: Sendable {
     /// If the commit fails, they have not changed after all.
     func objectsWillChange(_ objects: [ObjectID])
     func objectsChanged(_ objects: [ObjectID])
+    /// Whether it wants `objectsWritten`.
+    var awaitsObjects: Bool { get }
+    /// Something was written of the objects with these names, in whatever scope; they may not have been known before.
+    func objectsWritten(_ objects: Set<ObjectName>)
     /// Documents under these keys were removed or replaced.
     func documentsRemoved(_ keys: [Digest128])
     /// Principals without data were forgotten; an id looked up before may be unused now.
@@ -214,6 +218,8 @@ extension ChangeListener {
     public func objectsWillChange(_ objects: [ObjectID]) {}
     public func objectsChanged(_ objects: [ObjectID]) {}
     public func documentsRemoved(_ keys: [Digest128]) {}
+    public var awaitsObjects: Bool { false }
+    public func objectsWritten(_ objects: Set<ObjectName>) {}
     public func principalsForgotten() {}
     public func storeEmptied() {}
 }

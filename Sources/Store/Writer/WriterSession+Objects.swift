@@ -65,6 +65,16 @@ extension WriterSession {
         return (model, models[try names.scope(scope, in: database).upstream])
     }
 
+    /// The names of objects; those that cannot be read are left out.
+    func names(of records: [ObjectRecord]) -> Set<ObjectName> {
+        Set(
+            records.compactMap { record in
+                let collection = try? names.collection(record.collection, in: database)
+                return collection.map { ObjectName(model: $0.model, identity: record.identity.text) }
+            }
+        )
+    }
+
     /// The known state of an object, migrated to the current version of its model.
     func state(of record: ObjectRecord) throws -> ObjectState {
         var state = ObjectState(knowledge: record.knowledge, mark: record.mark)
@@ -106,6 +116,7 @@ extension WriterSession {
                 record.setMark(nil)
             }
             try writeRow(of: record)
+            effects.written.append(record)
             let isPinned = record.isPinned
             if !isPinned, record.wasPinned || !record.isStored {
                 try query("INSERT OR REPLACE INTO _orphans VALUES (?, ?)").run(record.id, try lastSeen(record))

@@ -21,6 +21,8 @@ final class WriterSession {
     /// What a batch did, to be published after its commit.
     struct BatchEffects {
         var changed: [ObjectID] = []
+        /// The objects whose rows were written, for whatever reason.
+        var written: [ObjectRecord] = []
         var removed: [Digest128] = []
         /// Keys of documents that were deleted and not replaced, even without notice to the listener.
         var vanished: Set<Digest128> = []

@@ -77,6 +77,52 @@ import Testing
         #expect(try Wire.names(#"{"id":2}"#, one, models) == ["Thing:2"])
     }
 
+    private static let accounts = [
+        ModelDeclaration(
+            name: "Account",
+            identity: ["id"],
+            properties: [Wire.property("login")],
+            choices: [
+                ModelChoice(model: "Team", condition: .member("type", isOneOf: [Wire.json(#""team""#)])),
+                ModelChoice(model: "Person", condition: nil),
+            ]
+        ),
+        ModelDeclaration(
+            name: "Team",
+            properties: [
+                Wire.property("plan"), Wire.property("seats", merge: .sum), Wire.property("lead", nil, .one("User")),
+                Wire.property("size", checks: [.range(minimum: Wire.json("0"), maximum: nil)]),
+            ],
+            base: "Account"
+        ),
+        ModelDeclaration(name: "Person", properties: [Wire.property("bio")], base: "Account"),
+        ModelDeclaration(name: "User", identity: ["id"], properties: [Wire.property("name")]),
+    ]
+
+    @Test(arguments: [[0, 1, 2], [0, 2, 1], [2, 0, 1], [1, 0, 2]])
+    func `MT-22: a version without the member that chooses is read as the model that is known of the object`(
+        order: [Int]
+    ) throws {
+        let models = try Models(Self.accounts)
+        var shelf = Shelf(models)
+        let bodies = [
+            #"{"id":1,"type":"team","login":"a","plan":"p","bio":"x","seats":1}"#,
+            #"{"id":1,"login":"b","plan":"q","bio":"y","seats":2}"#,
+            #"{"id":1,"login":"c","lead":{"id":7,"name":"Ada"}}"#,
+        ]
+        let rule = BodyRule(model: "Account", arity: .one)
+        for index in order { shelf.take("\(index)", bodies[index], rule, at: Int64(index + 1) * 10) }
+        #expect(shelf.shown("0") == #"{"id":1,"type":"team","login":"c","plan":"q","bio":"x","seats":1}"#)
+        #expect(shelf.shown("1") == #"{"id":1,"login":"c","plan":"q","bio":"y","seats":2}"#)
+        #expect(shelf.shown("2") == "=")
+        let known = try #require(shelf.known("Account", "1"))
+        // What no model declared when it was shown is added to no sum.
+        let seats = order[0] == 1 ? #""seats":1"# : #""seats":3"#
+        for part in [#""type":"team""#, #""login":"c""#, #""plan":"q""#, seats] {
+            #expect(known.contains(part), "\(known)")
+        }
+    }
+
     @Test func `MT-25 MT-26 MT-27 MT-28: list elements that are no objects stay, the others are stored`() throws {
         let models = try models(Wire.property("name"))
         #expect(try Wire.names(#"[{"id":1},"x",null,[],{"id":2}]"#, many, models) == ["Thing:1", "Thing:2"])

@@ -50,6 +50,24 @@ struct BareIdentityTests {
         )
     }
 
+    @Test(arguments: ["7", #"{"id":7}"#, #""\u0001User:7""#], ["3", #"{"id":3}"#, #""\u0001Team:3""#])
+    func `a key path leads on through two identities in the listing of an object`(user: String, team: String) throws {
+        let models = try Models([
+            ModelDeclaration(
+                "Post",
+                identity: ["id"],
+                Property("by", one: "User"),
+                Property(name: "team", from: "by.team.name")
+            ),
+            ModelDeclaration("User", identity: ["id"], Property("team", one: "Team")),
+            ModelDeclaration("Team", identity: ["id"], Property("name")),
+        ])
+        let shown = DocumentMapper(models: models).mapObject(json("{\"id\":1,\"by\":\(user)}"), model: "Post") { name in
+            name.model == "User" ? json("{\"id\":7,\"team\":\(team)}") : json(#"{"id":3,"name":"core"}"#)
+        }
+        #expect(text(shown.body).hasSuffix(#","team":"core"}"#), "\(text(shown.body))")
+    }
+
     @Test func `an embedded object and a changed identity are written back as they are`() throws {
         let shown = try shown(#"{"id":1,"author":7,"likers":[{"id":8,"name":"Bo"}]}"#, known)
         let changed = text(shown.body).replacing(#""author":{"id":7"#, with: #""author":{"id":9"#)

@@ -81,7 +81,7 @@ private struct KeyFacts: Encodable {
         context = Fields(fields: settings.context, given: given)
         // The route for caching, and the one for the body of a 200, which may be another.
         let matches = [nil, 200].compactMap { status in
-            upstream.rules.route(method: "GET", path: incoming.route, status: status)?.index
+            upstream.rules.route(method: "GET", path: incoming.route, query: incoming.query, status: status)?.index
         }
         rules = matches.enumerated().filter { !matches[..<$0.offset].contains($0.element) }.map {
             let route = settings.routes[$0.element]

@@ -31,7 +31,7 @@ final class LiveDocument {
     let request: ProxyRequest
     private(set) var following: Following
     private(set) var readers: [Int: LiveReader] = [:]
-    var objects: Set<ObjectID> = []
+    var watched = WatchedObjects()
     /// The inquiry under way, or the one being examined.
     private(set) var inquiry: LiveInquiry?
     /// Whether any of the last response was stored.

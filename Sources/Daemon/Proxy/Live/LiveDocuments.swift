@@ -1,6 +1,7 @@
 import EventLoops
 import HTTPSemantics
 import HTTPServer
+package import Mapping
 import Settings
 package import Store
 import Synchronization
@@ -84,7 +85,7 @@ final class LiveDocuments {
     private func left(_ reader: Int, _ document: LiveDocument) {
         document.remove(reader)
         guard document.isOver else { return }
-        watch.end(document.number, at: document.request.digest, objects: document.objects)
+        watch.end(document.number, at: document.request.digest, document.watched)
         documents[document.number] = nil
         numbers[document.key] = nil
         metrics.documents.set(documents.count)
@@ -93,14 +94,12 @@ final class LiveDocuments {
     /// Whether all of these objects are watched for a document already.
     ///
     /// If so, from then on only they are; otherwise they are added.
-    func watchCovers(_ objects: [ObjectID], for document: LiveDocument) -> Bool {
-        let wanted = Set(objects)
-        let isComplete = wanted.isSubset(of: document.objects)
-        let all = isComplete ? wanted : document.objects.union(wanted)
-        if all != document.objects {
-            watch.watch(all, insteadOf: document.objects, for: document.number)
-            document.objects = all
-        }
+    func watchCovers(_ wanted: WatchedObjects, for document: LiveDocument) -> Bool {
+        let all = document.watched.union(wanted)
+        let isComplete = all == document.watched
+        let watched = isComplete ? wanted : all
+        watch.watch(watched, insteadOf: document.watched, for: document.number)
+        document.watched = watched
         return isComplete
     }
 
@@ -162,6 +161,25 @@ final class LiveDocuments {
     private var allReaders: [LiveReader] { documents.values.flatMap(\.readers.values) }
 }
 
+/// The objects whose changes may change the response of a followed document.
+struct WatchedObjects: Equatable {
+    /// Those that it shows.
+    var shown: Set<ObjectID> = []
+    /// Those that its mapped view names, and of which nothing is known yet.
+    ///
+    /// One without an identity stands for all objects of its model: which of them has a key is not known.
+    private(set) var awaited: Set<BoundObject> = []
+
+    init(_ shown: some Sequence<ObjectID> = [], awaiting names: some Sequence<BoundObject> = []) {
+        self.shown = Set(shown)
+        awaited = Set(names.map { BoundObject(model: $0.model, identity: $0.identity) })
+    }
+
+    func union(_ other: WatchedObjects) -> WatchedObjects {
+        WatchedObjects(shown.union(other.shown), awaiting: awaited.union(other.awaited))
+    }
+}
+
 /// Notices what might change the responses of followed documents.
 ///
 /// Any thread. While no document is followed, each report costs one load of a flag.
@@ -179,6 +197,7 @@ package final class LiveWatch: Sendable {
     // Not private: the compiler (6.3.1) cannot lay out structs in a mutex from other files if they are.
     struct State {
         var objects: [ObjectID: Set<Int>] = [:]
+        var awaited: [BoundObject: Set<Int>] = [:]
         var documents: [Digest128: Set<Int>] = [:]
         /// Changes that the loop has not taken yet.
         var pending: [Int: Causes] = [:]
@@ -211,19 +230,21 @@ package final class LiveWatch: Sendable {
     }
 
     /// Watches objects for a document in place of the previous ones.
-    func watch(_ objects: Set<ObjectID>, insteadOf others: Set<ObjectID>, for number: Int) {
+    func watch(_ objects: WatchedObjects, insteadOf others: WatchedObjects, for number: Int) {
+        guard objects != others else { return }
         state.withLock { state in
-            for object in objects.subtracting(others) { state.objects[object, default: []].insert(number) }
-            for object in others.subtracting(objects) { state.forget(number, of: object) }
+            for object in objects.shown.subtracting(others.shown) { state.objects[object, default: []].insert(number) }
+            for name in objects.awaited.subtracting(others.awaited) { state.awaited[name, default: []].insert(number) }
+            for object in others.shown.subtracting(objects.shown) { state.objects.remove(number, of: object) }
+            for name in others.awaited.subtracting(objects.awaited) { state.awaited.remove(number, of: name) }
         }
     }
 
     /// Stops watching for a document that has no more readers.
-    func end(_ number: Int, at digest: Digest128, objects: Set<ObjectID>) {
+    func end(_ number: Int, at digest: Digest128, _ objects: WatchedObjects) {
+        watch(WatchedObjects(), insteadOf: objects, for: number)
         state.withLock { state in
-            for object in objects { state.forget(number, of: object) }
-            state.documents[digest]?.remove(number)
-            if state.documents[digest]?.isEmpty == true { state.documents[digest] = nil }
+            state.documents.remove(number, of: digest)
             state.pending[number] = nil
             if state.documents.isEmpty { isWatching.store(false, ordering: .releasing) }
         }
@@ -253,6 +274,15 @@ package final class LiveWatch: Sendable {
 
 extension LiveWatch: ChangeListener {
     package func objectsChanged(_ objects: [ObjectID]) { record(.objects, of: objects) { $0.objects[$1] } }
+    package var awaitsObjects: Bool {
+        isWatching.load(ordering: .acquiring) && state.withLock { !$0.awaited.isEmpty }
+    }
+
+    package func objectsWritten(_ objects: Set<ObjectName>) {
+        let models = Set(objects.map(\.model)).map { BoundObject(model: $0) }
+        record(.document, of: objects.map { BoundObject($0) } + models) { $0.awaited[$1] }
+    }
+
     package func documentsRemoved(_ keys: [Digest128]) { record(.removal, of: keys) { $0.documents[$1] } }
 
     package func storeEmptied() {
@@ -262,10 +292,10 @@ extension LiveWatch: ChangeListener {
     }
 }
 
-extension LiveWatch.State {
-    fileprivate mutating func forget(_ number: Int, of object: ObjectID) {
-        objects[object]?.remove(number)
-        if objects[object]?.isEmpty == true { objects[object] = nil }
+extension Dictionary where Value == Set<Int> {
+    fileprivate mutating func remove(_ number: Int, of key: Key) {
+        self[key]?.remove(number)
+        if self[key]?.isEmpty == true { self[key] = nil }
     }
 }
 
@@ -277,6 +307,8 @@ package struct ChangeListeners: ChangeListener {
 
     package func objectsWillChange(_ objects: [ObjectID]) { all.forEach { $0.objectsWillChange(objects) } }
     package func objectsChanged(_ objects: [ObjectID]) { all.forEach { $0.objectsChanged(objects) } }
+    package var awaitsObjects: Bool { all.contains { $0.awaitsObjects } }
+    package func objectsWritten(_ objects: Set<ObjectName>) { all.forEach { $0.objectsWritten(objects) } }
     package func documentsRemoved(_ keys: [Digest128]) { all.forEach { $0.documentsRemoved(keys) } }
     package func principalsForgotten() { all.forEach { $0.principalsForgotten() } }
     package func storeEmptied() { all.forEach { $0.storeEmptied() } }

@@ -119,16 +119,16 @@ extension ProxyCore {
             let found = await lookUp(document.request)
             guard !document.isOver, let found else { return nil }
             let objects = found.stored?.objects ?? []
-            var known: [ObjectID] = []
+            var view: ReadyResponse?
             if document.request.view == .mapped {
                 // Objects that cannot be read are shown by their identities.
-                known = (try? await cache.inView(of: document.request, found))?.known ?? []
+                view = try? await cache.inView(of: document.request, found)
                 guard !document.isOver else { return nil }
             }
-            let shown =
-                objects + cache.memory.responsesByObject.objects(of: found.entry) + found.response.objects + known
+            let shown = objects + cache.memory.responsesByObject.objects(of: found.entry) + found.response.objects
+            let watched = WatchedObjects(shown + (view?.known ?? []), awaiting: view?.named ?? [])
             // Objects read before they were watched may have changed in between.
-            if liveDocuments.watchCovers(shown, for: document) { return found }
+            if liveDocuments.watchCovers(watched, for: document) { return found }
         }
     }
 

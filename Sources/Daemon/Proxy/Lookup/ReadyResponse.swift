@@ -43,7 +43,8 @@ package final class ReadyResponse: MemoryResident {
     /// The flags of the response that this one was made from for a view or an address, if any.
     let source: MemoryEntry?
     let view: View
-    /// The objects shown by their bare identities, until the store has been asked for them.
+    /// The objects that it shows by their bare identities, or that a key path does not lead through, because they are not known;
+    /// all of them until the store has been asked.
     let named: Set<BoundObject>
     /// The objects that it shows in place of bare identities.
     let known: [ObjectID]
@@ -101,7 +102,7 @@ package final class ReadyResponse: MemoryResident {
 
         let json = known?.mapValues(\.json) ?? [:]
         let rendering = Rendering(response, received, upstream: upstream, base: base, view: view, known: json)
-        named = known == nil ? rendering.named : []
+        named = rendering.named.subtracting(json.keys)
         self.known = known?.values.map(\.id) ?? []
         body = rendering.body
         var kept = response
@@ -285,6 +286,17 @@ struct Rendering {
         if !mapped.unconverted.isEmpty { fields.set("Larder-Unconverted", list(mapped.unconverted)) }
     }
 
+    /// Replaces another charset in `Content-Type`: text in a composed body comes from other responses, and is UTF-8.
+    private static func nameUTF8(in fields: inout Fields) {
+        guard let type = fields[first: "content-type"] else { return }
+        let utf8 = Array("charset=utf-8".utf8)
+        var parameters = FieldSyntax.members(type[...], separator: 0x3B).map { Array($0) }
+        let label = parameters.firstIndex { FieldSyntax.lowercased($0[...]).starts(with: "charset=".utf8) }
+        guard let label, FieldSyntax.lowercased(parameters[label].filter { $0 != 0x22 }[...]) != utf8 else { return }
+        parameters[label] = utf8
+        fields.set("Content-Type", String(decoding: Array(parameters.joined(separator: [0x3B])), as: UTF8.self))
+    }
+
     init(
         _ response: CachedResponse,
         _ received: Fields,
@@ -299,6 +311,7 @@ struct Rendering {
         links.rewrite(&fields)
         dependsOnBase = fields != received
         var isChanged = response.isBodyComposed || response.isAssembled
+        if isChanged, body.contains(where: { $0 >= 0x80 }) { Self.nameUTF8(in: &fields) }
         // In a part a link may be cut in two, and bytes are counted by their position in the upstream's body.
         if response.status != 206, upstream.settings.rewriteLinks, view != .raw, upstream.isJSON(fields),
             let rewritten = links.rewritten(body: body)

@@ -54,21 +54,39 @@ extension ResponseCache {
     private func expanded(_ ready: ReadyResponse, naming names: Set<BoundObject>, to request: ProxyRequest)
         async throws(StoreError) -> ReadyResponse
     {
-        let upstream = ready.upstream
-        let selectedBy = upstream.context.rest(of: ready.response.selection)
-        let division = ready.otherFields?.division
-        let found = try await store.known(names, beside: ready.key, selectedBy: selectedBy, dividedBy: division)
         func mayBeOlderThanWrite(_ object: RelatedObject) -> Bool {
-            uncommittedWrites.mayBeNewer(than: object.start, of: upstream.storeKey)
+            uncommittedWrites.mayBeNewer(than: object.start, of: ready.upstream.storeKey)
         }
-        let known = found.objects.filter { !mayBeOlderThanWrite($0.value) }
-        let shown = beside(ready, for: request, known: known)
-        guard isKept(ready), known.count == names.count else { return shown }
-        register(shown, under: shown.known, asOf: found.sequence)
+        var known: [BoundObject: RelatedObject] = [:]
+        let (shown, sequence) = try await expanded(naming: names, beside: ready) { found in
+            known = found.filter { !mayBeOlderThanWrite($0.value) }
+            return beside(ready, for: request, known: known)
+        }
+        guard isKept(ready), shown.named.isEmpty else { return shown }
+        register(shown, under: shown.known, asOf: sequence)
         memory.admit(shown, at: shown.entry.digest)
         // This check comes after the insertion, for what has just been committed.
         if known.values.contains(where: mayBeOlderThanWrite) { memory.remove(shown, at: shown.entry.digest) }
         return shown
+    }
+
+    /// The view that `make` makes of the named objects that are known, and the commit sequence at which this holds.
+    ///
+    /// Key paths lead on through what is known, so that the view may then name further objects.
+    private func expanded(
+        naming names: Set<BoundObject>,
+        beside ready: ReadyResponse,
+        _ make: ([BoundObject: RelatedObject]) -> ReadyResponse
+    ) async throws(StoreError) -> (ReadyResponse, CommitNumber) {
+        let selectedBy = ready.upstream.context.rest(of: ready.response.selection)
+        let division = ready.otherFields?.division
+        var names = names
+        while true {
+            let found = try await store.known(names, beside: ready.key, selectedBy: selectedBy, dividedBy: division)
+            let shown = make(found.objects)
+            guard !shown.named.isSubset(of: names) else { return (shown, found.sequence) }
+            names.formUnion(shown.named)
+        }
     }
 
     /// Whether a response is in memory; nothing is kept beside one that is not.
@@ -159,14 +177,7 @@ extension ResponseCache {
         case .mapped:
             shown = ready(.mapped)
             if !shown.named.isEmpty {
-                let selectedBy = upstream.context.rest(of: response.selection)
-                let found = try await store.known(
-                    shown.named,
-                    beside: response.key,
-                    selectedBy: selectedBy,
-                    dividedBy: shown.otherFields?.division
-                )
-                shown = ready(.mapped, known: found.objects)
+                shown = try await expanded(naming: shown.named, beside: wire) { ready(.mapped, known: $0) }.0
             }
         }
         return DocumentView(document: found, fields: shown.fields, body: shown.body, ready: wire, notice: nil)

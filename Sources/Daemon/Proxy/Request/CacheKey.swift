@@ -215,9 +215,9 @@ extension ProxiedUpstream {
     func keyURL(ofTarget target: [UInt8]) -> [UInt8] {
         let url = principal.redacted(target: TargetNormaliser.normalisingEscapes(target))
         guard hasKeyRules, url.contains(0x3F) else { return url }
-        let route = route(ofURL: String(decoding: target, as: UTF8.self))
-        guard let match = rules.route(method: "GET", path: route, status: nil), let rules = keyRules[match.index]
-        else { return url }
+        let text = String(decoding: target, as: UTF8.self)
+        let match = rules.route(method: "GET", path: route(ofURL: text), query: Self.query(ofURL: text), status: nil)
+        guard let rules = match.flatMap({ keyRules[$0.index] }) else { return url }
         return rules.applied(to: url)
     }
 
@@ -236,12 +236,15 @@ extension ProxiedUpstream {
 struct KeyRules: Sendable, Equatable {
     private let sorts: Bool
     private let ignored: [Glob]
+    /// The names of parameters that the route demands, which always count.
+    private let demanded: Set<[UInt8]>
 
     /// Nil if the route has no rules.
-    init?(_ key: CacheOverrides.Key) {
+    init?(_ key: CacheOverrides.Key, demanding parameters: some Sequence<String> = []) {
         guard key != CacheOverrides.Key() else { return nil }
         sorts = key.sort
         ignored = key.ignore.map { Glob($0) }
+        demanded = Set(parameters.map { Array($0.utf8) })
     }
 
     /// The URL without the ignored parameters, and with the others in order of their names.
@@ -255,7 +258,8 @@ struct KeyRules: Sendable, Equatable {
         var parameters = pieces.enumerated().map { (place: $0.offset, name: Self.name(of: $0.element)) }
         if !ignored.isEmpty {
             parameters.removeAll { parameter in
-                !pieces[parameter.place].isEmpty && ignored.contains { $0.matches(parameter.name) }
+                !pieces[parameter.place].isEmpty && !demanded.contains(parameter.name)
+                    && ignored.contains { $0.matches(parameter.name) }
             }
         }
         guard !parameters.isEmpty else { return Array(url[..<mark]) }

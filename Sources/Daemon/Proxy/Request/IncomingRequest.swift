@@ -13,6 +13,8 @@ package struct IncomingRequest: Sendable {
     package let target: String
     /// The path that routes are matched against: without prefix, base path and query.
     package let route: String
+    /// The query that routes are matched against.
+    package var query: String? { ProxiedUpstream.query(ofURL: target) }
     /// The URL of the cache key: with redacted credentials, in its canonical spelling.
     package let url: String
     /// The canonical text of the request fields that select a representation.

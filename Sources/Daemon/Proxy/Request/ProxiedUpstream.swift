@@ -66,7 +66,7 @@ package final class ProxiedUpstream: Sendable {
         storeKey = UpstreamKey.make(name: settings.name, url: settings.url.canonical)
         storeKeyBytes = Array(storeKey.utf8)
         rulesKeyBytes = storeKeyBytes + withUnsafeBytes(of: number) { Array($0) }
-        keyRules = settings.routes.map { KeyRules($0.overrides.key) }
+        keyRules = settings.routes.map { KeyRules($0.overrides.key, demanding: $0.declaration.query.keys) }
         hasKeyRules = keyRules.contains { $0 != nil }
         hasOverrides = settings.routes.contains { $0.overrides != CacheOverrides() }
         links = LinkRewriter(upstream: settings.url.description, authority: "", prefix: settings.prefix)

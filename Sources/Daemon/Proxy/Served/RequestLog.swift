@@ -202,7 +202,8 @@ final class RequestNote: ReplyObserver {
     private let slowness: Double
     private let metrics: UpstreamMetrics
     private let upstream: ProxiedUpstream
-    private let route: String
+    /// The path and the query for matching routes.
+    private let route: (path: String, query: String?)
     private let started: UInt64
     private let state: Mutex<State>
 
@@ -221,7 +222,7 @@ final class RequestNote: ReplyObserver {
         slowness = Double(incoming.upstream.daemon.slowRequests.nanoseconds) / 1_000_000_000
         metrics = proxy.metrics.upstream(incoming.upstream.name)
         upstream = incoming.upstream
-        route = incoming.route
+        route = (incoming.route, incoming.query)
         self.started = started
         let client = ClientAddress(peer: incoming.message.peer, at: place)
         let method = incoming.message.method
@@ -271,7 +272,7 @@ final class RequestNote: ReplyObserver {
         guard let (served, isStream) = ended else { return }
         requests.record(served)
         guard !isStream else { return }
-        let match = upstream.rules.route(method: served.method, path: route, status: nil)
+        let match = upstream.rules.route(method: served.method, path: route.path, query: route.query, status: nil)
         let path = match.map { upstream.settings.routes[$0.index].declaration.path }
         metrics.responded(route: path, seconds: seconds)
         if slowness > 0, seconds > slowness { report(served) }
