@@ -27,7 +27,7 @@ package final class ProxiedUpstream: Sendable {
     package let policySettings: CachePolicySettings
     package let mapper: DocumentMapper
     /// Its id, here and in the store: its name and its URL, so that no other origin's data is used.
-    let storeKey: String
+    package let storeKey: String
     /// The same as bytes, for digests.
     let storeKeyBytes: [UInt8]
     /// The same with its number, for digests of what its rules are applied to; valid within this process.
