@@ -97,7 +97,8 @@ extension ReferenceRun {
             state.exchanges.allSatisfy { other in
                 let isWrite = other.method != "GET" && other.method != "HEAD" || other.status == 404
                 let written = isWrite ? state.plans[other.step]?.edit?.ref ?? other.key.page.subject : nil
-                return written != fact.ref
+                // What a write's response shows is another source.
+                return written != fact.ref && (!isWrite || other.received?.shown[fact.ref]?[fact.member] == nil)
                     && (other.invalidation == .none || other.key.scope.principal != fact.scope.principal)
             }
         }
