@@ -85,7 +85,7 @@ import Testing
         #expect(try larder.request("PATCH", "/users/2", Self.mapped, body: "{}").status == 504)
     }
 
-    @Test func `an object that is deleted, or that a write has changed in a way nobody knows, is not served`() throws {
+    @Test func `an object that is deleted, or that a write may have changed, is not served`() throws {
         let (_, larder) = try Self.daemon()
         #expect(try larder.request("DELETE", "/users/1").status == 204)
         #expect(try larder.request("PATCH", "/users/2", body: "{}").status == 204)

@@ -49,27 +49,27 @@ import Testing
 
     private func expectAgreement(_ family: Family, _ larder: Larder, _ stream: Follower, _ seed: UInt64) throws {
         let number = family.number
-        let told = "seed \(seed): \(family.models)"
+        let models = "seed \(seed): \(family.models)"
         var shared: [Int: [String: Any]] = [:]
         for (id, isOrg) in [(7, true), (8, false)] {
             let path = "/accs\(number)/\(id)"
             let view = try larder.get(path, Self.mapped).text
             let wire = try larder.get(path)
             #expect(wire.isHit)
-            #expect(try Self.map(larder, path, wire.text).output == view, "\(told)")
+            #expect(try Self.map(larder, path, wire.text).output == view, "\(models)")
             let shown = try object(view)
             let model = isOrg ? "Org\(number)" : "Person\(number)"
             let listing = try object(try Self.object(larder, "\(model)/\(id)"))
             let listed = try #require(
                 (listing["objects"] as? [[String: Any]])?.first?["object"] as? [String: Any],
-                "\(told)"
+                "\(models)"
             )
             // What the response does not show, another may have shown.
             for property in family.properties(isOrg: isOrg) where !family.isOwn(property.name) {
                 guard let value = shown[property.name] else { continue }
                 #expect(
                     Self.text(listed[property.name]) == Self.text(value),
-                    "\(property.declaration) of \(id), \(told)"
+                    "\(property.declaration) of \(id), \(models)"
                 )
             }
             let columns = family.properties(isOrg: isOrg).filter { !$0.isFromContext }
@@ -78,13 +78,13 @@ import Testing
             for (property, column) in zip(columns, row.split(separator: "\t", omittingEmptySubsequences: false)) {
                 #expect(
                     String(column) == Self.column(listed[property.name]),
-                    "\(property.declaration) of \(id) in SQL, \(told)"
+                    "\(property.declaration) of \(id) in SQL, \(models)"
                 )
             }
             shared[id] = listed.filter { name, _ in !family.isOwn(name) }
         }
         let view = try larder.get("/holders\(number)", Self.mapped).text
-        #expect(stream.wait(for: view), "\(told)")
+        #expect(stream.wait(for: view), "\(models)")
         let holder = try object(view)
         let (many, keyed) = (holder["many"] as? [Any], holder["keyed"] as? [String: Any])
         for (id, shown) in [
@@ -93,9 +93,9 @@ import Testing
             (8, holder["key"]),
         ] {
             let related = (shown as? [String: Any])?.filter { name, _ in !family.isOwn(name) }
-            #expect(Self.text(related) == Self.text(shared[id]), "\(id) in \(view), \(told)")
+            #expect(Self.text(related) == Self.text(shared[id]), "\(id) in \(view), \(models)")
         }
-        #expect(Self.text(holder["login"]) == Self.text(shared[7]?["login"]), "\(told)")
+        #expect(Self.text(holder["login"]) == Self.text(shared[7]?["login"]), "\(models)")
     }
 
     private func object(_ text: String) throws -> [String: Any] {

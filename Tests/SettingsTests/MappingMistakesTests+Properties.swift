@@ -161,7 +161,7 @@ extension MappingMistakesTests {
             #"""
             2:65: models.User.properties.a.as: a list of conversions has none in it
             2:96: models.User.properties.b.as: there is no conversion "nope"; write base64, boolean, date, decimal, integer, string, url, uuid, a form with enum, values, date, number, list_of, dictionary_of, chain, one_way, or a list of conversions, of which the first that fits counts
-            2:164: model User, property d: "unique" is for a list, and this is none
+            2:164: model User, property d: "unique" is only for lists; remove it, or declare one
             """#
         ),
         Mistaken(

@@ -63,7 +63,7 @@ extension ModelCompiler {
             throw contradiction("\"@self\" needs a model: it is a child made of its parent's members")
         }
         if property.isUnique, !(property.relation.map { $0.arity == .many } ?? property.mayBe([.array])) {
-            throw contradiction("\"unique\" is for a list, and this is none")
+            throw contradiction("\"unique\" is only for lists; remove it, or declare one")
         }
         if property.former == .delete, let reason = obstacle(toFormerOf: property) { throw contradiction(reason) }
         if let value = property.defaultValue, let fault = try fault(inDefault: value, of: property) {

@@ -188,7 +188,7 @@ struct WayBackTests {
         #expect(fixture.one(#"{"sent":["closed","resolved"]}"#, "A").body == #"{"shown":["done","done"]}"#)
     }
 
-    @Test func `the default of a map of values is told, and what it stands for is not converted back`() throws {
+    @Test func `the default of a map of values gives a warning, and what it stands for is not converted back`() throws {
         let state = ConversionDeclaration.enumeration([.init(wire: "open", mapped: "opened")], fallback: "unknown")
         let fixture = try fixture(state)
         let shown = fixture.one(#"{"sent":"locked"}"#, "A")

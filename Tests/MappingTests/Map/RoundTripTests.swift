@@ -26,7 +26,7 @@ import Testing
                     synthetic: mapped.synthetic,
                     unconverted: mapped.unconverted
                 )
-                // What did not fit is told on both ways, and is not lost.
+                // What did not fit gives a warning both ways, and is not lost.
                 back.warnings.removeAll { $0.kind == .conversionFailed }
                 #expect(back.warnings.allSatisfy { $0.pointer != nil }, "seed \(seed): \(text(body))")
                 let again = mapper.map(back.body, as: rule, in: InvertibleModels.context)

@@ -31,6 +31,8 @@ extension PrincipalFields {
     /// A text, and what it stands for if it is escaped because it is a part of a URL or of JSON.
     private static func spellings(of text: [UInt8]) -> [[UInt8]] {
         var spellings = [text]
+        // Most values have no escapes, and every stored response asks.
+        guard text.contains(where: { $0 == 0x25 || $0 == 0x5C }) else { return spellings }
         while spellings.count < escapings {
             let last = spellings[spellings.count - 1]
             let plain = TargetNormaliser.unescaped(unescapedJSON(last)[...])
