@@ -17,8 +17,8 @@ public struct ComposedBody: Sendable, Equatable {
     public var bytes: [UInt8]
     /// The objects that now appear where the document pinned others, or none.
     public var added: Set<ObjectName>
-    /// The objects whose known values it shows in place of those received.
-    public var written: Set<ObjectName>
+    /// The observations whose values it shows in place of those received.
+    public var sources: Set<Int64>
 }
 
 /// Composes documents: the shape comes from the pinned versions, the values from the objects' newest state.
@@ -89,7 +89,7 @@ public struct Composer: Sendable {
             doubts.formUnion(attempt.doubts)
             if let reason = attempt.reason { return .unknown(reason: reason) }
             let fits = attempt.output.count <= max(received * Self.growth.factor, Self.growth.atLeast)
-            let body = ComposedBody(bytes: attempt.output, added: attempt.added, written: attempt.written)
+            let body = ComposedBody(bytes: attempt.output, added: attempt.added, sources: attempt.sources)
             if let shortfall = attempt.shortfall {
                 return .unknown(reason: shortfall, partial: attempt.isChanged && fits ? body : nil)
             }
@@ -175,6 +175,12 @@ struct KnownObject {
 
     /// The `lo` of a member's clock.
     func lo(of path: MemberPath, lag: Lag) -> Int64 { state?.lo(of: path, lag: lag) ?? .min }
+
+    /// The observation that settled or last confirmed a member.
+    func source(of path: MemberPath) -> Int64? { state?.source(of: path) }
+
+    /// The observations that settled or last confirmed its values.
+    var sources: Set<Int64> { state?.sources ?? [] }
 }
 
 /// The pin of each reference in a skeleton and its payloads.

@@ -53,6 +53,15 @@ extension CompositionAttempt {
             if isStrict { return fail("\(path.text) is not known of \(describe(name))") }
             return copy(shape.text, shape.value.range)
         }
+        let wasChanged = hasOwnChange
+        hasOwnChange = false
+        defer {
+            // What a container holds has sources of its own.
+            if hasOwnChange, !newest.isContainer, let source = name.flatMap({ known[$0]?.source(of: path) }) {
+                sources.insert(source)
+            }
+            hasOwnChange = hasOwnChange || wasChanged
+        }
         if newest.isContainer {
             writeContainer(newest, shape, member: path, of: resolved, name: name, isStrict: isStrict)
         } else if shape.value.kind == .object, newest.link?.arity == .one {

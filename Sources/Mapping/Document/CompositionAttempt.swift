@@ -22,16 +22,18 @@ struct CompositionAttempt {
     var output: [UInt8] = []
     /// The objects shown where the document pinned others, or none.
     var added: Set<ObjectName> = []
-    /// The objects of which the output has other bytes than those received.
-    var written: Set<ObjectName> = []
+    /// The observations whose values are in the output in place of those received.
+    var sources: Set<Int64> = []
     /// The objects of all pins, computed on first use.
     var pinned: Set<ObjectName>?
     /// By object, the members on which the document contradicts itself; computed on first use.
     var contradicted: [ObjectName: Set<MemberPath>] = [:]
     /// Whether the output departs from the bytes received in the object that is being written, objects within it aside.
     var hasOwnChange = false
+    /// The same for the objects that have been written.
+    var hasChangedObjects = false
     /// Whether the output departs from the bytes received.
-    var isChanged: Bool { hasOwnChange || !written.isEmpty }
+    var isChanged: Bool { hasOwnChange || hasChangedObjects }
     /// By pin, the members whose literal is kept: they fail their checks, or the response contradicts itself about
     /// them.
     var kept: [Int: Set<MemberPath>] = [:]
@@ -115,14 +117,15 @@ struct CompositionAttempt {
 
     /// Writes a pin's newest values or, if they are not all known, the pin as received; objects within it have their own.
     private mutating func writePinOrKeep(_ place: PinTree.Place) {
-        let former = (count: output.count, hasOwnChange: hasOwnChange, added: added, written: written, doubts: doubts)
+        let (count, changes, former) = (output.count, (hasOwnChange, hasChangedObjects), (added, sources, doubts))
         writePin(place)
         // Past the limit there is no room for another attempt.
         guard let reason, effort >= 0 else { return }
         shortfall = shortfall ?? reason
         self.reason = nil
-        output.removeSubrange(former.count...)
-        (hasOwnChange, added, written, doubts) = (former.hasOwnChange, former.added, former.written, former.doubts)
+        output.removeSubrange(count...)
+        (hasOwnChange, hasChangedObjects) = changes
+        (added, sources, doubts) = former
         // Another response may have shown a newer value than the one received here.
         if let name = tree.looked[place.pin], let object = known[name] { doubts.formUnion(object.doubts.values) }
         copy(place.pin, 0..<tree.pins[place.pin].count)
@@ -158,7 +161,7 @@ struct CompositionAttempt {
         let isOuterChanged = hasOwnChange
         hasOwnChange = false
         write(Shape(text: place.pin, value: value), showing: resolved, name: name, isStrict: false)
-        if hasOwnChange { written.insert(name) }
+        hasChangedObjects = hasChangedObjects || hasOwnChange
         hasOwnChange = isOuterChanged
     }
 
@@ -447,7 +450,7 @@ extension CompositionAttempt {
             return fail("there are no current values of \(name)")
         }
         added.insert(name)
-        written.insert(name)
+        sources.formUnion(object.sources)
         write(shape, showing: resolved, name: name, isStrict: true)
     }
 

@@ -306,12 +306,25 @@ public struct ObjectState: Sendable, Equatable {
 
     /// The `lo` of a member's clock, for composing.
     func lo(of path: MemberPath, lag: Lag) -> Int64 {
-        switch knowledge {
-        case .whole(let isEmbedded): base?.observation.lo(isEmbedded: isEmbedded, lag: lag) ?? .min
-        case .groups(let groups):
-            (groups.first { $0.members?.contains(path.text) == true } ?? groups.first { $0.members == nil })?.clock.lo
-                ?? .min
-        }
+        guard case .whole(let isEmbedded) = knowledge else { return group(of: path)?.clock.lo ?? .min }
+        return base?.observation.lo(isEmbedded: isEmbedded, lag: lag) ?? .min
+    }
+
+    /// The observation that settled or last confirmed a member.
+    func source(of path: MemberPath) -> Int64? {
+        if case .whole = knowledge { return base?.observation.sequence }
+        return group(of: path)?.source
+    }
+
+    /// The observations that settled or last confirmed its values.
+    public var sources: Set<Int64> {
+        guard case .groups(let groups) = knowledge else { return base.map { [$0.observation.sequence] } ?? [] }
+        return Set(groups.map(\.source))
+    }
+
+    private func group(of path: MemberPath) -> Knowledge.Group? {
+        guard case .groups(let groups) = knowledge else { return nil }
+        return groups.first { $0.members?.contains(path.text) == true } ?? groups.first { $0.members == nil }
     }
 
     /// The source of each known member of the object.

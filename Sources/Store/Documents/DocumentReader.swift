@@ -131,8 +131,7 @@ struct DocumentReader {
         /// Whether no value in a body is from a response for requests with other fields than this one.
         func mayShow(_ body: ComposedBody) throws -> Bool {
             let own = try divisions(of: [observation.sequence]).first
-            let sources = body.written.reduce(into: Set<Int64>()) { $0.formUnion(states[$1]?.settledBy ?? []) }
-            let others = try divisions(of: sources).filter { $0 != own }
+            let others = try divisions(of: body.sources).filter { $0 != own }
             document.isForRequestOnly = document.isForRequestOnly || !others.isEmpty
             return others.isEmpty || own == nil && others == [dividedBy]
         }
@@ -183,7 +182,7 @@ struct DocumentReader {
 
     /// Whether a document with this division may show an object's settled values.
     func mayShow(_ state: ObjectState, dividedBy: Int64?) throws -> Bool {
-        try divisions(of: state.settledBy).allSatisfy { $0 == dividedBy }
+        try divisions(of: state.sources).allSatisfy { $0 == dividedBy }
     }
 
     private static let byName = """
@@ -366,12 +365,6 @@ extension ObjectStore {
 }
 
 extension ObjectState {
-    /// The observations that gave or last confirmed its settled values.
-    fileprivate var settledBy: Set<Int64> {
-        guard case .groups(let groups) = knowledge else { return base.map { [$0.observation.sequence] } ?? [] }
-        return Set(groups.map(\.source))
-    }
-
     /// The earliest time at which its values may have been true.
     var start: Int64 {
         let start = base?.observation.start ?? .min
