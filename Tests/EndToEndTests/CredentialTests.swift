@@ -302,6 +302,34 @@ import Testing
         #expect(list.isHit && list.text == #"[{"id":1,"login":"v1"}]"#, "\(list.cacheStatus)")
     }
 
+    @Test func `with the upstream away, an object that only some clients may see leaves the others at their newest`()
+        throws
+    {
+        let (login, name, isDown) = (Monitor("v0"), Monitor("old"), Monitor(false))
+        let origin = try Origin { request in
+            guard !isDown.current else { return .reset }
+            let bob = #"{"id":2,"login":"bob","name":"\#(name.current)"}"#
+            guard request.path == "/users" else { return .json(bob, Fresh.hour) }
+            let list = #"[{"id":1,"login":"\#(login.current)"},\#(bob)]"#
+            let isOne = request["X-Client"] != nil
+            return .json(list, isOne ? ["Cache-Control": "private, max-age=3600", "Age": "1000"] : Fresh.hour)
+        }
+        let larder = try Larder(config: Configs.blog(origin, upstream: ["lag: 1h"]))
+        _ = try larder.get("/users", ["X-Client": "web"])
+        // The two logins cannot be ordered, and the first is for that client alone.
+        login.withLock { $0 = "v1" }
+        _ = try larder.get("/users")
+        name.withLock { $0 = "new" }
+        #expect(try larder.get("/users/2").text.contains("new"))
+        #expect(try larder.get("/users/2").isHit)
+        isDown.withLock { $0 = true }
+        let list = try larder.get("/users")
+        #expect(
+            list.text == #"[{"id":1,"login":"v1"},{"id":2,"login":"bob","name":"new"}]"#,
+            "\(list.cacheStatus) \(list.text)"
+        )
+    }
+
     // MARK: What splits no cache
 
     @Test func `fields that ordinary clients change with each request do not divide the cache`() throws {

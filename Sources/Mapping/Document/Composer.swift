@@ -18,7 +18,7 @@ public struct ComposedBody: Sendable, Equatable {
     /// The objects that now appear where the document pinned others, or none.
     public var added: Set<ObjectName>
     /// The observations whose values it shows in place of those received.
-    public var sources: Set<Int64>
+    var sources: Set<Int64>
 }
 
 /// Composes documents: the shape comes from the pinned versions, the values from the objects' newest state.
@@ -47,6 +47,7 @@ public struct Composer: Sendable {
     ///   - mayHaveChanged: whether the pin with an index may show other values than the newest of its object. If not,
     ///     the pin is copied and `state` is not called for it.
     ///   - isPartialWanted: whether to compose what is known if not all is.
+    ///   - mayShow: whether the values of an observation may be put in. Called for the observations of objects in `state`.
     ///   - doubts: receives, for each doubtful member in the document, the time from which it is to be settled by
     ///     fetching.
     public func compose(
@@ -56,6 +57,7 @@ public struct Composer: Sendable {
         observation: Observation? = nil,
         mayHaveChanged: (_ pin: Int) -> Bool = { _ in true },
         isPartialWanted: Bool = false,
+        mayShow: (_ source: Int64) -> Bool = { _ in true },
         doubts: inout Set<Int64>,
         state: (ObjectName) throws -> ObjectState?
     ) rethrows -> Composition {
@@ -63,11 +65,16 @@ public struct Composer: Sendable {
             return .unknown(reason: "the stored document is damaged")
         }
         var known: [ObjectName: KnownObject] = [:]
+        var hidden: Set<Int64> = []
         var wanted = Set(tree.looked.lazy.compactMap(\.self))
         let received = pins.reduce(skeleton.count) { $0 + $1.count }
         var effort = max(received * Self.effort.perByte, Self.effort.atLeast)
         while true {
-            for name in wanted { known[name] = KnownObject(try state(name), name, models: models, lag: lag) }
+            for name in wanted {
+                let object = KnownObject(try state(name), name, models: models, lag: lag)
+                for source in object.sources where !mayShow(source) { hidden.insert(source) }
+                known[name] = object
+            }
             var attempt = CompositionAttempt(
                 tree: tree,
                 models: models,
@@ -77,6 +84,7 @@ public struct Composer: Sendable {
                 mayRemove: observation != nil && known.values.contains(where: \.isGone),
                 keyed: keyed,
                 isPartialWanted: isPartialWanted,
+                hidden: hidden,
                 effort: effort
             )
             attempt.run()

@@ -58,7 +58,7 @@ extension CompositionAttempt {
         defer {
             // What a container holds has sources of its own.
             if hasOwnChange, !newest.isContainer, let source = name.flatMap({ known[$0]?.source(of: path) }) {
-                sources.insert(source)
+                use([source])
             }
             hasOwnChange = hasOwnChange || wasChanged
         }

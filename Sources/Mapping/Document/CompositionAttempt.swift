@@ -16,6 +16,8 @@ struct CompositionAttempt {
     let keyed: [Int]
     /// Whether objects of which not all is known are kept as received, instead of giving up.
     let isPartialWanted: Bool
+    /// The observations whose values may not be put in.
+    let hidden: Set<Int64>
     /// How many bytes may still be read or written.
     var effort: Int
 
@@ -77,6 +79,12 @@ struct CompositionAttempt {
     }
 
     mutating func fail(_ reason: String) { if self.reason == nil { self.reason = reason } }
+
+    /// Notes whose values are put in.
+    mutating func use(_ sources: Set<Int64>) {
+        self.sources.formUnion(sources)
+        if !hidden.isDisjoint(with: sources) { fail("newer values are known only for requests with other fields") }
+    }
 
     /// Charges for bytes to be read or written.
     ///
@@ -450,7 +458,7 @@ extension CompositionAttempt {
             return fail("there are no current values of \(name)")
         }
         added.insert(name)
-        sources.formUnion(object.sources)
+        use(object.sources)
         write(shape, showing: resolved, name: name, isStrict: true)
     }
 

@@ -112,7 +112,19 @@ struct DocumentReader {
             document.form = .outdated(reason: "the body cannot be put together from its objects")
             return false
         }
-        var states: [ObjectName: ObjectState] = [:]
+        let own = try divisions(of: [observation.sequence]).first
+        var failure: (any Error)?
+        /// Whether a value is from no response for requests with other fields than this one.
+        func mayShow(_ source: Int64) -> Bool {
+            do {
+                guard let division = try divisions(of: [source]).first, division != own else { return true }
+                document.isForRequestOnly = true
+                return own == nil && division == dividedBy
+            } catch {
+                failure = error
+                return false
+            }
+        }
         func compose(_ payloads: [[UInt8]], _ doubts: inout Set<Int64>) throws -> Composition {
             try models.composer.compose(
                 skeleton: skeleton,
@@ -121,26 +133,18 @@ struct DocumentReader {
                 observation: observation,
                 mayHaveChanged: { pin in changedObjects.contains(stored.pins[pin].object) },
                 isPartialWanted: true,
+                mayShow: mayShow,
                 doubts: &doubts,
-                state: { name in
-                    states[name] = try state(of: name, scope: scope)
-                    return states[name]
-                }
+                state: { try state(of: $0, scope: scope) }
             )
-        }
-        /// Whether no value in a body is from a response for requests with other fields than this one.
-        func mayShow(_ body: ComposedBody) throws -> Bool {
-            let own = try divisions(of: [observation.sequence]).first
-            let others = try divisions(of: body.sources).filter { $0 != own }
-            document.isForRequestOnly = document.isForRequestOnly || !others.isEmpty
-            return others.isEmpty || own == nil && others == [dividedBy]
         }
         var doubts: Set<Int64> = []
         var composition = try compose(migrated ?? payloads, &doubts)
+        if let failure { throw failure }
         document.doubts = doubts.sorted()
         if migrated != nil {
             switch composition {
-            case .composed(let body), .unknown(_, let body?): if try mayShow(body) { document.migrated = body.bytes }
+            case .composed(let body), .unknown(_, let body?): document.migrated = body.bytes
             case .unknown, .unchanged: break
             }
             if composition != .unchanged {
@@ -150,20 +154,14 @@ struct DocumentReader {
         }
         switch composition {
         case .composed(let body):
-            guard try mayShow(body) else {
-                document.form = .outdated(reason: "newer values are known only for requests with other fields")
-                document.body = try stored.received(payloads: payloads)
-                return false
-            }
             document.form = .composed
             (document.body, document.isBodyComposed) = (body.bytes, true)
             document.objects = Array(pinned.union(try body.added.compactMap { try id(of: $0, scope: scope) }))
             return false
         case .unknown(let reason, let partial):
             document.form = .outdated(reason: reason)
-            let shown = try partial.flatMap { try mayShow($0) ? $0.bytes : nil }
-            document.body = try shown ?? stored.received(payloads: payloads)
-            document.isBodyComposed = shown != nil
+            document.body = try partial?.bytes ?? stored.received(payloads: payloads)
+            document.isBodyComposed = partial != nil
             return false
         case .unchanged:
             document.body = try stored.received(payloads: payloads)
