@@ -57,7 +57,7 @@ extension ProblemDocument {
     var namingMappedView: ProblemDocument {
         var problem = self
         problem.detail =
-            (detail.map { "\($0) " } ?? "")
+            (detail.map { $0.hasSuffix(".") ? "\($0) " : "\($0). " } ?? "")
             + "What other responses have shown of its object is served in the mapped view: send `Larder-View: mapped`."
         return problem
     }
