@@ -114,16 +114,22 @@ struct DocumentReader {
         }
         let own = try divisions(of: [observation.sequence]).first
         var failure: (any Error)?
+        var judged: [Int64: Bool] = [:]
         /// Whether a value is from no response for requests with other fields than this one.
         func mayShow(_ source: Int64) -> Bool {
+            // The objects of a list mostly share their sources.
+            if let known = judged[source] { return known }
+            var result = true
             do {
-                guard let division = try divisions(of: [source]).first, division != own else { return true }
-                document.isForRequestOnly = true
-                return own == nil && division == dividedBy
+                if let division = try divisions(of: [source]).first, division != own {
+                    document.isForRequestOnly = true
+                    result = own == nil && division == dividedBy
+                }
             } catch {
-                failure = error
-                return false
+                (failure, result) = (error, false)
             }
+            judged[source] = result
+            return result
         }
         func compose(_ payloads: [[UInt8]], _ doubts: inout Set<Int64>) throws -> Composition {
             try models.composer.compose(

@@ -76,7 +76,7 @@ struct MapCommand: ParsableCommand {
         guard synthetic == nil || reverse, synthetic == nil || !defaults else {
             throw ValidationError("--synthetic goes with --reverse, and without --defaults")
         }
-        guard unconverted == nil || reverse else { throw ValidationError("--unconverted goes with --reverse") }
+        guard unconverted == nil || reverse else { throw ValidationError("--unconverted needs --reverse") }
     }
 
     func run() throws {
