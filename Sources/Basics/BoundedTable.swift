@@ -54,6 +54,7 @@ public struct BoundedTable<Key: Hashable, Value> {
     /// Drops the older generation, and begins a new one.
     @inlinable public mutating func age() { (old, young) = (young, [:]) }
 
+    /// Removes all entries.
     public mutating func removeAll() { (young, old) = ([:], [:]) }
 
     /// Removes the entries for which a condition holds.

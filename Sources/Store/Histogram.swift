@@ -3,6 +3,7 @@ public struct Histogram: Sendable, Equatable {
     /// The upper bounds of the buckets, in seconds; one more bucket takes the rest.
     public static let bounds: [Double] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
+    /// A histogram of no events.
     public init() {}
 
     /// By bucket, not cumulative.

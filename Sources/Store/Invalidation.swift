@@ -33,6 +33,7 @@ public struct Invalidation: Sendable, Equatable, Codable {
 
     public var isOfEverything: Bool { paths.isEmpty && patterns.isEmpty && objects.isEmpty }
 
+    /// Whether it concerns an upstream at all.
     public func concerns(_ upstream: String) -> Bool { self.upstream == nil || self.upstream == upstream }
 
     /// Whether it covers a response.

@@ -103,6 +103,7 @@ extension ObjectStore {
 
 /// A write whose response has arrived, or never will.
 public struct CompletedWrite: Sendable {
+    /// The effect on the written object.
     public enum Effect: Sendable, Equatable {
         /// The write may have changed everything that its response does not show.
         case changed
@@ -135,6 +136,7 @@ public struct CompletedWrite: Sendable {
     /// Whether the path is that of a collection, in which the write may have created an object.
     public var isCreation = false
 
+    /// Describes a write.
     public init(
         upstream: String,
         principal: PrincipalID,
@@ -176,6 +178,7 @@ public struct ObservedAbsence: Sendable {
     /// The object, if the path alone identifies it; a query may ask for something other than the object itself.
     var named: BoundObject? { key.url.utf8.contains(UInt8(ascii: "?")) ? nil : bound }
 
+    /// Describes a response.
     public init(key: CacheKey, bound: BoundObject?, start: Int64) {
         (self.key, self.bound, self.start) = (key, bound, start)
     }

@@ -231,6 +231,7 @@ public final class ObjectStore: Sendable {
 }
 
 extension ObjectStore {
+    /// Counts the store's contents.
     public func count() async throws(StoreError) -> StoreCount {
         try await core.read { [core] in try Inventory($0, of: core).count() }
     }

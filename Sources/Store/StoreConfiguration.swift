@@ -1,5 +1,6 @@
 public import Mapping
 
+/// The settings of a store.
 public struct StoreConfiguration: Sendable {
     /// The database file; its folder must exist.
     var path: String
@@ -54,6 +55,7 @@ public struct StoreConfiguration: Sendable {
     }
 }
 
+/// What one commit was about.
 public struct CommitReport: Sendable {
     public let jobs: [(kind: String, count: Int)]
     /// About how many bytes of responses it added to the file.
@@ -73,6 +75,7 @@ public struct CommitReport: Sendable {
     }
 }
 
+/// A step of a commit.
 public enum CommitStep: Sendable {
     /// All is written, and memory is marked; readers still find the former state.
     case marked

@@ -316,6 +316,7 @@ public struct StoreCount: Codable, Sendable, Equatable {
     public var bytes: Int64 = 0
     public var models: [String: Int] = [:]
 
+    /// Adds another count.
     public static func += (left: inout StoreCount, right: StoreCount) {
         (left.objects, left.documents) = (left.objects + right.objects, left.documents + right.documents)
         left.bytes += right.bytes
@@ -323,7 +324,9 @@ public struct StoreCount: Codable, Sendable, Equatable {
     }
 }
 
+/// What a clean did.
 public struct CleanResult: Sendable, Equatable {
+    /// Whether the bytes are erased.
     public enum Erasure: String, Sendable {
         /// They are neither in the file nor in its WAL.
         case erased

@@ -18,6 +18,7 @@ public struct DocumentListing: Sendable {
     /// The `next` of the previous page.
     public var after: Int64?
 
+    /// Creates a listing.
     public init(
         text: String? = nil,
         prefix: String? = nil,

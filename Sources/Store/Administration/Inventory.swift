@@ -216,12 +216,14 @@ public struct OwnerNames: Sendable, Equatable {
 }
 
 extension ObjectStore {
+    /// The names of the upstreams and principals that have data in the store.
     public func ownerNames() async throws(StoreError) -> OwnerNames {
         var names = try await core.read { try OwnerNames($0) }
         names.upstreams = names.upstreams.map { core.label(ofUpstream: $0) }.sorted()
         return names
     }
 
+    /// Whether a principal has this label.
     public func hasPrincipal(_ label: String) async throws(StoreError) -> Bool {
         try await core.read { try $0.query("SELECT 1 FROM _principals WHERE label = ?").integer(label) != nil }
     }
@@ -248,6 +250,7 @@ public struct ObjectQuery: Sendable {
     /// Whether to list deleted objects instead of existing ones.
     public var areDeleted = false
 
+    /// How objects are shown.
     public enum View: Sendable {
         /// The upstream's members.
         case wire
@@ -255,6 +258,7 @@ public struct ObjectQuery: Sendable {
         case mapped(members: [String]?)
     }
 
+    /// Creates a query.
     public init(
         model: String? = nil,
         identity: String? = nil,
@@ -292,6 +296,7 @@ public struct ObjectRow: Sendable {
     public var mapped: MappedBody?
 }
 
+/// One page of a listing.
 public struct Page<Row: Sendable>: Sendable {
     public var rows: [Row] = []
     /// The cursor of the next page; nil at the end.

@@ -1,6 +1,7 @@
 import GRDB
 public import Mapping
 
+/// A document that shows an object.
 public struct ShowingDocument: Sendable {
     public var row: DocumentRow
     /// The form in which a look-up returns it.
@@ -9,6 +10,7 @@ public struct ShowingDocument: Sendable {
     var observation: Observation
 }
 
+/// The response of an observation.
 public struct ObservationSource: Sendable, Equatable {
     public var method: String
     /// Path and query; credentials are redacted.
@@ -20,12 +22,14 @@ public struct ObservationSource: Sendable, Equatable {
 
 /// A notice that an object is deleted, or that a write may have changed it in a way that no response has shown.
 public struct ObjectNotice: Sendable, Equatable {
+    /// The kind of notice.
     public enum Kind: Sendable, Equatable {
         case deleted
         /// A write may have changed it, and no response has shown it since.
         case unknown
     }
 
+    /// What caused it.
     public enum Cause: Sendable, Equatable {
         case request(MarkSource)
         /// A response that shows the deletion; nil if its request is no longer known.

@@ -4,6 +4,7 @@ import Glibc
 import Mapping
 import Synchronization
 
+/// The result of loading a copy.
 public struct LoadResult: Sendable {
     /// The store's contents afterwards.
     public var count: StoreCount

@@ -113,12 +113,14 @@ public struct ReceivedObservation: Sendable {
     /// The surroundings of the body, for identities and keys that are not in it.
     var surroundings: MappingContext
 
+    /// Describes a response.
     public init(body: [UInt8], start: Int64, rule: BodyRule, url: String = "", surroundings: MappingContext = .none) {
         (self.body, self.start, self.rule) = (body, start, rule)
         (self.url, self.surroundings) = (url, surroundings)
     }
 }
 
+/// The result of storing a response.
 public struct Receipt: Sendable {
     /// The document; nil if none was stored: it was cleaned or invalidated meanwhile, or a later one is stored.
     public var document: DocumentID?
@@ -215,11 +217,17 @@ public protocol ChangeListener: Sendable {
 
 /// Each listener implements what concerns it.
 extension ChangeListener {
+    /// Does nothing: most listeners need not act before others can see a change.
     public func objectsWillChange(_ objects: [ObjectID]) {}
+    /// Does nothing: a listener may do all its work before the commit.
     public func objectsChanged(_ objects: [ObjectID]) {}
+    /// Does nothing: most listeners hold no responses.
     public func documentsRemoved(_ keys: [Digest128]) {}
     public var awaitsObjects: Bool { false }
+    /// Does nothing: most listeners do not wait for objects.
     public func objectsWritten(_ objects: Set<ObjectName>) {}
+    /// Does nothing: most listeners do not track principals.
     public func principalsForgotten() {}
+    /// Does nothing: most listeners keep no stored data.
     public func storeEmptied() {}
 }

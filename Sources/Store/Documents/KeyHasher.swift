@@ -12,6 +12,7 @@ public typealias HashSecret = (UInt64, UInt64)
 public struct KeyHasher: Sendable {
     private let secret: HashSecret
 
+    /// Creates a hasher for a secret; hashers with the same secret agree.
     public init(secret: HashSecret) { self.secret = secret }
 
     /// The digest of a key in bytes, the form available on the hit path.

@@ -20,6 +20,7 @@ extension MemoryResident {
     /// By default the newest comes first.
     public var precedence: Int64 { 0 }
     public var documentID: DocumentID { .zero }
+    /// By default it replaces those of its variant.
     public func replaces(_ other: Self) -> Bool { isOfVariant(of: other) }
 
     func isOfVariant(of other: Self) -> Bool { variant == other.variant && key == other.key }
@@ -193,6 +194,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     /// Removes the responses under a digest, which are gone from disk, or will be.
     public func remove(_ digest: Digest128) { process(.removed { _ in true }, at: digest) }
 
+    /// Removes one response, if it is still resident.
     public func remove(_ response: Response, at digest: Digest128) { process(.left { $0 === response }, at: digest) }
 
     /// Removes the responses that an invalidation covers, for every query, principal, context and variant.

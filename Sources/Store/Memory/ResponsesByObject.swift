@@ -72,6 +72,7 @@ public final class ResponsesByObject: Sendable {
         }
     }
 
+    /// The objects under which a resident response is registered.
     public func objects(of entry: MemoryEntry) -> [ObjectID] { entry.objects.withLock(\.self) }
 
     /// The number of registrations, including those of dirty responses that are still resident.

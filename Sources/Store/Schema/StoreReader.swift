@@ -196,6 +196,7 @@ public enum SQLCell: Sendable, Equatable {
     }
 }
 
+/// Why a query failed.
 public enum QueryFailure: Error, Sendable, Equatable {
     case severalStatements
     /// The statement is not read-only.
