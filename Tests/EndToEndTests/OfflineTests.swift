@@ -107,6 +107,26 @@ import Testing
         #expect(again.status == 200 && again.text == composed.text)
     }
 
+    @Test(arguments: ["Bearer ada", "Bearer bela"])
+    func `without the upstream, a list from before a write shows what was served since`(writer: String) throws {
+        let name = Monitor("old")
+        let origin = try Origin { request in
+            if request.method == "PATCH" { return .empty(204) }
+            let user = #"{"id": 1,"login":"ada","name":"\#(name.current)"}"#
+            return .json(request.path == "/users" ? "[\(user)]" : user, Fresh.hour)
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        let reader: FieldLines = ["Authorization": "Bearer ada"]
+        #expect(try larder.get("/users", reader).text.contains("old"))
+        #expect(try larder.request("PATCH", "/users/1", ["Authorization": writer], body: "{}").status == 204)
+        name.withLock { $0 = "new" }
+        #expect(try larder.get("/users/1", reader).text.contains("new"))
+        origin.stop()
+        let list = try larder.get("/users", reader)
+        #expect(list.text.contains("new"), "\(list.text)")
+        #expect(list.cacheStatus.contains("detail=stale+composed"), "\(list.cacheStatus)")
+    }
+
     @Test func `a stale response with a member in doubt says both in Cache-Status`() throws {
         let name = Monitor("v1")
         let origin = try Origin { request in

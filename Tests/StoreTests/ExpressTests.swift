@@ -13,7 +13,9 @@ import Testing
     /// Queues dozens of lists of as many issues; returns the count of those that have been stored.
     ///
     /// Keeps the writer busy for a moment, in which the test queues what goes ahead of them.
-    private func flood(_ bench: Bench) async -> Counter {
+    ///
+    /// - Parameter end: the writer waits for it after the last list, so that what comes after the lists is not done before.
+    private func flood(_ bench: Bench, until end: Gate? = nil) async -> Counter {
         let (counter, hasBegun) = (Counter(), Gate())
         bench.store.receive(bench.response("/first", "[]", issues)) { _ in
             hasBegun.open()
@@ -25,7 +27,10 @@ import Testing
                 #"{"id":\#($0),"title":"\#(page) \#(Self.title)","user":{"id":7,"login":"ada"}}"#
             }
             let document = bench.response("/issues?page=\(page)", "[\(list.joined(separator: ","))]", issues)
-            bench.store.receive(document) { _ in counter.add() }
+            bench.store.receive(document) { _ in
+                if page == Self.pages - 1 { end?.wait(.seconds(60)) }
+                counter.add()
+            }
         }
         return counter
     }
@@ -70,13 +75,15 @@ import Testing
 
     @Test func `an invalidation that overtakes queued responses applies to them, too`() async throws {
         let bench = try bench()
-        let flood = await flood(bench)
+        let end = Gate()
+        let flood = await flood(bench, until: end)
         let suspect = try await bench.store.markSuspect(upstream: "github", urls: ["/issues"])
         var change = write(bench, "/issues")
         change.suspect = suspect
         // What was queued before an invalidation is not stored after it, in whichever order they were done.
         try await bench.store.complete(change)
         #expect(flood.value < Self.pages)
+        end.open()
         await bench.store.flush()
         #expect(try await bench.document("/issues?page=0") == nil)
         #expect(try await bench.document("/issues?page=\(Self.pages - 1)") == nil)
@@ -87,10 +94,12 @@ import Testing
         async throws
     {
         let bench = try bench()
-        let flood = await flood(bench)
+        let end = Gate()
+        let flood = await flood(bench, until: end)
         let change = write(bench, "/issues/7", telling: #"{"id":7,"title":"new","user":{"id":7,"login":"bela"}}"#)
         try await bench.store.complete(change)
         #expect(flood.value < Self.pages)
+        end.open()
         let after = try await bench.store.objects(ObjectQuery(model: "Issue", identity: "7")).rows
         #expect(after.map { String(decoding: $0.json, as: UTF8.self) }.first?.contains(#""new""#) == true)
         await bench.store.flush()
@@ -107,10 +116,12 @@ import Testing
 
     @Test func `a write without a body makes earlier responses stale that are stored after it`() async throws {
         let bench = try bench()
-        let flood = await flood(bench)
+        let end = Gate()
+        let flood = await flood(bench, until: end)
         let change = write(bench, "/issues/7", bound: BoundObject(model: "Issue", identity: "7"))
         try await bench.store.complete(change)
         #expect(flood.value < Self.pages)
+        end.open()
         await bench.store.flush()
         #expect(try await isOutdated(bench, "/issues?page=0"))
         #expect(try await isOutdated(bench, "/issues?page=\(Self.pages - 1)"))
@@ -156,9 +167,11 @@ import Testing
         try await bench.receive("/early", #"[{"id":8,"title":"old"}]"#, issues)
         // Longer ago than a list may lag.
         bench.time.advance(60_000_000)
-        let flood = await flood(bench)
+        let end = Gate()
+        let flood = await flood(bench, until: end)
         try await bench.store.complete(write(bench, "/issues", telling: #"{"id":1000,"title":"new"}"#))
         #expect(flood.value < Self.pages)
+        end.open()
         await bench.store.flush()
         #expect(try await bench.document("/issues?page=3") == nil)
         #expect(try await bench.body("/early")?.contains("\(Self.pages - 1) ttt") == true)
@@ -167,7 +180,8 @@ import Testing
 
     @Test func `an object that was not found makes lists that were queued earlier outdated`() async throws {
         let bench = try bench()
-        let flood = await flood(bench)
+        let end = Gate()
+        let flood = await flood(bench, until: end)
         bench.time.advance(1_000_000)
         let absence = ObservedAbsence(
             key: bench.key("/issues/7"),
@@ -176,6 +190,7 @@ import Testing
         )
         try await bench.store.commit(absence)
         #expect(flood.value < Self.pages)
+        end.open()
         await bench.store.flush()
         #expect(try await isOutdated(bench, "/issues?page=0"))
         #expect(try await isOutdated(bench, "/issues?page=\(Self.pages - 1)"))

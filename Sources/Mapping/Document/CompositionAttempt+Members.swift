@@ -101,7 +101,7 @@ extension CompositionAttempt {
 
     /// The time of a write that may have changed an object since the text that shows it was true.
     func unseenWrite(to name: ObjectName, shownBy text: Int) -> Int64? {
-        guard let observation, case .unobserved(let time, _) = known[name]?.mark else { return nil }
+        guard let observation, case .unobserved(let time, _, _) = known[name]?.mark else { return nil }
         let isEmbedded = text == PinTree.skeleton || tree.isEmbedded(text)
         return observation.lo(isEmbedded: isEmbedded, lag: lag) <= time ? time : nil
     }

@@ -148,8 +148,7 @@ struct CompositionAttempt {
         case .stale:
             let reason = "a write may have changed \(name) since the document was observed"
             // Members that no model declares are as before the write; with the upstream away, the others are shown as known.
-            // After a deletion, the name may belong to a new object; that mark is not one of an own write.
-            guard isPartialWanted, known[name]?.isCurrent == true, known[name]?.mark?.isOwn == true else {
+            guard isPartialWanted, known[name]?.isCurrent == true, known[name]?.mark?.isReused == false else {
                 return fail(reason)
             }
             shortfall = shortfall ?? reason

@@ -5,29 +5,40 @@
 public enum ObjectMark: Sendable, Equatable {
     /// A write was complete at this time, and no response showed its effect on the object.
     ///
-    /// `isOwn`: the write was the principal's. Then nothing that may be older is served from the cache (law 10).
-    case unobserved(Int64, isOwn: Bool = false)
+    /// - Parameters:
+    ///   - isOwn: the write was the principal's. Then nothing that may be older is served from the cache (law 10).
+    ///   - isReused: the object was deleted before, so what was observed before may be another object of the same name.
+    case unobserved(Int64, isOwn: Bool = false, isReused: Bool = false)
     /// The object was known to be deleted at this time (tombstone).
     case tombstone(Int64)
 
     /// The time of the mark.
     public var time: Int64 {
         switch self {
-        case .unobserved(let time, _), .tombstone(let time): time
+        case .unobserved(let time, _, _), .tombstone(let time): time
         }
     }
 
     /// The mark for a principal who has not made the write.
-    public var forOthers: ObjectMark { if case .unobserved(let time, _) = self { .unobserved(time) } else { self } }
+    public var forOthers: ObjectMark {
+        if case .unobserved(let time, _, let isReused) = self { .unobserved(time, isReused: isReused) } else { self }
+    }
 
-    /// The mark in place of an earlier one: what may be older than the principal's own write stays so.
+    /// The mark in place of an earlier one: what may be older than the principal's own write, or than a deletion, stays so.
     public func replacing(_ earlier: ObjectMark?) -> ObjectMark {
-        guard case .unobserved(let time, false) = self, case .unobserved(_, isOwn: true) = earlier else { return self }
-        return .unobserved(time, isOwn: true)
+        guard case .unobserved(let time, let isOwn, let isReused) = self, let earlier else { return self }
+        return .unobserved(
+            time,
+            isOwn: isOwn || earlier.isOwn,
+            isReused: isReused || earlier.isReused || earlier.isTombstone
+        )
     }
 
     /// Whether a write of the principal's own caused it; false for a deletion.
-    var isOwn: Bool { if case .unobserved(_, let isOwn) = self { isOwn } else { false } }
+    public var isOwn: Bool { if case .unobserved(_, let isOwn, _) = self { isOwn } else { false } }
+
+    /// Whether the name may belong to another object since a deletion; false as long as the object counts as deleted.
+    public var isReused: Bool { if case .unobserved(_, _, let isReused) = self { isReused } else { false } }
 
     /// Whether this is a tombstone.
     public var isTombstone: Bool { if case .tombstone = self { true } else { false } }

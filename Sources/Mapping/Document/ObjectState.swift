@@ -107,7 +107,7 @@ public struct ObjectState: Sendable, Equatable {
         return true
     }
 
-    private var writtenUnseen: Int64? { if case .unobserved(let time, _) = mark { time } else { nil } }
+    private var writtenUnseen: Int64? { if case .unobserved(let time, _, _) = mark { time } else { nil } }
 
     /// - Parameter versions: as in `ObservedMembers`.
     func known(model: Int, models: Models, lag: Lag, with versions: [JSONSlice] = []) -> KnownMembers {

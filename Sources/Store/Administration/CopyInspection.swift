@@ -48,11 +48,11 @@ struct CopyInspection {
             let stored = try StoredState(row, from: 0)
             try check(stored)
             let base = stored.entries.first.flatMap { $0.observation == .zero ? nil : $0.version.rawValue }
-            guard row.isNull(8) ? base == nil : row.integer(8) == base else {
+            guard row.isNull(9) ? base == nil : row.integer(9) == base else {
                 throw StoreError.corrupt("an object's version is not the one that its state names")
             }
             // Throws if a row that it needs is missing.
-            _ = try stored.state(of: row.string(6), models[row.string(7)]?.models, in: database)
+            _ = try stored.state(of: row.string(7), models[row.string(8)]?.models, in: database)
         }
     }
 

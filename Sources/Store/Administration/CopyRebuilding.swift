@@ -111,7 +111,7 @@ struct CopyRebuilding {
                     ("id", .id), ("collection", .id), ("identity", .identity), ("changed", .count),
                     ("version", .orNull(.id)), ("state", .blob), ("merged", .orNull(.text)), ("known", .orNull(.blob)),
                     ("accumulated", .orNull(.text)), ("deleted", .orNull(.time)), ("unobserved", .orNull(.time)),
-                    ("wrote", .orNull(.time)),
+                    ("wrote", .orNull(.time)), ("reused", .orNull(.number(0...1))),
                 ]
             ),
             Table(name: "_marks", columns: [("object", .id), ("source", .line)]),

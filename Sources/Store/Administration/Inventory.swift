@@ -173,7 +173,7 @@ struct FoundObject {
         JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope JOIN _names m ON m.id = c.model
         JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context JOIN _principals p ON p.id = s.principal
         """
-    static let columnCount: Int32 = 13
+    static let columnCount: Int32 = 14
 
     var row: ObjectRow
     let state: StoredState

@@ -234,7 +234,7 @@ struct DocumentReader {
     func state(of name: ObjectName, scope: ScopeID) throws -> ObjectState? {
         let found = try database.query("SELECT \(StoredState.columns), u.text \(Self.byName)")
             .first(scope, name.model, StoredIdentity(name.identity)) {
-                (state: try StoredState($0, from: 0), upstream: $0.string(6))
+                (state: try StoredState($0, from: 0), upstream: $0.string(7))
             }
         return try found.map { try $0.state.state(of: name.model, models[$0.upstream]?.models, in: database) }
     }

@@ -64,7 +64,7 @@ final class ObjectRecord {
         let stored = try StoredState(row, from: 4)
         (entries, merged, knowledge) = (stored.entries, stored.merged, stored.knowledge)
         (accumulated, deletedSince, mark) = (stored.accumulated, stored.deletedSince, stored.mark)
-        wrote = row.isNull(10) ? nil : row.integer(10)
+        wrote = row.isNull(11) ? nil : row.integer(11)
         wasPinned = entries.contains { $0.uses > 0 }
         // In the file, the last entry may represent all spilled versions.
         if entries.last?.version == Self.spilled { spilledUses = entries.removeLast().uses }
@@ -133,7 +133,7 @@ final class ObjectRecord {
     /// Turns the tombstone of an object that exists again into an `unobserved` mark with the same time and source.
     func weakenTombstone() {
         guard case .tombstone(let time)? = mark else { return }
-        mark = .unobserved(time)
+        mark = .unobserved(time, isReused: true)
         isModified = true
     }
 
@@ -198,17 +198,17 @@ extension ObjectRecord {
     }
 
     /// The column `unobserved`: negative for a write of the principal's own.
-    var unobserved: Int64? { if case .unobserved(let time, let isOwn) = mark { isOwn ? -time : time } else { nil } }
+    var unobserved: Int64? { if case .unobserved(let time, let isOwn, _) = mark { isOwn ? -time : time } else { nil } }
 }
 
 extension ObjectMark {
-    /// The mark in the columns `deleted` and `unobserved`, if any.
-    init?(deleted: Int64, unobserved: Int64) {
+    /// The mark in the columns `deleted`, `unobserved` and `reused`, if any.
+    init?(deleted: Int64, unobserved: Int64, reused: Int64) {
         // A negative `deleted` is the time since when the object's members show the deletion.
         if deleted > 0 {
             self = .tombstone(deleted)
         } else if unobserved != 0 {
-            self = .unobserved(abs(unobserved), isOwn: unobserved < 0)
+            self = .unobserved(abs(unobserved), isOwn: unobserved < 0, isReused: reused != 0)
         } else {
             return nil
         }

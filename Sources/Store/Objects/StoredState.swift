@@ -4,7 +4,7 @@ import Mapping
 /// The known state of an object, as read from its row.
 struct StoredState {
     /// The columns of `_objects o` that `init` reads.
-    static let columns = "o.state, o.merged, o.known, o.accumulated, o.deleted, o.unobserved"
+    static let columns = "o.state, o.merged, o.known, o.accumulated, o.deleted, o.unobserved, o.reused"
 
     let entries: [ObjectRecord.Entry]
     let merged: [UInt8]?
@@ -19,7 +19,11 @@ struct StoredState {
         knowledge = try KnowledgeBytes.decode(row.bytes(column + 2))
         guard knowledge.hasPossibleTimes() else { throw .corrupt("a value was observed at no possible time") }
         accumulated = row.bytes(column + 3)
-        mark = ObjectMark(deleted: row.time(column + 4), unobserved: row.time(column + 5))
+        mark = ObjectMark(
+            deleted: row.time(column + 4),
+            unobserved: row.time(column + 5),
+            reused: row.integer(column + 6)
+        )
         deletedSince = row.time(column + 4) < 0 ? -row.time(column + 4) : nil
     }
 
@@ -34,7 +38,7 @@ struct StoredState {
             JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope
             JOIN _names m ON m.id = c.model JOIN _names u ON u.id = s.upstream WHERE o.id = ?
             """
-        ).first(object) { (try StoredState($0, from: 0), $0.string(6), $0.string(7)) }
+        ).first(object) { (try StoredState($0, from: 0), $0.string(7), $0.string(8)) }
     }
 
     func state(of model: String, _ models: Models?, in database: Database) throws -> ObjectState {

@@ -31,8 +31,8 @@ enum Schema {
             try database.execute(
                 sql: """
                     -- The marks of objects that were written or deleted recently (RecentMarks). value: an identity, or a key
-                    -- (is_key). scope: 0 for every scope but `exception`. kind: 0 a write, 1 a deletion, 2 a write of the
-                    -- principal's own. time: in µs of the store's clock. source: as in _marks.
+                    -- (is_key). scope: 0 for every scope but `exception`. kind: 0 a write, 1 a deletion; or the sum of 2 for a
+                    -- write of the principal's own, and 4 after a deletion. time: in µs of the store's clock. source: as in _marks.
                     CREATE TABLE _recent_marks (
                         upstream TEXT NOT NULL,
                         model TEXT NOT NULL,
@@ -46,6 +46,15 @@ enum Schema {
                         exception INTEGER,
                         PRIMARY KEY (upstream, model, value, is_key, scope)
                     ) WITHOUT ROWID;
+                    """
+            )
+        }
+        migrator.registerMigration("1004") { database in
+            try database.execute(
+                sql: """
+                    -- reused: 1 if the object was deleted before the time in `unobserved`, so that older responses may show
+                    -- another object of the same name.
+                    ALTER TABLE _objects ADD COLUMN reused INTEGER;
                     """
             )
         }

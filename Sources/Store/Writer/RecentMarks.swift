@@ -94,7 +94,7 @@ struct RecentMarks {
             let key = Key(upstream: upstream, model: model, value: value, isKey: isKey, scope: scope)
             guard let known = marks[key], known.mark == .tombstone(time) else { continue }
             let weakened = Mark(
-                mark: .unobserved(time),
+                mark: .unobserved(time, isReused: true),
                 writer: known.writer,
                 source: known.source,
                 exception: known.exception
@@ -163,11 +163,9 @@ extension RecentMarks {
                 isKey: row.integer(3) == 1,
                 scope: row.integer(4) == 0 ? nil : row.id(4)
             )
-            let time = row.integer(5)
-            let mark: ObjectMark =
-                row.integer(6) == 1 ? .tombstone(time) : .unobserved(time, isOwn: row.integer(6) == 2)
+            let (time, kind) = (row.integer(5), row.integer(6))
             marks[key] = Mark(
-                mark: mark,
+                mark: kind == 1 ? .tombstone(time) : .unobserved(time, isOwn: kind & 2 != 0, isReused: kind & 4 != 0),
                 writer: row.id(7),
                 source: MarkSource(text: row.string(8)),
                 exception: row.isNull(9) ? nil : row.id(9)
@@ -189,7 +187,7 @@ extension RecentMarks {
                 ).run(key.upstream, key.model, key.value, key.isKey ? 1 : 0, scope)
                 continue
             }
-            let kind = mark.mark.isTombstone ? 1 : mark.mark == mark.mark.forOthers ? 0 : 2
+            let kind = (mark.mark.isTombstone ? 1 : 0) + (mark.mark.isOwn ? 2 : 0) + (mark.mark.isReused ? 4 : 0)
             try session.query("INSERT OR REPLACE INTO _recent_marks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
                 key.upstream,
                 key.model,

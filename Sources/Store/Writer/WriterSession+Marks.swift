@@ -73,7 +73,7 @@ extension WriterSession {
             if mark.isTombstone, !state.isOutdated(by: mark, lag: models.lag) {
                 state.drop(outdatedBy: mark, model: model, models: models.models, lag: models.lag)
                 try apply(state, to: record, of: model, models: models)
-                return try apply(.unobserved(mark.time), to: record, by: source, isJournaled: false)
+                return try apply(.unobserved(mark.time, isReused: true), to: record, by: source, isJournaled: false)
             }
         }
         let wasGone = record.mark?.isTombstone == true || record.deletedSince != nil

@@ -16,7 +16,7 @@ extension WriterSession {
         let found = try query(
             """
             SELECT id, collection, identity, changed, state, merged, known, accumulated, deleted, unobserved,
-            wrote FROM _objects
+            reused, wrote FROM _objects
             WHERE collection = ? AND identity = ?
             """
         ).first(collection, identity, read: ObjectRecord.init)
@@ -30,7 +30,7 @@ extension WriterSession {
         let found = try query(
             """
             SELECT id, collection, identity, changed, state, merged, known, accumulated, deleted, unobserved,
-            wrote FROM _objects
+            reused, wrote FROM _objects
             WHERE id = ?
             """
         ).first(id, read: ObjectRecord.init)
@@ -138,9 +138,9 @@ extension WriterSession {
             record.isStored
             ? """
             UPDATE _objects SET changed = ?4, version = ?5, state = ?6, merged = ?7, known = ?8, accumulated = ?9,
-            deleted = ?10, unobserved = ?11, wrote = ?12 WHERE id = ?1
+            deleted = ?10, unobserved = ?11, wrote = ?12, reused = ?13 WHERE id = ?1
             """
-            : "INSERT INTO _objects VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+            : "INSERT INTO _objects VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
         try query(sql).run(
             record.id,
             record.collection,
@@ -153,7 +153,8 @@ extension WriterSession {
             accumulated.isEmpty ? SQLValue.null : .text(accumulated),
             record.deleted,
             record.unobserved,
-            record.wrote
+            record.wrote,
+            record.mark?.isReused == true ? 1 : nil
         )
         try writeMarkSource(of: record)
     }
