@@ -30,10 +30,12 @@ struct StoredDocuments {
             var document = self
             (document.saysFresh, document.isServedStale) = (later.isFresh, later.isServedStale)
             document.expiry = later.expiry
-            guard later.isDivided, division != client else { return [document] }
-            var divided = document
-            divided.division = client
-            return [document, divided]
+            guard division != client else { return [document] }
+            // What came for another program's fields may stay as it was.
+            let kept = division == nil ? [document] : [document, self]
+            guard later.isDivided else { return kept }
+            document.division = client
+            return kept + [document]
         }
 
         func serves(_ client: String) -> Bool { self.client.map { $0 == client } ?? true }
