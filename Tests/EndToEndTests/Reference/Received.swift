@@ -19,8 +19,8 @@ final class Received: Sendable {
     let slips: Slips
     let body: String
     let etag: String?
-    /// Whether it may be used without asking for as long as `control` says.
-    let isFresh: Bool
+    /// Whether its `Cache-Control` gives it a lifetime, whatever its age.
+    let hasLifetime: Bool
     let control: Plan.Control
     /// The seconds that its `Age` says.
     let age: Int
@@ -40,7 +40,7 @@ final class Received: Sendable {
         slips: Slips = [:],
         body: String,
         etag: String?,
-        isFresh: Bool,
+        hasLifetime: Bool,
         control: Plan.Control = .plain,
         age: Int = 0,
         isServedStale: Bool = false,
@@ -48,7 +48,7 @@ final class Received: Sendable {
     ) {
         (self.number, self.page, self.scope, self.style, self.isDated) = (number, page, scope, style, isDated)
         (self.listed, self.shown, self.slips, self.body, self.etag) = (listed, shown, slips, body, etag)
-        (self.isFresh, self.isServedStale, self.hasObjects) = (isFresh, isServedStale, hasObjects)
+        (self.hasLifetime, self.isServedStale, self.hasObjects) = (hasLifetime, isServedStale, hasObjects)
         (self.control, self.age) = (control, age)
     }
 }
@@ -58,8 +58,11 @@ extension Received: Equatable {
 }
 
 extension Received {
+    /// Whether it may be used without asking for as long as `control` says.
+    var isFresh: Bool { hasLifetime && age < 3600 }
+
     /// Whether what came for the requests of other programs stays beside it.
-    var isDivided: Bool { control == .private || !isFresh }
+    var isDivided: Bool { control == .private || !hasLifetime }
 
     /// What it shows of a member in one place, as it came.
     func shown(_ member: String, of ref: Ref, at place: String) -> Shown? {

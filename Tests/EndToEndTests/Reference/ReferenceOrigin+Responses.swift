@@ -79,7 +79,7 @@ extension ReferenceOrigin.State {
             slips: slips,
             body: body,
             etag: etag,
-            isFresh: plan.isFresh && plan.age < 3600,
+            hasLifetime: plan.isFresh,
             control: plan.control,
             age: plan.age,
             isServedStale: !plan.isFresh && plan.isServedStale && plan.age < 3600
@@ -181,7 +181,7 @@ extension Received {
             shown: [:],
             body: body,
             etag: nil,
-            isFresh: false,
+            hasLifetime: false,
             hasObjects: false
         )
     }
