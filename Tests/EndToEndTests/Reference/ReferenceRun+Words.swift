@@ -158,9 +158,14 @@ extension ReferenceRun {
             let isOwn = write.key.scope.principal == received.scope.principal
             let isShown = write.received != nil && write.ending != .partial
             if isOwn, !isShown || write.key.scope != received.scope { return true }
-            return others.contains { other in
+            // The responses to writes that overlap are in no order.
+            let beside = writes.filter { other in
+                other.ref == ref && other.write.step != write.step
+                    && other.write.arrival < write.endedAt ?? .max && write.arrival < other.write.endedAt ?? .max
+            }
+            return (others.map(\.received) + beside.compactMap(\.write.received)).contains { other in
                 shown.contains { member, shown in
-                    other.received.shown[ref]?[member].map { $0.datum != shown.datum } ?? false
+                    other.shown[ref]?[member].map { $0.datum != shown.datum } ?? false
                 }
             }
         }
