@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Admin
+@testable import Settings
 
 struct RememberedModeTests {
     @Test func `a mode holds until the config says another one than when it was set`() throws {
