@@ -1,6 +1,10 @@
 import users
 
 
+def test_users_are_listed():
+    assert users.names() == ["Ada", "Bob"]
+
+
 def test_a_user_is_renamed():
     assert users.names() == ["Ada", "Bob"]
     assert users.rename(2, "Bela") == "Bela"

@@ -85,6 +85,10 @@ import Testing
             line().replacing("200", with: "100"),
             "exchanges.jsonl:2: status: 100 is not the status of a final response; write one from 200 to 999"
         ),
+        (
+            line().replacing(#""status""#, with: #""delay":-1,"status""#),
+            "exchanges.jsonl:2: delay: -1 is not a delay in milliseconds; write one from 0 to 3600000"
+        ),
         (line("x"), "exchanges.jsonl:2: target: \"x\" is not a path; write it as \"/users?page=2\""),
         (
             line().replacing("GET", with: "G T"),
@@ -244,15 +248,15 @@ import Testing
         let exchange = RecordedExchange(
             upstream: "api",
             credential: 2,
+            session: "test_a.py::test_b",
             time: "2026-01-05T10:00:00.000Z",
             request: .init(method: "GET", target: "/a?b=\"c\"", fields: ["Accept: \\é"], body: "bodies/1.json"),
-            response: .init(status: 404, fields: ["A: b", "C: "], body: "bodies/2.json")
+            response: .init(status: 404, fields: ["A: b", "C: "], body: "bodies/2.json", delay: 250)
         )
         #expect(RecordedExchange(line: exchange.line) == exchange)
         var bare = exchange
-        (bare.credential, bare.time, bare.request.fields, bare.request.body, bare.response.body) = (
-            nil, nil, nil, nil, nil
-        )
+        (bare.credential, bare.session, bare.time) = (nil, nil, nil)
+        (bare.request.fields, bare.request.body, bare.response.body, bare.response.delay) = (nil, nil, nil, nil)
         #expect(RecordedExchange(line: bare.line) == bare)
     }
 

@@ -190,8 +190,12 @@ extension ProblemDocument {
     package static func notRecorded(_ request: String, nearest: [(request: String, differences: [String])])
         -> ProblemDocument
     {
+        let closest =
+            nearest.first.map { known in
+                " The nearest is \(([known.request] + known.differences).joined(separator: "; "))."
+            } ?? ""
         var problem = make(504, "not-recorded", "Not in the recording") {
-            "\(request) is not in the recording, and a replay asks no upstream. "
+            "\(request) is not in the recording, and a replay asks no upstream.\(closest) "
                 + "Record it: larder run --record new FOLDER -- COMMAND."
         }
         let members = nearest.map { known -> JSONText in

@@ -14,6 +14,8 @@ package struct WholeExchange: Sendable, Equatable {
     var response = Response()
     /// Unix seconds; nil if unknown.
     var time: Double?
+    /// The request's `Larder-Session`; nil for none.
+    var session: String?
 
     /// A response as a client received it, without what only concerns one connection.
     package struct Response: Sendable, Equatable {
@@ -21,9 +23,11 @@ package struct WholeExchange: Sendable, Equatable {
         package var fields = Fields()
         /// Without content coding.
         package var body: [UInt8] = []
+        /// The milliseconds that a replay waits before it; nil for none.
+        var delay: Int?
 
-        package init(status: Int = 200, fields: Fields = Fields(), body: [UInt8] = []) {
-            (self.status, self.fields, self.body) = (status, fields, body)
+        package init(status: Int = 200, fields: Fields = Fields(), body: [UInt8] = [], delay: Int? = nil) {
+            (self.status, self.fields, self.body, self.delay) = (status, fields, body, delay)
         }
     }
 }
@@ -36,6 +40,8 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
     package var upstream: String
     /// The number of the request's credential, counted from 1 by first appearance; nil for anonymous.
     var credential: Int?
+    /// The request's `Larder-Session`, such as the name of a test; nil for none.
+    var session: String?
     /// When the request arrived, such as `2026-11-23T03:47:00.123Z`; nil if unknown.
     var time: String?
     package var request: Request
@@ -57,6 +63,11 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         var fields: [String]
         /// The body's file, relative to the folder; nil for an empty one.
         var body: String?
+        /// The milliseconds that a replay waits before it; nil for none.
+        var delay: Int?
+
+        /// An hour: longer than any client waits.
+        static let delays = 0...3_600_000
     }
 
     /// A short form of the request for people: `GET /users/1`.
@@ -103,6 +114,13 @@ extension RecordedExchange {
                     "\(response.status) is not the status of a final response; write one from \(least) to \(most)"
             )
         }
+        if let delay = response.delay, !Response.delays.contains(delay) {
+            let most = Response.delays.upperBound
+            return Flaw(
+                part: "delay",
+                complaint: "\(delay) is not a delay in milliseconds; write one from 0 to \(most)"
+            )
+        }
         // JSON can spell characters that no message can contain.
         guard
             let line = ((request.fields ?? []) + response.fields).first(where: { !Self.isField($0) })
@@ -135,7 +153,8 @@ extension RecordedExchange {
             let request = root["request"].flatMap(Request.init), let response = root["response"].flatMap(Response.init)
         else { return nil }
         self.init(upstream: upstream, request: request, response: response)
-        guard root.read("credential", \.integer, into: &credential), root.read("time", \.text, into: &time)
+        guard root.read("credential", \.integer, into: &credential), root.read("time", \.text, into: &time),
+            root.read("session", \.text, into: &session)
         else { return nil }
     }
 }
@@ -152,7 +171,7 @@ extension RecordedExchange.Response {
     fileprivate init?(_ node: JSONOutline.Node) {
         guard let status = node["status"]?.integer, let fields = node["fields"]?.texts else { return nil }
         self.init(status: status, fields: fields)
-        guard node.read("body", \.text, into: &body) else { return nil }
+        guard node.read("body", \.text, into: &body), node.read("delay", \.integer, into: &delay) else { return nil }
     }
 }
 

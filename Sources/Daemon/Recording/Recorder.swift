@@ -213,7 +213,8 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
             requestFields: Self.sent(incoming.message.fields),
             requestBody: requestBody,
             response: .init(status: response.status, fields: fields, body: body),
-            time: watch.time
+            time: watch.time,
+            session: incoming.session.isEmpty ? nil : incoming.session
         )
         do throws(RecordingError) {
             let omission = try writer.append(

@@ -44,7 +44,7 @@ package final class Recordings: ExchangeInterceptor {
     package var isActive: Bool { count.load(ordering: .relaxed) > 0 }
 
     package func received(_ incoming: IncomingRequest, _ reply: Reply, _ proxy: ProxyCore) {
-        let session = incoming.message.fields.text("larder-session")
+        let session = incoming.session
         let recorders = running.withLock { running in
             running.values.filter { $0.session == nil || $0.session == session }.map(\.recorder)
         }

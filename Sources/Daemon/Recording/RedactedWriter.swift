@@ -57,9 +57,14 @@ final class RedactedWriter {
         let line = RecordedExchange(
             upstream: upstream,
             credential: credential,
+            session: redacted.session,
             time: redacted.time.map { RecordingTime.text($0) },
             request: .init(method: redacted.method, target: redacted.target, fields: redacted.requestFields?.recorded),
-            response: .init(status: redacted.response.status, fields: redacted.response.fields.recorded)
+            response: .init(
+                status: redacted.response.status,
+                fields: redacted.response.fields.recorded,
+                delay: redacted.response.delay
+            )
         )
         if let flaw = line.flaw ?? flaw(ofTarget: redacted, upstream) { return .unfit(flaw) }
         try writer.append(line, requestBody: redacted.requestBody, responseBody: redacted.response.body)
@@ -90,6 +95,9 @@ final class RedactedWriter {
         self.credentials[credentials] = number
         return number
     }
+
+    /// Begins the numbers of credentials anew, as for a recording from elsewhere.
+    func beginCredentials() { credentials = [:] }
 
     /// Removes secrets that were written before they were known as such; reads all written files if there are any.
     ///

@@ -10,31 +10,24 @@ import Synchronization
 /// Finds the recorded response to a request, by its sequence, never by freshness.
 ///
 /// May be used on any thread. A request that was recorded several times gets its responses in order, per session; the last
-/// one repeats.
+/// one repeats. A session first gets the exchanges that were recorded with its name.
 package final class Replayer: Sendable {
     package let recording: RecordingContents
     private let isStrict: Bool
+    /// Whether recorded delays are kept.
+    private let isDelayed: Bool
     /// The seconds added to dates; nil if the clock stays at the time of the recording.
     private let shift: Int64?
     private let start: Int64
-    /// The exchanges by the texts of their keys.
-    private let index: [String: Series]
+    private let index: ReplayIndex
     /// The data for finding similar requests, made at the first missing request.
     private let requests = Mutex<[ComparedRequest]?>(nil)
     private let upstreams: [String: ProxiedUpstream]
-    /// Whether requests of several principals were recorded, so that the credential counts.
-    private let distinguishesCredentials: Bool
     private let state: Mutex<State>
     /// The room for ready responses in bytes.
     private let memory: Int
 
-    /// The exchanges of one key, of which requests get one after the other.
-    struct Series: Sendable {
-        fileprivate let key: String
-        fileprivate var numbers: [Int]
-        /// The exchange found, as an index of `numbers`.
-        fileprivate var found = 0
-    }
+    typealias Series = ReplayIndex.Series
 
     private struct State {
         /// By name; that of requests which name none is empty.
@@ -45,20 +38,21 @@ package final class Replayer: Sendable {
         var readyBytes = 0
         var missing: [Miss] = []
 
-        /// The number of a credential: the n-th new one in a session stands for the n-th of the recording.
-        mutating func number(of credentials: [UInt8]?, in session: String) -> Int {
-            guard let credentials else { return 0 }
+        /// How many other credentials a session has sent before.
+        mutating func position(of credentials: [UInt8], in session: String) -> Int {
             let known = sessions[session]?.credentials ?? [:]
-            if let number = known[credentials] { return number }
-            sessions[session, default: Session()].credentials[credentials] = known.count + 1
-            return known.count + 1
+            if let position = known[credentials] { return position }
+            sessions[session, default: Session()].credentials[credentials] = known.count
+            return known.count
         }
 
         /// The index, among the exchanges of a key, of the next one to serve; nil if all have been served.
-        mutating func next(of series: Series, in session: String, isStrict: Bool) -> Int? {
+        ///
+        /// - Parameter isUsedUp: Whether the next request gets the one after it.
+        mutating func next(of series: Series, in session: String, isStrict: Bool, isUsedUp: Bool) -> Int? {
             let position = sessions[session, default: Session()].positions[series.key, default: 0]
             if position >= series.numbers.count, isStrict { return nil }
-            sessions[session, default: Session()].positions[series.key] = position + 1
+            if isUsedUp { sessions[session, default: Session()].positions[series.key] = position + 1 }
             let found = min(position, series.numbers.count - 1)
             isUsed[series.numbers[found]] = true
             return found
@@ -67,6 +61,7 @@ package final class Replayer: Sendable {
 
     private struct Session {
         var positions: [String: Int] = [:]
+        /// Each credential with the number of those that came before it.
         var credentials: [[UInt8]: Int] = [:]
     }
 
@@ -89,35 +84,26 @@ package final class Replayer: Sendable {
     ///
     /// - Parameters:
     ///   - isStrict: Whether no response repeats.
+    ///   - isDelayed: Whether recorded delays are kept.
     ///   - now: The time to which dates are shifted, in Unix seconds; nil leaves them unchanged.
     ///   - memory: The room for ready responses in bytes.
     package init(
         _ recording: RecordingContents,
         upstreams: [ProxiedUpstream],
         isStrict: Bool,
+        isDelayed: Bool = true,
         clock now: Int64?,
         memory: Int
     ) throws(RecordingError) {
-        (self.recording, self.isStrict, self.memory) = (recording, isStrict, memory)
+        (self.recording, self.isStrict, self.isDelayed, self.memory) = (recording, isStrict, isDelayed, memory)
         self.upstreams = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
         start =
             recording.exchanges.lazy.compactMap(\.seconds).first
             ?? recording.manifest.recorded.flatMap { RecordingTime.seconds($0) } ?? Int64(time(nil))
         shift = now.map { [start] in $0 - start }
-        let principals = Set(recording.exchanges.map { $0.credential ?? 0 })
-        let distinguishesCredentials = principals.count > 1
-        self.distinguishesCredentials = distinguishesCredentials
-        let texts = try Self.keys(recording, self.upstreams) { exchange, key in
-            key.text(
-                credential: distinguishesCredentials ? exchange.credential ?? 0 : nil,
-                anyRepresentation: exchange.request.fields == nil,
-                withConditions: RequestKey.isConditional(status: exchange.response.status)
-            )
+        index = try ReplayIndex(recording.exchanges) { [upstreams = self.upstreams] text throws(RecordingError) in
+            try Self.keys(recording, upstreams, text)
         }
-        var numbers: [String: [Int]] = [:]
-        numbers.reserveCapacity(texts.count)
-        for (number, text) in texts.enumerated() { numbers[text, default: []].append(number) }
-        index = Dictionary(uniqueKeysWithValues: numbers.map { ($0.key, Series(key: $0.key, numbers: $0.value)) })
         state = Mutex(State(isUsed: [Bool](repeating: false, count: recording.exchanges.count)))
     }
 
@@ -160,29 +146,41 @@ package final class Replayer: Sendable {
     /// Finds the response to a request, and counts it as served.
     func find(_ incoming: IncomingRequest, body: [UInt8]) -> Match {
         let key = RequestKey(incoming, body: body)
-        let session = incoming.message.fields.text("larder-session") ?? ""
-        let credentials = incoming.clientCredentials
-        let found = state.withLock { state -> (series: Series?, recorded: Int, credential: Int?) in
-            let credential = distinguishesCredentials ? state.number(of: credentials, in: session) : nil
-            for text in Self.texts(key, credential) {
-                guard var series = index[text] else { continue }
-                guard let position = state.next(of: series, in: session, isStrict: isStrict) else {
-                    return (nil, series.numbers.count, credential)
-                }
-                series.found = position
-                return (series, series.numbers.count, credential)
+        let session = incoming.session
+        let credential = index.distinguishesCredentials ? credential(of: incoming) : nil
+        let own = index.series(key, credential: credential, of: session)
+        // Without a HEAD of its own, it is that of the response which a GET would get now.
+        let series =
+            own
+            ?? incoming.asGet.flatMap { get in
+                index.series(RequestKey(get, body: []), credential: credential, of: session)
             }
-            return (nil, 0, credential)
+        let found = state.withLock { state -> (series: Series?, recorded: Int) in
+            guard var series else { return (nil, 0) }
+            let next = state.next(of: series, in: session, isStrict: isStrict, isUsedUp: own != nil)
+            guard let next else { return (nil, series.numbers.count) }
+            series.found = next
+            return (series, series.numbers.count)
         }
         if let series = found.series { return .exchange(recording.exchanges[series.numbers[series.found]], series) }
         let method = incoming.message.method
         let redacted = incoming.upstream.principal.redacted(url: "\(method) \(incoming.target)")
         let (url, upstream) = (incoming.url, incoming.upstream.name)
-        let wanted = ComparedRequest(method, url, of: upstream, key, credential: found.credential)
+        let wanted = ComparedRequest(method, url, of: upstream, key, session: session, credential: credential)
         let nearest = found.recorded > 0 ? [] : NearestRequest.find(wanted, in: allRequests)
         let miss = Miss(request: redacted, nearest: nearest, recorded: found.recorded)
         state.withLock { if $0.missing.count < 10_000 { $0.missing.append(miss) } }
         return .missing(miss)
+    }
+
+    /// The number of a request's credential; 0 for none.
+    ///
+    /// The n-th new one in a session stands for the n-th that the session has in the recording.
+    private func credential(of incoming: IncomingRequest) -> Int {
+        guard let credentials = incoming.clientCredentials else { return 0 }
+        let session = incoming.session
+        let position = state.withLock { $0.position(of: credentials, in: session) }
+        return index.credential(position, of: session)
     }
 
     private var allRequests: [ComparedRequest] {
@@ -206,7 +204,7 @@ package final class Replayer: Sendable {
     /// - Parameter digest: The digest of the request's cache key, as of an anonymous request.
     func admit(_ response: ReadyResponse, at digest: Digest128, of series: Series, for incoming: IncomingRequest) {
         // If the match depends on more than the cache key, each request is looked up.
-        guard !isStrict, !distinguishesCredentials, RequestKey.isWithinCacheKey(incoming) else { return }
+        guard !isStrict, !index.distinguishesCredentials, RequestKey.isWithinCacheKey(incoming) else { return }
         state.withLock { state in
             // Less after a reset, which may have come since the response was found.
             guard state.sessions[""]?.positions[series.key] ?? 0 >= series.numbers.count,
@@ -219,12 +217,10 @@ package final class Replayer: Sendable {
         }
     }
 
-    /// The possible keys of a request's response, the most specific first.
-    private static func texts(_ key: RequestKey, _ credential: Int?) -> [String] {
-        let withConditions = key.conditions.isEmpty ? [false] : [true, false]
-        return [false, true].flatMap { isAny in
-            withConditions.map { key.text(credential: credential, anyRepresentation: isAny, withConditions: $0) }
-        }
+    /// How long to wait before a response; nil if it comes at once.
+    func delay(before exchange: RecordedExchange) -> Duration? {
+        guard isDelayed, let delay = exchange.response.delay, delay > 0 else { return nil }
+        return .milliseconds(delay)
     }
 
     /// A response to serve: its fields, shifted to the clock of the replay, its body and its time.
@@ -375,6 +371,13 @@ package final class RecordingInterceptor: ExchangeInterceptor {
                     for: incoming,
                     at: moment
                 )
+                if let delay = replayer.delay(before: recorded) {
+                    Task {
+                        try? await Task.sleep(for: delay)
+                        response.serve(incoming, reply)
+                    }
+                    return
+                }
                 if let ready = response.ready(for: incoming) {
                     replayer.admit(ready, at: proxy.cache.store.hasher.digest(ready.key), of: series, for: incoming)
                 }
@@ -392,5 +395,15 @@ package final class RecordingInterceptor: ExchangeInterceptor {
                     : .notRecorded(miss.request, nearest: miss.nearest.map { ($0.request, $0.differences) })
             )
         }
+    }
+}
+
+extension IncomingRequest {
+    /// The GET whose head a HEAD asks for; nil for other methods.
+    fileprivate var asGet: IncomingRequest? {
+        guard message.method == "HEAD" else { return nil }
+        var get = self
+        get.message.method = "GET"
+        return get
     }
 }

@@ -50,9 +50,10 @@ struct RequestKey: Sendable {
             self.body = ""
             return
         }
+        let plain = CodedContent.plain(body, ContentHead(fields))
         // Parsing so much text takes seconds, and uploads of this size are rarely text.
-        guard body.count <= Self.readLimit else {
-            self.body = Self.digest(of: Self.withoutBoundary(body, fields))
+        guard plain.count <= Self.readLimit else {
+            self.body = Self.digest(of: Self.withoutBoundary(plain, fields))
             return
         }
         redactor.learnCredentials(of: upstream)
@@ -60,13 +61,11 @@ struct RequestKey: Sendable {
             method: method,
             target: incoming.target,
             requestFields: fields,
-            requestBody: CodedContent.plain(body, ContentHead(fields))
+            requestBody: plain
         )
         // The content has no coding any more.
         exchange.requestFields?.remove("content-encoding")
-        guard exchange.requestBody.count <= Self.readLimit,
-            (try? redactor.redact(&exchange, of: upstream, route: incoming.route)) != nil
-        else {
+        guard (try? redactor.redact(&exchange, of: upstream, route: incoming.route)) != nil else {
             self.body = Self.digest(of: exchange.requestBody)
             return
         }
@@ -193,6 +192,7 @@ struct ComparedRequest: Sendable, Equatable {
     private let method: String
     private let segments: [Substring]
     private let query: [String: String]
+    private let session: String
     private let credential: Int?
     private let representation: String?
     private let body: String
@@ -203,6 +203,7 @@ struct ComparedRequest: Sendable, Equatable {
             exchange.request.target,
             of: exchange.upstream,
             key,
+            session: exchange.session ?? "",
             credential: exchange.credential ?? 0,
             anyRepresentation: exchange.request.fields == nil
         )
@@ -214,11 +215,13 @@ struct ComparedRequest: Sendable, Equatable {
         _ target: String,
         of upstream: String,
         _ key: RequestKey,
+        session: String,
         credential: Int?,
         anyRepresentation: Bool = false
     ) {
         title = "\(method) \(target)"
-        (self.upstream, self.method, self.credential) = (upstream, method, credential)
+        (self.upstream, self.method) = (upstream, method)
+        (self.session, self.credential) = (session, credential)
         representation = anyRepresentation ? nil : key.representation
         body = key.body
         let parts = target.split(separator: "?", maxSplits: 1)
@@ -241,8 +244,14 @@ struct ComparedRequest: Sendable, Equatable {
         for name in other.query.keys where query[name] == nil { distance += 4 }
         if body != other.body { distance += 2 }
         if other.representation != nil, representation != other.representation { distance += 1 }
+        if isHidden(other) { distance += 1 }
         if let credential, credential != other.credential { distance += 1 }
         return distance
+    }
+
+    /// Whether a recorded request is another session's, so that this one's session does not get its response.
+    private func isHidden(_ other: ComparedRequest) -> Bool {
+        !session.isEmpty && !other.session.isEmpty && session != other.session
     }
 
     /// The differences, a sentence for each; `other` is the recorded request.
@@ -263,14 +272,19 @@ struct ComparedRequest: Sendable, Equatable {
             add("representation", Self.shown(recorded), Self.shown(representation ?? ""))
         }
         if body != other.body { add("body", Self.shown(other.body), Self.shown(body)) }
+        if isHidden(other) { add("session", Self.shown(other.session), Self.shown(session)) }
         if let credential, credential != other.credential {
-            add("credential", Self.ordinal(other.credential ?? 0), Self.ordinal(credential))
+            add("credential", Self.name(ofCredential: other.credential ?? 0), Self.name(ofCredential: credential))
         }
         return result
     }
 
-    private static func ordinal(_ number: Int) -> String {
-        number == 0 ? "anonymous" : "the session's number \(number)"
+    private static func name(ofCredential number: Int) -> String {
+        switch number {
+        case 0: "none"
+        case ReplayIndex.unknownCredential: "one more than were recorded"
+        default: "number \(number)"
+        }
     }
 
     private static func shown(_ text: String) -> String {

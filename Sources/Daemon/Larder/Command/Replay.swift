@@ -53,6 +53,7 @@ struct ReplayOptions: ParsableArguments {
     }
 
     @Flag(help: "Use each recorded response once; further requests get 504.") var strict = false
+    @Flag(help: "Respond at once, also where the recording has delays.") var noDelays = false
 
     @Option(help: .value("clock", "recorded: dates stay as they were. now: they are shifted to today."))
     var clock = Clock.recorded
@@ -60,6 +61,7 @@ struct ReplayOptions: ParsableArguments {
     var role: RecordingRole {
         var role = RecordingRole()
         role.isStrict = strict
+        role.isDelayed = !noDelays
         role.clock = clock == .now ? Int64(Date().timeIntervalSince1970) : nil
         return role
     }

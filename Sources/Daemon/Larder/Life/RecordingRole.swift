@@ -12,6 +12,8 @@ struct RecordingRole {
     var recording: RecordingContents?
     /// Whether each recorded response is served only once.
     var isStrict = false
+    /// Whether the recorded delays are kept.
+    var isDelayed = true
     /// The time, in Unix seconds, to which the dates of a replay are shifted; nil leaves them.
     var clock: Int64?
     /// The folder to record into, and the config stored with it; nil if nothing is recorded.
@@ -44,6 +46,7 @@ final class RecordingParts: Sendable {
                 $0,
                 upstreams: core.upstreams,
                 isStrict: role.isStrict,
+                isDelayed: role.isDelayed,
                 clock: role.clock,
                 memory: core.settings.memory.maximumSize
             )
