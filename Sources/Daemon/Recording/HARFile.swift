@@ -8,9 +8,10 @@ enum HARFile {
         guard let log = object["log"] as? [String: Any], let entries = log["entries"] as? [Any] else {
             throw RecordingError(path, "the HAR has no log.entries")
         }
-        var recording = ForeignRecording()
+        var recording = ForeignRecording(path)
         var files = AttachedFiles(path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ".")
-        for entry in entries {
+        for (number, entry) in entries.enumerated() {
+            recording.part = "entry \(number + 1)"
             guard let entry = entry as? [String: Any], let request = entry["request"] as? [String: Any],
                 let url = request["url"] as? String,
                 let method = request["method"] as? String, let response = entry["response"] as? [String: Any],
@@ -59,6 +60,7 @@ enum HARFile {
                 )
             )
         }
+        recording.part = ""
         if log["pages"] != nil { recording.lose("the pages of the HAR") }
         return recording
     }

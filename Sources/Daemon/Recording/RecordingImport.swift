@@ -4,7 +4,7 @@ import Mapping
 import Proxy
 package import Settings
 
-/// Makes a recording from another tool's file, redacted like one of Larder's own.
+/// Makes a recording from other tools' files, redacted like one of Larder's own.
 package struct RecordingImport {
     /// An origin to import, and the path under which programs reach it.
     package struct Origin: Sendable, Equatable {
@@ -24,84 +24,123 @@ package struct RecordingImport {
     }
 
     package private(set) var count = 0
-    private var file: ForeignRecording
-    /// The kinds of data left out, each with its number.
-    package var losses: [(text: String, count: Int)] { file.losses }
+    /// What was left out or changed.
+    package private(set) var losses = ForeignLosses()
     /// What looks secret and was not redacted, with how often each was seen.
     package private(set) var suspects: [String: Int] = [:]
 
-    /// - Parameter origins: The origins to import; empty for the only one in the file.
-    package init(_ file: ForeignRecording, _ path: String, origins: [Origin], into folder: RecordingFolder)
-        throws(RecordingError)
-    {
-        self.file = file
-        let origins = try Self.chosen(origins, of: file, path)
-        let config = Self.config(origins)
-        let settings = ConfigFile.parse(config, file: folder.manifest, environment: [:])
-        if let mistake = settings.diagnostics.first(where: { $0.severity == .error }) {
-            throw RecordingError(path, mistake.message)
-        }
-        let upstreams = (try? CompiledConfiguration(settings.settings).upstreams) ?? []
-        let began = file.exchanges.lazy.compactMap(\.time).first ?? Date().timeIntervalSince1970
+    /// Makes a new recording.
+    ///
+    /// - Parameters:
+    ///   - files: What was read from each file, in their order.
+    ///   - origins: The origins to import; empty for the only one in the files.
+    package init(_ files: [ForeignRecording], origins: [Origin], into folder: RecordingFolder) throws(RecordingError) {
+        let config = Self.config(try Self.chosen(origins, of: files))
         guard !folder.exists else {
-            throw RecordingError(folder.path, "there is a recording already; name a new folder")
+            throw RecordingError(
+                folder.path,
+                "there is a recording already; add to it with --into, or name a new folder"
+            )
         }
         let replacement = try RecordingReplacement(folder)
+        let began = files.lazy.flatMap(\.exchanges).compactMap(\.time).first ?? Date().timeIntervalSince1970
         let draft = try RecordingWriter(replacement.draft, config: config, recorded: began)
-        let writer = RedactedWriter(draft, upstreams: upstreams)
-        for var exchange in file.exchanges {
-            let origin = ForeignRecording.origin(of: exchange.target)
-            let target = ForeignRecording.target(of: exchange.target)
-            let place = upstreams.firstIndex { upstream in
-                let url = upstream.settings.url
-                return (origin.isEmpty || UpstreamURL.isSame(origin, url))
-                    && (target.hasPrefix(url.basePath + "/") || url.basePath.isEmpty || target == url.basePath)
-            }
-            guard let place else {
-                self.file.lose("exchanges with \(origin)")
-                continue
-            }
-            let upstream = upstreams[place]
-            exchange.target = target
-            let owner = upstream.credentials(target: target, fields: exchange.requestFields ?? Fields())
-            let omission = try writer.append(
-                exchange,
-                of: upstream.name,
-                route: upstream.route(ofURL: target),
-                credential: owner.map { writer.number(of: $0) }
-            )
-            switch omission {
-            case .unfit(let flaw): self.file.lose("exchanges whose \(flaw.part) HTTP does not allow")
-            case .unsearchable(let reason): self.file.lose("exchanges with a body that \(reason)")
-            case nil: count += 1
-            }
-        }
-        try writer.lookThrough()
-        suspects = writer.suspects
+        try write(files, to: draft, config, folder)
         try replacement.commit()
     }
 
-    private static func chosen(_ origins: [Origin], of file: ForeignRecording, _ path: String) throws(RecordingError)
-        -> [Origin]
-    {
+    /// Adds to a recording, whose own upstreams say which exchanges are imported.
+    package init(_ files: [ForeignRecording], addedTo folder: RecordingFolder) throws(RecordingError) {
+        let config = try RecordingManifest.read(folder).config
+        let writer = try RecordingWriter(folder, config: config, recorded: Date().timeIntervalSince1970)
+        try write(files, to: writer, config, folder)
+        writer.flush()
+    }
+
+    private mutating func write(
+        _ files: [ForeignRecording],
+        to recording: RecordingWriter,
+        _ config: String,
+        _ folder: RecordingFolder
+    ) throws(RecordingError) {
+        let settings = ConfigFile.parse(config, file: folder.manifest, environment: [:])
+        if let mistake = settings.diagnostics.first(where: { $0.severity == .error }) {
+            throw RecordingError(folder.manifest, mistake.message)
+        }
+        let upstreams = (try? CompiledConfiguration(settings.settings).upstreams) ?? []
+        let writer = RedactedWriter(recording, upstreams: upstreams)
+        for file in files {
+            losses.add(file.losses)
+            writer.beginCredentials()
+            for exchange in file.exchanges { try write(exchange, of: file.path, writer, upstreams) }
+        }
+        guard count > 0 else { throw Self.emptiness(files, losses) }
+        try writer.lookThrough()
+        suspects = writer.suspects
+    }
+
+    private mutating func write(
+        _ exchange: WholeExchange,
+        of file: String,
+        _ writer: RedactedWriter,
+        _ upstreams: [ProxiedUpstream]
+    ) throws(RecordingError) {
+        let origin = ForeignRecording.origin(of: exchange.target)
+        let target = ForeignRecording.target(of: exchange.target)
+        let place = "\(file): \(exchange.method) \(target)".printable
+        let candidates = upstreams.filter { upstream in
+            let url = upstream.settings.url
+            return (origin.isEmpty || UpstreamURL.isSame(origin, url))
+                && (target.hasPrefix(url.basePath + "/") || url.basePath.isEmpty || target == url.basePath)
+        }
+        guard let upstream = candidates.first else {
+            return losses.add("exchanges with \(origin.isEmpty ? "paths of no upstream" : origin)", at: place)
+        }
+        guard max(exchange.requestBody.count, exchange.response.body.count) <= RecordingFolder.bodyLimit else {
+            return losses.add("exchanges with a body of more than 256 MiB", at: place)
+        }
+        var exchange = exchange
+        exchange.target = target
+        let owner = upstream.credentials(target: target, fields: exchange.requestFields ?? Fields())
+        let omission = try writer.append(
+            exchange,
+            of: upstream.name,
+            route: upstream.route(ofURL: target),
+            credential: owner.map { writer.number(of: $0) }
+        )
+        switch omission {
+        case .unfit(let flaw): losses.add("exchanges whose \(flaw.part) HTTP does not allow", at: place)
+        case .unsearchable(let reason): losses.add("exchanges with a body that \(reason)", at: place)
+        case nil: count += 1
+        }
+    }
+
+    private static func emptiness(_ files: [ForeignRecording], _ losses: ForeignLosses) -> RecordingError {
+        RecordingError(
+            files.count == 1 ? files[0].path : "the files",
+            losses.isEmpty
+                ? "there is no exchange to import"
+                : "there is no exchange that can be imported; left out: \(losses.sentences.joined(separator: "; "))"
+        )
+    }
+
+    private static func chosen(_ origins: [Origin], of files: [ForeignRecording]) throws(RecordingError) -> [Origin] {
         guard origins.isEmpty else { return origins }
-        let found = file.origins
+        let path = files.count == 1 ? files[0].path : "the files"
+        let found = files.flatMap(\.exchanges).map { ForeignRecording.origin(of: $0.target) }.counted
         guard let first = found.first else {
-            let losses = file.losses.map { "\($0.text) (\($0.count))" }.joined(separator: ", ")
-            throw RecordingError(
-                path,
-                "there is no exchange in the file"
-                    + (losses.isEmpty ? "" : " that can be imported; left out: \(losses)")
-            )
+            var losses = ForeignLosses()
+            for file in files { losses.add(file.losses) }
+            throw emptiness(files, losses)
         }
         if first.text.isEmpty {
-            throw RecordingError(path, "the file does not name the API's address; add --origin https://api.example.com")
+            throw RecordingError(path, "no file names the API's address; add --origin https://api.example.com")
         }
         guard found.count == 1 else {
             let list = found.map { "\n  --origin \($0.text)   (\($0.count))" }.joined()
             throw RecordingError(
                 path,
-                "the file has exchanges with several origins; say which are to be imported, each with a path of its own "
+                "there are exchanges with several origins; say which are to be imported, each with a path of its own "
                     + "(--origin URL=/PREFIX) where there is more than one:\(list)"
             )
         }
@@ -155,12 +194,49 @@ package enum RecordingExport {
     }
 }
 
+/// What an import leaves out or changes, by kinds.
+package struct ForeignLosses: Sendable {
+    /// One kind.
+    package struct Kind: Sendable {
+        package let text: String
+        package fileprivate(set) var count: Int
+        /// The place of the first one, such as `session.har: entry 3`.
+        package let first: String
+    }
+
+    /// In order of first appearance.
+    package private(set) var kinds: [Kind] = []
+
+    package var isEmpty: Bool { kinds.isEmpty }
+
+    /// Each kind for people.
+    package var sentences: [String] {
+        kinds.map { "\($0.text) (\($0.count)\($0.count > 1 ? ", first" : "") in \($0.first))" }
+    }
+
+    mutating func add(_ text: String, times: Int = 1, at place: String) {
+        guard times > 0 else { return }
+        if let index = kinds.firstIndex(where: { $0.text == text }) {
+            kinds[index].count += times
+        } else {
+            kinds.append(Kind(text: text, count: times, first: place))
+        }
+    }
+
+    mutating func add(_ others: ForeignLosses) {
+        for kind in others.kinds { add(kind.text, times: kind.count, at: kind.first) }
+    }
+}
+
 /// The exchanges in another tool's file, and a list of what cannot be imported.
 package struct ForeignRecording: Sendable {
+    let path: String
     var exchanges: [WholeExchange] = []
-    /// The kinds of data left out, each with its number.
-    package var losses: [(text: String, count: Int)] { lost.counted }
-    private var lost: [String] = []
+    private(set) var losses = ForeignLosses()
+    /// The part of the file that is being read, such as `entry 3`; empty for the whole.
+    var part = ""
+
+    init(_ path: String) { self.path = path }
 
     private static let framing: Set<String> = [
         "content-length", "transfer-encoding", "connection", "keep-alive", "host", "accept-encoding",
@@ -176,22 +252,35 @@ package struct ForeignRecording: Sendable {
         for line in lines.map({ Field($0.0, $0.1) }) {
             let (name, isLength) = (line.lowercasedName, line.isNamed("content-length"))
             if name.hasPrefix(":") || Self.framing.contains(name) && !(isHead && isLength) { continue }
-            guard MessageSyntax.isFieldName(line.name), MessageSyntax.isFieldValue(line.value),
-                !isLength || MessageSyntax.isLength(line.value)
+            var field = line
+            field.value = Self.unfolded(line.value)
+            let shown = "field \"\(String(decoding: line.name, as: UTF8.self).printable)\""
+            guard MessageSyntax.isFieldName(field.name), MessageSyntax.isFieldValue(field.value),
+                !isLength || MessageSyntax.isLength(field.value)
             else {
-                lose("fields that HTTP does not allow")
+                lose("fields that HTTP does not allow", shown)
                 continue
             }
-            fields.lines.append(line)
+            if field.value != line.value { lose("line breaks in fields, which are spaces now", shown) }
+            fields.lines.append(field)
         }
         return fields
     }
 
-    /// Notes data that was left out.
-    mutating func lose(_ text: String, times: Int = 1) { lost += Array(repeating: text, count: times) }
+    /// A value in one line: what some tools keep of folded lines has spaces for its line breaks (RFC 9112 §5.2).
+    private static func unfolded(_ value: [UInt8]) -> [UInt8] {
+        guard value.contains(where: { $0 == 0x0D || $0 == 0x0A }) else { return value }
+        let lines = value.split { $0 == 0x0D || $0 == 0x0A }.map { FieldSyntax.trimmed($0) }
+        return Array(lines.joined(separator: [0x20]))
+    }
 
-    /// Scheme and authority of each exchange with their number, in order of appearance.
-    var origins: [(text: String, count: Int)] { exchanges.map { Self.origin(of: $0.target) }.counted }
+    /// Notes data that was left out, or changed.
+    ///
+    /// - Parameter detail: Where it was in the part that is being read.
+    mutating func lose(_ text: String, _ detail: String = "", times: Int = 1) {
+        let place = [path, part, detail].filter { !$0.isEmpty }.joined(separator: ": ")
+        losses.add(text, times: times, at: place)
+    }
 
     /// Scheme and authority of a URL; empty for a path.
     static func origin(of url: String) -> String {
@@ -211,16 +300,36 @@ package struct ForeignRecording: Sendable {
         return escaped.hasPrefix("/") ? escaped : "/" + escaped
     }
 
-    /// Reads a file in the format that its content shows: HAR, a VCR cassette, WireMock's mappings.
-    package static func read(_ path: String) throws(RecordingError) -> ForeignRecording {
+    /// Reads a file in the format that its content shows: HAR, a VCR cassette, WireMock's mappings; or the files of a folder.
+    package static func read(_ path: String) throws(RecordingError) -> [ForeignRecording] {
         var status = stat()
         guard stat(path, &status) == 0 else { throw RecordingError(path, RecordingFolder.reason(errno)) }
-        if status.st_mode & S_IFMT == S_IFDIR { return try WireMockFile.read(folder: path) }
+        if status.st_mode & S_IFMT == S_IFDIR { return try read(folder: path) }
         // Whoever names a device or a pipe would wait for its end.
         guard status.st_mode & S_IFMT == S_IFREG else { throw RecordingError(path, "this is not a regular file") }
+        return [try read(file: path)]
+    }
+
+    private static let endings = [".har", ".yaml", ".yml", ".json"]
+
+    /// Reads WireMock's folder as one recording, and the files of any other folder one by one, in the order of their names.
+    private static func read(folder path: String) throws(RecordingError) -> [ForeignRecording] {
+        let names = ((try? FileManager.default.subpathsOfDirectory(atPath: path)) ?? []).sorted()
+        let files = names.filter { name in endings.contains { name.hasSuffix($0) } }
+        let isOfWireMock = names.contains("mappings") || files.contains { WireMockFile.isMapping("\(path)/\($0)") }
+        guard !isOfWireMock else { return [try WireMockFile.read(folder: path)] }
+        guard !files.isEmpty else {
+            let list = endings.joined(separator: ", ")
+            throw RecordingError(path, "there is no file to import in this folder; their names end with one of \(list)")
+        }
+        return try files.map { name throws(RecordingError) in try read(file: "\(path)/\(name)", isRegular: true) }
+    }
+
+    /// - Parameter isRegular: Whether the file may be no link, as nobody has named it.
+    private static func read(file path: String, isRegular: Bool = false) throws(RecordingError) -> ForeignRecording {
         let data: Data
         do throws(FileBytesError) {
-            data = Data(try FileBytes.read(path, limit: 1 << 30).bytes)
+            data = Data(try FileBytes.read(path, limit: 1 << 30, isRegular: isRegular).bytes)
         } catch { throw RecordingError(path, error.reason) }
         if let json = ForeignJSON(data) {
             guard let object = json.value as? [String: Any] else { throw RecordingError(path, Self.unknown) }
@@ -235,7 +344,10 @@ package struct ForeignRecording: Sendable {
             recording.lose(ForeignJSON.loss, times: json.lost)
             return recording
         }
-        guard let text = String(validating: data, as: UTF8.self) else { throw RecordingError(path, Self.unknown) }
+        if let flaw = ForeignJSON.flaw(of: data) { throw RecordingError(path, flaw) }
+        guard let text = String(validating: data, as: UTF8.self) else {
+            throw RecordingError(path, "the file is not UTF-8 text; \(Self.unknown)")
+        }
         return try VCRFile.read(text: text, path)
     }
 
@@ -275,6 +387,37 @@ struct ForeignJSON {
             return nil
         }
         self.lost = lost
+    }
+}
+
+extension ForeignJSON {
+    /// Why a text that looks like JSON cannot be read, in a sentence that shows none of it; nil for other text.
+    static func flaw(of data: Data) -> String? {
+        let bytes = data.drop { FieldSyntax.isWhitespace($0) || $0 == 0x0A || $0 == 0x0D }
+        // A cassette in YAML may begin like this, but not in a way that other tools write.
+        guard bytes.first == 0x7B || bytes.first == 0x5B else { return nil }
+        if JSONOutline(Array(bytes)) != nil {
+            return "the file has text that is not Unicode, such as half of a surrogate pair (\\ud83d without \\ude00), "
+                + "or numbers beyond all limits; make it again, or replace them"
+        }
+        var (depth, isInString, isEscaped, line, last) = (0, false, false, 1, 1)
+        for byte in bytes {
+            if byte == 0x0A { line += 1 }
+            if isInString {
+                if byte == 0x22, !isEscaped { isInString = false }
+                isEscaped = byte == 0x5C && !isEscaped
+                continue
+            }
+            switch byte {
+            case 0x22: isInString = true
+            case 0x7B, 0x5B: depth += 1
+            case 0x7D, 0x5D: depth -= 1
+            default: continue
+            }
+            last = line
+        }
+        guard depth > 0 || isInString else { return nil }
+        return "the file is cut short: it ends within what begins in line \(last); make it again"
     }
 }
 

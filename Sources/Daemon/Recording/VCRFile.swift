@@ -95,8 +95,9 @@ enum VCRFile {
         guard let interactions = (root["interactions"] ?? root["http_interactions"])?.list else {
             throw RecordingError(path, ForeignRecording.unknown)
         }
-        var recording = ForeignRecording()
-        for interaction in interactions {
+        var recording = ForeignRecording(path)
+        for (number, interaction) in interactions.enumerated() {
+            recording.part = "interaction \(number + 1)"
             guard !interaction.isUnreadable else {
                 recording.lose("interactions that are not Unicode")
                 continue
@@ -131,6 +132,7 @@ enum VCRFile {
                 )
             )
         }
+        recording.part = ""
         return recording
     }
 

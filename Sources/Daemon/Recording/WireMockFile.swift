@@ -14,8 +14,9 @@ enum WireMockFile {
             $0.hasSuffix(".json")
         }
         guard !names.isEmpty else { throw RecordingError(path, "there is no mapping of WireMock in this folder") }
-        var (recording, mappings, files) = (ForeignRecording(), [Mapping](), AttachedFiles(path))
+        var (recording, mappings, files) = (ForeignRecording(path), [Mapping](), AttachedFiles(path))
         for name in names.sorted() {
+            recording.part = own + name
             let file = "\(path)/\(own)\(name)"
             let bytes: [UInt8]
             do throws(FileBytesError) {
@@ -32,8 +33,16 @@ enum WireMockFile {
         return recording
     }
 
+    /// Whether a file has mappings, as far as its first members say.
+    static func isMapping(_ path: String) -> Bool {
+        guard path.hasSuffix(".json"), let bytes = try? FileBytes.read(path, limit: 1 << 30, isRegular: true).bytes,
+            let object = ForeignJSON(Data(bytes))?.value as? [String: Any]
+        else { return false }
+        return object["request"] != nil || object["mappings"] != nil
+    }
+
     static func read(_ object: [String: Any], _ path: String) throws(RecordingError) -> ForeignRecording {
-        var recording = ForeignRecording()
+        var recording = ForeignRecording(path)
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
         var files = AttachedFiles(folder.hasSuffix("mappings") ? "\(folder)/.." : folder)
         try read(mappings(object, path, &recording), &files, into: &recording)
@@ -42,6 +51,8 @@ enum WireMockFile {
 
     private struct Mapping {
         let path: String
+        /// Its place in an import, such as `mappings/users.json` or `mapping 3`.
+        let part: String
         let request: [String: Any]
         let response: [String: Any]
         let scenario: String?
@@ -53,7 +64,11 @@ enum WireMockFile {
     private static func mappings(_ object: [String: Any], _ path: String, _ recording: inout ForeignRecording)
         -> [Mapping]
     {
-        (object["mappings"] as? [Any] ?? [object]).compactMap { mapping in
+        let (list, folderPart) = (object["mappings"] as? [Any], recording.part)
+        defer { recording.part = "" }
+        return (list ?? [object]).enumerated().compactMap { number, mapping in
+            let own = list == nil ? "" : "mapping \(number + 1)"
+            recording.part = [folderPart, own].filter { !$0.isEmpty }.joined(separator: ": ")
             guard let mapping = mapping as? [String: Any], let request = mapping["request"] as? [String: Any],
                 let response = mapping["response"] as? [String: Any]
             else {
@@ -62,6 +77,7 @@ enum WireMockFile {
             }
             return Mapping(
                 path: path,
+                part: recording.part,
                 request: request,
                 response: response,
                 scenario: mapping["scenarioName"] as? String,
@@ -86,11 +102,13 @@ enum WireMockFile {
         for mapping in mappings {
             // Requests recorded several times form a scenario, whose files have random names.
             let mapping = mapping.scenario.flatMap { chains[$0]?.popLast() } ?? mapping
+            recording.part = mapping.part
             if let exchange = try exchange(mapping.request, mapping.response, mapping.path, &files, &recording) {
                 recording.exchanges.append(exchange)
             }
             if mapping.hasPriority { recording.lose("priorities") }
         }
+        recording.part = ""
     }
 
     /// The mappings of a scenario from its first state to its last, if they form one chain.
@@ -158,9 +176,30 @@ enum WireMockFile {
             response: .init(
                 status: status,
                 fields: recording.fields(fields, isHead: method == "HEAD"),
-                body: try content(response, path, &files)
+                body: try content(response, path, &files),
+                delay: delay(response, &recording)
             )
         )
+    }
+
+    /// The delay before a response, in milliseconds; nil for none.
+    private static func delay(_ response: [String: Any], _ recording: inout ForeignRecording) -> Int? {
+        let distribution = response["delayDistribution"] as? [String: Any]
+        let dribble = response["chunkedDribbleDelay"] as? [String: Any]
+        if distribution != nil { recording.lose("delays that vary: they are always the middle one now") }
+        if dribble != nil { recording.lose("bodies in delayed pieces: they come whole, after the same time") }
+        func number(_ value: Any?) -> Double { (value as? NSNumber)?.doubleValue ?? 0 }
+        let middle =
+            distribution.map { distribution in
+                distribution["type"] as? String == "uniform"
+                    ? (number(distribution["lower"]) + number(distribution["upper"])) / 2
+                    : number(distribution["median"])
+            } ?? 0
+        let delay = number(response["fixedDelayMilliseconds"]) + middle + number(dribble?["totalDuration"])
+        guard delay >= 1 else { return nil }
+        let most = RecordedExchange.Response.delays.upperBound
+        if delay > Double(most) { recording.lose("what delays have above an hour") }
+        return Int(min(delay, Double(most)))
     }
 
     private static func body(of pattern: [String: Any]) -> [UInt8]? {

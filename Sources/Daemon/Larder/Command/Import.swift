@@ -6,20 +6,26 @@ import Settings
 
 struct Import: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Make a recording of a HAR, a VCR cassette or WireMock's mappings.",
+        abstract: "Make a recording of HARs, VCR cassettes or WireMock's mappings.",
         discussion: """
-            The file is recognised by what is in it:
+            A file is recognised by what is in it. Of a folder all files are imported:
 
               larder import session.har fixtures
-              larder import cassettes/users.yaml fixtures
+              larder import cassettes/ more.yaml fixtures
               larder import wiremock/ fixtures --origin https://api.example.com
+              larder import later.har --into fixtures
 
             Secrets are replaced as in a recording of Larder's own. What the recording cannot hold is listed.
             """
     )
 
-    @Argument(help: .value("file", "The file, or WireMock's folder."), completion: .file()) var file: String
-    @Argument(help: .value("folder", "The folder to make."), completion: .directory) var folder: String
+    @Argument(
+        help: .value("path", "Files and folders to import; without --into, the last one is the folder to make."),
+        completion: .file()
+    )
+    var paths: [String]
+
+    @Option(help: .value("folder", "Add to the recording in this folder."), completion: .directory) var into: String?
 
     @Option(
         help: .value(
@@ -32,20 +38,28 @@ struct Import: ParsableCommand {
     @Flag(help: "For programs: what was imported and what was left out, as a JSON object.") var json = false
 
     func validate() throws {
-        try GivenText.check(["the file": file, "the folder": folder])
+        for path in paths { try GivenText.check(["a path": path]) }
+        try GivenText.check(["--into": into])
+        if into == nil, paths.count < 2 {
+            throw ValidationError("say what to import and the folder to make: larder import FILE ... FOLDER")
+        }
+        if into != nil, !origin.isEmpty {
+            throw ValidationError("--origin is for a new recording; leave it out with --into, which has its upstreams")
+        }
         for text in origin { _ = try given(text, for: "--origin", RecordingImport.Origin.init) }
     }
 
     func run() throws {
-        let target = RecordingFolder(folder)
-        let result = try RecordingImport(
-            try ForeignRecording.read(file),
-            file,
-            origins: try origin.map { try RecordingImport.Origin($0) },
-            into: target
-        )
+        let target = RecordingFolder(into ?? paths[paths.count - 1])
+        let files = try (into == nil ? paths.dropLast() : paths[...]).flatMap { try ForeignRecording.read($0) }
+        let result =
+            into == nil
+            ? try RecordingImport(files, origins: try origin.map { try RecordingImport.Origin($0) }, into: target)
+            : try RecordingImport(files, addedTo: target)
         guard !json else {
-            let losses: [JSONText] = result.losses.map { ["what": .string($0.text), "count": .integer($0.count)] }
+            let losses: [JSONText] = result.losses.kinds.map {
+                ["what": .string($0.text), "count": .integer($0.count), "first": .string($0.first)]
+            }
             return Terminal.out([
                 "folder": .string(target.path), "exchanges": .integer(result.count), "left_out": .array(losses),
                 "look_secret": .counts(result.suspects),
@@ -54,6 +68,6 @@ struct Import: ParsableCommand {
         var summary = RecordingSummary()
         (summary.count, summary.suspects) = (result.count, result.suspects)
         for sentence in summary.sentences(folder: target.path) { Terminal.say(sentence) }
-        for loss in result.losses { Terminal.out("left out: \(loss.text) (\(loss.count))") }
+        for loss in result.losses.sentences { Terminal.out("left out: \(loss)") }
     }
 }
