@@ -28,15 +28,67 @@ import Testing
                 == "GET /x\n  breaking: id: was number, is now string\n  breaking: name: gone\n  notice: new: new\n"
         )
         #expect(origin.count(method: "POST") == 1)
-        let updated = try Larder.run(arguments + ["--update"], environment: environment)
+        let files = recording.files
+        let kept = try Larder.run(arguments + ["--update"], environment: environment)
+        #expect(kept.end == .exited(1) && kept.errors.contains("larder: updated 0 responses in \(recording.path)\n"))
+        #expect(kept.errors.contains("larder: not updated: GET /x: its changes are breaking; --accept-breaking takes"))
+        #expect(recording.files == files)
+        let all = arguments + ["--update", "--accept-breaking"]
+        let updated = try Larder.run(all, environment: environment)
         #expect(updated.end == .exited(1) && updated.errors.contains("larder: 1 compared, 1 differs\n"))
         #expect(updated.errors.contains("larder: updated 1 response in \(recording.path)\n"))
+        #expect(recording.files.keys.sorted() == files.keys.sorted())
         #expect(try Larder.run(arguments, environment: environment).end == .exited(0))
         let larder = try Larder.replaying(recording.path)
         #expect(try larder.get("/x", ["Authorization": "Bearer any"]).text == #"{"id":"1","new":true}"#)
         origin.stop()
         let failed = try Larder.run(arguments, environment: environment)
         #expect(failed.end == .exited(1) && failed.errors.contains("not compared: GET /x"))
+    }
+
+    @Test func `requests after a recorded write to their path are not asked, and what is the same stays as it is`()
+        throws
+    {
+        let (isLater, writes) = (Monitor(false), Monitor(0))
+        let origin = try Origin { request in
+            if !["GET", "HEAD"].contains(request.method) { return .json(#"{"id":7}"#, status: 201) }
+            let date = isLater.current ? "Tue, 06 Jan 2026 11:30:00 GMT" : "Mon, 05 Jan 2026 10:00:00 GMT"
+            let fields: FieldLines = [
+                "Date": date, "Expires": date.replacing(":00 GMT", with: ":30 GMT"), "X-Request-Id": date,
+            ]
+            if isLater.current, request.path == "/orders/7" { return .json("{}", fields, status: 404) }
+            let isNew = isLater.current && request.path == "/new"
+            return .json(isNew ? #"{"id":2}"# : #"{"id":1}"#, fields)
+        }
+        let recording = RecordedFolder()
+        try recording.record(origin) { (larder: Larder) throws -> Void in
+            for path in ["/orders?page=1", "/same", "/new", "/orders/9/lines"] { _ = try larder.get(path) }
+            _ = try larder.request("POST", "/orders", body: "{}")
+            _ = try larder.request("DELETE", "/users/3/keys/1")
+            for path in ["/orders/7", "/orders/7", "/orders?page=1", "/users/3", "/users/4"] {
+                _ = try larder.get(path)
+            }
+        }
+        writes.withLock { $0 = origin.count(method: "POST") }
+        isLater.withLock { $0 = true }
+        let (lines, files) = (recording.lines, recording.files)
+        let result = try Larder.run(["diff", recording.path, "--update"])
+        #expect(result.end == .exited(0), "\(result.errors)")
+        #expect(result.output == "GET /new\n  info: id: other values\n")
+        #expect(result.errors.contains("larder: 5 compared, 1 differs\n"), "\(result.errors)")
+        let reason = "it follows a recorded POST /orders, which is not sent again\n"
+        #expect(result.errors.contains("larder: not compared: GET /orders/7: \(reason)"))
+        #expect(
+            result.errors.contains("larder: not compared: GET /users/3: it follows a recorded DELETE /users/3/keys/1,")
+        )
+        #expect(origin.count(method: "POST") == writes.current)
+        let changed = zip(lines, recording.lines).filter { $0 != $1 }
+        #expect(changed.count == 1)
+        // Its times are those of the recording.
+        #expect(changed.first?.1.contains("Date: Mon, 05 Jan 2026 10:00:00 GMT") == true, "\(changed)")
+        #expect(changed.first?.1.contains("Expires: Mon, 05 Jan 2026 10:00:30 GMT") == true, "\(changed)")
+        #expect(recording.files.keys.sorted() == files.keys.sorted())
+        #expect(recording.files["bodies/000003.json"] == Array(#"{"id":2}"#.utf8))
     }
 
     @Test func `two recordings are compared request by request`() throws {

@@ -21,6 +21,8 @@ package struct RecordingComparison: Sendable {
     package struct Finding: Sendable {
         /// Method and target, such as `GET /users/1`.
         package var request: String
+        /// The number of the exchange whose response has changed; nil if it is missing.
+        fileprivate var number: Int?
         /// The most severe first.
         package var drifts: [Drift]
     }
@@ -28,6 +30,8 @@ package struct RecordingComparison: Sendable {
     package var findings: [Finding] = []
     /// The requests that were not compared, each with the reason.
     package var skipped: [(request: String, reason: String)] = []
+    /// The requests whose new responses were not written, each with the reason.
+    package private(set) var kept: [(request: String, reason: String)] = []
     package var compared = 0
     /// The new responses, by the number of the exchange that they replace.
     package var updates: [Int: WholeExchange.Response] = [:]
@@ -37,6 +41,33 @@ package struct RecordingComparison: Sendable {
     /// Whether programs written for the recorded responses may fail with the new ones.
     package var isBreaking: Bool { findings.contains { $0.drifts.contains { $0.severity == .breaking } } }
 
+    /// The exchange of each safe request that can be compared with the API: the last one before a recorded write to its path.
+    ///
+    /// The API does not have what those writes have made. Requests that come after them only are listed as not compared.
+    package mutating func comparable(_ recording: RecordingContents) -> [Int] {
+        var writes = RecordedWrites()
+        var last: [String: Int] = [:]
+        var late: [(key: String, number: Int, write: String)] = []
+        for (number, exchange) in recording.exchanges.enumerated() {
+            guard ["GET", "HEAD"].contains(exchange.request.method) else {
+                writes.insert(exchange)
+                continue
+            }
+            let key = "\(exchange.upstream) \(exchange.title) \(exchange.request.fields ?? [])"
+            if let write = writes.write(before: exchange) {
+                late.append((key, number, write))
+            } else {
+                last[key] = number
+            }
+        }
+        var listed: Set<String> = []
+        for (key, number, write) in late where last[key] == nil && listed.insert(key).inserted {
+            let title = recording.exchanges[number].title
+            skipped.append((title, "it follows a recorded \(write), which is not sent again"))
+        }
+        return last.values.sorted()
+    }
+
     package mutating func compare(_ number: Int, of recording: RecordingContents, with new: WholeExchange.Response)
         throws(RecordingError)
     {
@@ -44,7 +75,7 @@ package struct RecordingComparison: Sendable {
         let drifts = Drift.between(try recording.folder.whole(exchange.response), new)
         compared += 1
         guard !drifts.isEmpty else { return }
-        findings.append(Finding(request: exchange.title, drifts: drifts))
+        findings.append(Finding(request: exchange.title, number: number, drifts: drifts))
         updates[number] = new
     }
 
@@ -86,8 +117,20 @@ package struct RecordingComparison: Sendable {
         return "\(upstream) \(exchange.title) \(Data(body).base64EncodedString())"
     }
 
-    /// Writes the new responses into the recording, redacted; those that cannot be searched for secrets are left out, and listed
-    /// as not compared.
+    /// Keeps the recorded responses where the new ones would break programs that were written for them.
+    package mutating func keepBroken(_ recording: RecordingContents) {
+        let broken = Set(findings.filter { $0.drifts.first?.severity == .breaking }.compactMap(\.number))
+        for number in updates.keys.filter(broken.contains).sorted() {
+            updates[number] = nil
+            kept.append(
+                (recording.exchanges[number].title, "its changes are breaking; --accept-breaking takes them over")
+            )
+        }
+    }
+
+    /// Writes the new responses into the recording, redacted; those that cannot be searched for secrets are left out, and listed.
+    ///
+    /// Bodies keep their files, and the lines of all other exchanges stay as they are. Times are those of the recording.
     ///
     /// - Parameter credentials: The fields with which the new responses were asked for, besides the recorded ones.
     package mutating func update(
@@ -98,9 +141,12 @@ package struct RecordingComparison: Sendable {
         guard !updates.isEmpty else { return }
         let editor = try RecordingWriter(recording.folder, config: recording.manifest.config, recorded: 0)
         let redactors = RedactedWriter(editor, upstreams: upstreams, credentials: credentials)
-        var exchanges = recording.exchanges
+        // Several lines may name one body.
+        let users = recording.exchanges.flatMap { [$0.request.body, $0.response.body] }.compactMap(\.self).counted
+        let shared = Set(users.filter { $0.count > 1 }.map(\.text))
+        var changed: [Int: RecordedExchange] = [:]
         for (number, update) in updates.sorted(by: { $0.key < $1.key }) {
-            let exchange = exchanges[number]
+            let exchange = recording.exchanges[number]
             let (request, upstream) = (exchange.request, upstreams.first { $0.name == exchange.upstream })
             let plain = WholeExchange(
                 method: request.method,
@@ -114,22 +160,70 @@ package struct RecordingComparison: Sendable {
                 response = try redactors.redacted(plain, of: exchange.upstream, route: route).response
             } catch {
                 updates[number] = nil
-                skipped.append((exchange.title, "the new body \(error.reason)"))
+                kept.append((exchange.title, "the new body \(error.reason)"))
                 continue
             }
             var updated = exchange
-            updated.response = .init(status: response.status, fields: response.fields.recorded)
+            updated.response.status = response.status
+            updated.response.fields = exchange.timed(response.fields).recorded
             // What no reader would accept must not get in.
-            guard updated.flaw == nil else { continue }
-            exchanges[number] = updated
-            exchanges[number].response.body = try editor.writeBody(response.body, response.fields)
+            if let flaw = updated.flaw {
+                updates[number] = nil
+                kept.append((exchange.title, "\(flaw.part): \(flaw.complaint)"))
+                continue
+            }
+            let old = exchange.response.body.flatMap { shared.contains($0) ? nil : $0 }
+            updated.response.body = try editor.writeBody(response.body, response.fields, over: old)
+            if updated != exchange { changed[number] = updated }
         }
-        try editor.replace(exchanges)
-        let used = Set(exchanges.flatMap { [$0.request.body, $0.response.body] }.compactMap(\.self))
-        for number in updates.keys {
-            guard let old = recording.exchanges[number].response.body, !used.contains(old) else { continue }
+        try editor.replace(changed)
+        for (number, exchange) in changed where exchange.response.body == nil {
+            guard let old = recording.exchanges[number].response.body, !shared.contains(old) else { continue }
             unlink("\(recording.folder.path)/\(old)")
         }
+    }
+}
+
+/// The paths that a recording's writes went to, as far as it was read.
+private struct RecordedWrites {
+    /// The last write to each path of each upstream, and to the paths below it.
+    private var own: [String: String] = [:]
+    private var below: [String: String] = [:]
+
+    mutating func insert(_ exchange: RecordedExchange) {
+        guard !["OPTIONS", "TRACE"].contains(exchange.request.method) else { return }
+        let paths = Self.paths(exchange)
+        if let path = paths.last { own[path] = exchange.title }
+        for path in paths { below[path] = exchange.title }
+    }
+
+    /// The write to an exchange's path, to one above it, or to one below it; nil for none.
+    func write(before exchange: RecordedExchange) -> String? {
+        let paths = Self.paths(exchange)
+        return paths.lazy.compactMap { own[$0] }.first ?? paths.last.flatMap { below[$0] }
+    }
+
+    /// The path of an exchange and those above it, without the root, the longest last.
+    private static func paths(_ exchange: RecordedExchange) -> [String] {
+        var path = exchange.upstream
+        let segments = exchange.request.target.prefix { $0 != "?" }.split(separator: "/")
+        return segments.map { segment in
+            path += "/\(segment)"
+            return path
+        }
+    }
+}
+
+extension RecordedExchange {
+    /// The fields of a newer response as if it had come at the time of this one: a replay's clock stands there.
+    fileprivate func timed(_ fields: Fields) -> Fields {
+        let now = Int64(Date().timeIntervalSince1970)
+        guard let new = fields.text("date").flatMap({ HTTPDate.parse(Array($0.utf8), now: now) }) else { return fields }
+        let date = Fields(recorded: response.fields).text("date")
+        guard let old = date.flatMap({ HTTPDate.parse(Array($0.utf8), now: now) }) ?? seconds else { return fields }
+        var fields = fields
+        ReplayClock.shift(&fields, by: old - new, now: now)
+        return fields
     }
 }
 

@@ -124,9 +124,7 @@ package final class RecordingWriter {
             guard let old = try? folder.body(path) else { continue }
             let new = change(old, fields[path] ?? Fields())
             guard new != old else { continue }
-            let draft = "\(folder.path)/body.new"
-            try folder.write(new, to: draft)
-            guard rename(draft, file) == 0 else { throw RecordingError(file, RecordingFolder.reason(errno)) }
+            try replace(file, with: new)
         }
         let new = change(old, nil)
         guard new != old else { return }
@@ -152,18 +150,35 @@ package final class RecordingWriter {
         return fields
     }
 
+    /// Replaces a body's file; a crash leaves either the old one or the new one.
+    private func replace(_ file: String, with body: [UInt8]) throws(RecordingError) {
+        let draft = "\(folder.path)/body.new"
+        try folder.write(body, to: draft)
+        guard rename(draft, file) == 0 else { throw RecordingError(file, RecordingFolder.reason(errno)) }
+    }
+
     /// Writes a body of an existing exchange; returns its name.
-    func writeBody(_ body: [UInt8], _ fields: Fields) throws(RecordingError) -> String? {
+    ///
+    /// - Parameter old: The file that it replaces; nil for a new one.
+    func writeBody(_ body: [UInt8], _ fields: Fields, over old: String?) throws(RecordingError) -> String? {
+        if let old, !body.isEmpty {
+            try replace(try folder.path(ofBody: old), with: body)
+            return old
+        }
         var written: [String] = []
         let path = try write(body, nextName, fields, &written)
         if path != nil { number += 1 }
         return path
     }
 
-    /// Replaces all lines; a crash leaves either the old ones or the new ones.
-    func replace(_ exchanges: [RecordedExchange]) throws(RecordingError) {
+    /// Replaces the lines of some exchanges, by their numbers; a crash leaves either the old lines or the new ones.
+    func replace(_ exchanges: [Int: RecordedExchange]) throws(RecordingError) {
+        let known = ExchangeLines(try folder.read(folder.exchanges, limit: 4 << 30))
+        let lines = known.ranges.enumerated().flatMap { number, range -> [UInt8] in
+            (exchanges[number]?.line ?? Array(known.bytes[range])) + [0x0A]
+        }
         let draft = folder.exchanges + ".new"
-        try folder.write(exchanges.flatMap { $0.line + [0x0A] }, to: draft)
+        try folder.write(lines, to: draft)
         guard rename(draft, folder.exchanges) == 0 else {
             throw RecordingError(folder.exchanges, RecordingFolder.reason(errno))
         }

@@ -19,7 +19,8 @@ struct Diff: ParsableCommand {
               larder diff fixtures other-fixtures
 
             breaking: another status, members that are gone or of another type. notice: new members. info: other values. \
-            The exit code is 1 if anything is breaking.
+            The exit code is 1 if anything is breaking. Requests that follow a recorded write to their path are left out: \
+            the API does not have what the write has made.
             """
     )
 
@@ -35,7 +36,8 @@ struct Diff: ParsableCommand {
     )
     var header: [String] = []
 
-    @Flag(help: "Store the new responses in the recording.") var update = false
+    @Flag(help: "Store the new responses in the recording, except those with breaking changes.") var update = false
+    @Flag(help: "With --update: also those with breaking changes.") var acceptBreaking = false
     @Flag(help: "For programs: all differences as a JSON object.") var json = false
 
     func validate() throws {
@@ -43,6 +45,7 @@ struct Diff: ParsableCommand {
         if other != nil, upstream != nil || !header.isEmpty {
             throw ValidationError("--upstream and --header are for asking the API; leave them out with two recordings")
         }
+        if acceptBreaking, !update { throw ValidationError("--accept-breaking is for --update; add it") }
         _ = try fields()
     }
 
@@ -58,6 +61,7 @@ struct Diff: ParsableCommand {
                 try asked(recording, settings)
             }
         if update {
+            if !acceptBreaking { comparison.keepBroken(recording) }
             try comparison.update(recording, upstreams: settings.compiledUpstreams, credentials: try fields())
         }
         show(comparison)
@@ -83,17 +87,12 @@ struct Diff: ParsableCommand {
         return fields
     }
 
-    /// Requests each safe request once from the API, and compares the response with the last recorded one.
+    /// Requests each safe request once from the API, and compares the response with the recorded one.
     private func asked(_ recording: RecordingContents, _ settings: Configuration) throws -> RecordingComparison {
         var comparison = RecordingComparison()
-        var last: [String: Int] = [:]
-        for (number, exchange) in recording.exchanges.enumerated()
-        where ["GET", "HEAD"].contains(exchange.request.method) {
-            last["\(exchange.upstream) \(exchange.title) \(exchange.request.fields ?? [])"] = number
-        }
         let own = try fields()
         let client = try BlockingClient(settings)
-        for number in last.values.sorted() {
+        for number in comparison.comparable(recording) {
             let exchange = recording.exchanges[number]
             guard let upstream = settings.upstreams.first(where: { $0.name == exchange.upstream }) else { continue }
             guard !exchange.request.target.contains("REDACTED") else {
@@ -128,6 +127,9 @@ struct Diff: ParsableCommand {
         }
         let count = comparison.findings.count
         Terminal.complain("larder: \(comparison.compared) compared, \(count) \(count == 1 ? "differs" : "differ")")
+        for kept in comparison.kept {
+            Terminal.complain("larder: not updated: \(kept.request): \(kept.reason)")
+        }
         if update {
             let responses = HumanText.count(comparison.updates.count, "response")
             Terminal.complain("larder: updated \(responses) in \(RecordingFolder(folder).path)")
@@ -146,8 +148,12 @@ extension RecordingComparison {
         return [
             "compared": .integer(compared), "taken_over": .integer(isUpdated ? updates.count : 0),
             "requests": .array(requests),
-            "not_compared": .array(skipped.map { ["request": .string($0.request), "reason": .string($0.reason)] }),
+            "not_compared": .array(skipped.map(Self.json)), "not_updated": .array(kept.map(Self.json)),
         ]
+    }
+
+    private static func json(_ left: (request: String, reason: String)) -> JSONText {
+        ["request": .string(left.request), "reason": .string(left.reason)]
     }
 }
 
