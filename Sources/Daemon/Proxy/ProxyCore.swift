@@ -199,7 +199,7 @@ package actor ProxyCore {
         count(use.outcome(of: ready), for: request)
         do {
             guard let shown = try await cache.inView(of: request, ready)
-            else { return fetches.ask(Plan.Inquiry(request.asking(because: .forward(.miss))), reply) }
+            else { return fetches.ask(Plan.Inquiry(request.asking(because: .receivedBytesGone)), reply) }
             reply.serve(shown, for: request, as: use, now: now)
         } catch {
             refuse(.storeFailed(error), reply)
