@@ -81,6 +81,7 @@ package actor ProxyCore {
     func serve(_ incoming: IncomingRequest, _ reply: Reply) async {
         do {
             let principal = try await principals.identify(incoming)
+            incoming.note?.isOf(principals.label(of: principal))
             let request = makeRequest(incoming, of: principal)
             if case .over = incoming.live {
                 reply.endEvents(request)

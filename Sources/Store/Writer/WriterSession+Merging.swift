@@ -16,6 +16,7 @@ extension WriterSession {
         let model = try names.collection(record.collection, in: database).model
         var new = new
         let write = new.first { $0.observation.kind == .write && !$0.isEmbedded }
+        let wroteBefore = record.wrote ?? .min
         if let write { record.setWrite(at: write.observation.end) }
         if let mark = record.mark {
             let isSuperseded: Bool
@@ -44,7 +45,7 @@ extension WriterSession {
         let doubtsBefore = record.knowledge.doubts.map(\.member)
         var warnings: [MappingWarning] = []
         var failure: (any Error)?
-        let history = ObjectHistory(wrote: record.wrote ?? .min, restarted: clock.restarted) { [self] source in
+        let history = ObjectHistory(wrote: wroteBefore, restarted: clock.restarted) { [self] source in
             do { return try word(of: ObservationID(rawValue: source)) } catch { failure = error }
             return nil
         }

@@ -40,7 +40,7 @@ struct LarderCommand: ParsableCommand {
             Serve.self, Check.self, Dashboard.self, Count.self, Objects.self, Documents.self, SQLCommand.self,
             WhyCommand.self,
             Clean.self,
-            Save.self, Load.self, SeedCommand.self, ModeCommand.self, Changes.self, Tail.self, WarningsCommand.self,
+            Save.self, Load.self, SeedCommand.self, ModeCommand.self, Changes.self, Tail.self, Top.self, WarningsCommand.self,
             RouteCommand.self,
             MapCommand.self, Explain.self, KeyCommand.self,
             Record.self, RecordingCommand.self, Freeze.self, Replay.self, Run.self, Diff.self, Import.self, Export.self,
