@@ -133,7 +133,8 @@ extension ReferenceRun {
                 let written = isWrite ? state.plans[other.step]?.edit?.ref ?? other.key.page.subject : nil
                 // What another principal has written may be what the list shows.
                 let isOthers =
-                    other.key.scope.principal != ask.scope.principal && written.map { received.shown[$0] == nil } ?? true
+                    other.key.scope.principal != ask.scope.principal
+                    && written.map { received.shown[$0] == nil } ?? true
                 return isOthers || other.endedAt ?? .max < first.exchange.arrival
                     || [first.exchange.step, word.exchange.step, exchange.step].contains(other.step)
             }
