@@ -1,6 +1,7 @@
 import Testing
 
 @testable import CachePolicy
+@testable import HTTPSemantics
 @testable import HTTPServer
 @testable import Proxy
 
@@ -74,7 +75,7 @@ import Testing
         // The limit holds for what many intervals add up to, too.
         for number in 0..<TopLists.nameLimit + 50 { top.count(served("/later/\(number)"), now: 40) }
         let all = top.list(by: .url, of: .hour, order: .requests, limit: .max, now: 80)
-        #expect(all.count == TopLists.nameLimit + 1)
+        #expect(all.count <= TopLists.nameLimit + 1)
         #expect(all.first?.name == TopLists.othersName)
         #expect(all.map(\.counts.requests).reduce(0, +) == 2 * (TopLists.nameLimit + 50))
         #expect(names(.upstream, .hour, at: 80) == ["api \(2 * (TopLists.nameLimit + 50))"])

@@ -1,4 +1,6 @@
+import HTTPSemantics
 import Proxy
+import Settings
 
 /// `GET /top`.
 package struct TopResponse: AdminBody {

@@ -20,7 +20,7 @@ package final class RequestLog: Sendable {
     private static let attention: UInt64 = 60_000_000_000
 
     /// Of this many hits from memory that are not noted, one is counted in the lists, for all of them.
-    static let sampleSize = 64
+    package static let sampleSize = 64
 
     /// Who asks how much.
     package let top = TopLists()
@@ -283,7 +283,8 @@ final class RequestNote: ReplyObserver {
             state.served.conclude(state.outcome, isWhole: isWhole)
             return (state.served, state.isStream)
         }
-        guard var (served, isStream) = ended else { return }
+        guard let (ended, isStream) = ended else { return }
+        var served = ended
         served.route = upstream.routePath(method: served.method, path: route.path, query: route.query)
         requests.record(served)
         guard !isStream else { return }
