@@ -28,7 +28,9 @@ import Testing
         limit: Int = 10,
         at now: Int64
     ) -> [String] {
-        top.list(by: subject, of: period, order: order, limit: limit, now: now).map { "\($0.name) \($0.counts.requests)" }
+        top.list(by: subject, of: period, order: order, limit: limit, now: now).map {
+            "\($0.name) \($0.counts.requests)"
+        }
     }
 
     @Test func `requests are counted by program, principal, upstream, route and URL`() {
