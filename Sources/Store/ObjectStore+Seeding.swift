@@ -58,7 +58,12 @@ extension ObjectStore {
                 .seed,
                 .prompt,
                 bytes: seed.values.reduce(0) { $0 + $1.count },
-                { try $0.seed(values, seed) },
+                { session in
+                    guard let current = session.models[seed.upstream], current.edition != models.edition else {
+                        return try session.seed(values, seed)
+                    }
+                    return try session.seed(seed.values.map { PreparedSeed($0, of: seed.model, current, hasher) }, seed)
+                },
                 done: done
             )
         }

@@ -28,6 +28,7 @@ extension ObjectStore {
     {
         let queued = core.queuedResponses
         return try await submitAhead(as: .write, bytes: write.observation?.body.count ?? 0) { session, isAhead in
+            let prepared = prepared.map { session.current($0, of: write.observation?.subject, upstream: write.upstream) }
             if isAhead, try !session.mayGoAhead(write, prepared, of: queued) { return nil }
             let completion = try session.complete(write, prepared)
             if let shown = write.observation {
@@ -41,9 +42,7 @@ extension ObjectStore {
         guard let observation = write.observation else { return nil }
         return await withCheckedContinuation { continuation in
             writeResponses.async { [core] in
-                let (body, rule, url) = (observation.body, observation.rule, observation.url)
-                let subject = MappedSubject(body: body, rule: rule, surroundings: observation.surroundings, url: url)
-                continuation.resume(returning: core.prepare(subject, upstream: write.upstream))
+                continuation.resume(returning: core.prepare(observation.subject, upstream: write.upstream))
             }
         }
     }

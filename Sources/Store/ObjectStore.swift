@@ -1,7 +1,7 @@
 import Basics
 import Dispatch
 import GRDB
-package import Mapping
+import Mapping
 import Synchronization
 
 /// Stores objects and documents in one SQLite file.
@@ -91,41 +91,9 @@ public final class ObjectStore: Sendable {
         core.publicNumbers.advance(to: numbers.sequence)
         Writer.start(core, numbers: numbers, journal: journal, recentMarks: recentMarks)
         core.eraseSecrets()
-        core.modernise(after: .zero)
+        core.modernise()
         KeyLoader.start(core)
         return (ObjectStore(core: core), notices)
-    }
-
-    /// Replaces the upstreams of the configuration while the store is open; on an error nothing has changed.
-    ///
-    /// An upstream that is gone keeps its models for responses that are on their way. Its data stay, labelled by its name and URL.
-    /// Call it for one configuration at a time.
-    ///
-    /// - Parameters:
-    ///   - models: the models of each upstream. Those of an upstream that the store has had since it was opened must be the same.
-    ///   - lags: how far the responses of each may lag.
-    package func replaceUpstreams(_ models: [String: Models], lags: [String: Lag]) async throws(StoreError) {
-        let core = core
-        var all = core.models
-        for (upstream, models) in core.compiled(models, lags: lags) {
-            if let known = all[upstream], known.models.declarations != models.models.declarations {
-                throw .modelsDiffer(upstream: UpstreamKey.name(of: upstream))
-            }
-            all[upstream] = models
-        }
-        for upstream in all.keys where models[upstream] == nil { all[upstream]?.isConfigured = false }
-        let versions = ModelVersions(path: core.budget.path, models: models)
-        let views = Views(models: models)
-        try await core.read { try versions.check(in: $0) }
-        let migrated = try await core.commit(.migration, .prompt) { [all] session in
-            try views.install(in: session.database, hasher: core.hasher)
-            session.models = all
-            return try versions.record(in: session.database)
-        }
-        core.models = all
-        migrated.forEach(core.notify)
-        core.eraseSecrets()
-        core.modernise(after: .zero)
     }
 
     /// Sets the listener for commits; there is at most one.
@@ -133,6 +101,9 @@ public final class ObjectStore: Sendable {
 
     /// Records this process's admin address, for the error of another process that finds the store locked.
     public func announce(admin: String) { core.lock.announce(admin: admin) }
+
+    /// The admin address of the process that has a store open; nil if there is none, or if this user may not know.
+    public static func announcedAdmin(ofStore path: String) -> String? { StoreLock.announcedAdmin(ofStore: path) }
 
     // MARK: Memory
 
@@ -456,7 +427,8 @@ extension ObjectStore {
                 bytes: document.body.count + document.head.count + document.policy.count,
                 isDispensable: true,
                 { session in
-                    let receipt = try session.receive(document, queuedAt: arrival.time, prepared)
+                    let current = session.current(prepared, of: subject, upstream: document.key.upstream)
+                    let receipt = try session.receive(document, queuedAt: arrival.time, current)
                     try session.warn(
                         receipt.warnings,
                         about: document.rule,

@@ -7,15 +7,12 @@ import Synchronization
 /// The state shared by `ObjectStore` and `Writer`: the file, and state in memory.
 final class StoreCore: Sendable {
     let pool: DatabasePool
-    let budget: FileBudget
     let clock: StoreClock
     let hasher: KeyHasher
     let secret: HashSecret
     private let damage = Mutex<String?>(nil)
     let copying = Mutex<CopyProgress?>(nil)
     let isLoading = Atomic(false)
-    let configuration: StoreConfiguration
-    let batchDelay: Int64
     /// Bounds the memory of decomposed bodies until their commit.
     let preparedBodies: QueueLimit
     let changeLimit: Int64
@@ -33,16 +30,19 @@ final class StoreCore: Sendable {
     /// Whether the store is being closed and its time limit has passed; dispensable jobs are then dropped.
     var isGivenUp: Bool { closing.load(ordering: .relaxed) }
     private let dispensable = Atomic(0)
+    /// How many migrations of stored objects have begun.
+    private let migrations = Atomic(0)
     private let readings = DispatchGroup()
     let end = Signal()
     /// Searches through the whole store run one slice at a time, so that they never occupy all readers.
     private let scans = DispatchQueue(label: "larder.scan", qos: .utility)
     let lock: StoreLock
-    let reserve: DiskReserve
     let foreignLocks: ForeignLockWatch
     private let shared: Mutex<Shared>
 
     private struct Shared {
+        var configuration: StoreConfiguration
+        var budget: FileBudget
         var models: [String: UpstreamModels]
         var keyHasher: KeyHasher
         var listener: (any ChangeListener)?
@@ -53,35 +53,40 @@ final class StoreCore: Sendable {
     init(_ file: StoreFile, _ configuration: StoreConfiguration) {
         pool = file.pool
         lock = file.lock
-        reserve = DiskReserve(budget: file.budget, file: file.lock.file)
-        budget = file.budget
         clock = StoreClock(source: configuration.time, stored: file.time)
         secret = file.secret
         hasher = KeyHasher(secret: file.secret)
-        self.configuration = configuration
         preparedBodies = QueueLimit(count: .max, bytes: configuration.queueBytes)
-        batchDelay = Int64(configuration.batchDelay / .microseconds(1))
         notify = configuration.notify
         foreignLocks = ForeignLockWatch(store: file.budget.path, notify: configuration.notify)
         changeLimit = file.budget.changes(wanted: configuration.changes)
         publicNumbers = file.publicNumbers
         recent = RecentChanges(since: file.numbers.sequence)
         queueLimit = QueueLimit(count: configuration.queueLimit, bytes: configuration.queueBytes)
-        shared = Mutex(Shared(models: [:], keyHasher: KeyHasher(secret: file.keySecret)))
-        models = compiled(configuration.models, lags: configuration.lags)
+        shared = Mutex(
+            Shared(
+                configuration: configuration,
+                budget: file.budget,
+                models: configuration.compiledModels,
+                keyHasher: KeyHasher(secret: file.keySecret)
+            )
+        )
     }
 
-    func compiled(_ models: [String: Models], lags: [String: Lag]) -> [String: UpstreamModels] {
-        var compiled: [String: UpstreamModels] = [:]
-        for (upstream, models) in models {
-            compiled[upstream] = UpstreamModels(
-                models,
-                lag: lags[upstream] ?? configuration.lag,
-                objectLimit: configuration.objectLimit
-            )
-        }
-        return compiled
+    /// The current configuration, of which some parts are replaced while the store is open (`ObjectStore.replaceConfiguration`).
+    var configuration: StoreConfiguration {
+        get { shared.withLock(\.configuration) }
+        set { shared.withLock { $0.configuration = newValue } }
     }
+
+    var budget: FileBudget {
+        get { shared.withLock(\.budget) }
+        set { shared.withLock { $0.budget = newValue } }
+    }
+
+    var reserve: DiskReserve { DiskReserve(budget: budget, file: lock.file) }
+    /// In microseconds.
+    var batchDelay: Int64 { Int64(configuration.batchDelay / .microseconds(1)) }
 
     /// An upstream's label: its name if it is in the current configuration, otherwise its name with the URL.
     func label(ofUpstream key: String) -> String {
@@ -223,11 +228,19 @@ final class StoreCore: Sendable {
 
     /// Migrates objects stored under an earlier version of their model, slice by slice after all other jobs.
     ///
-    /// This is for readers by SQL: the store itself migrates such an object whenever it reads it.
-    func modernise(after object: ObjectID) {
+    /// This is for readers by SQL: the store itself migrates such an object whenever it reads it. A migration that is under way
+    /// ends, because models may have changed since it began.
+    func modernise() {
         guard models.values.contains(where: { $0.models.haveVersions }) else { return }
-        submit(.migration, .batched, { try $0.modernise(after: object, limit: 256) }) { [self] result in
-            if case .success(let last?) = result { modernise(after: last) }
+        modernise(after: .zero, as: migrations.add(1, ordering: .relaxed).newValue)
+    }
+
+    private func modernise(after object: ObjectID, as number: Int) {
+        submit(.migration, .batched) { [self] session -> ObjectID? in
+            guard migrations.load(ordering: .relaxed) == number else { return nil }
+            return try session.modernise(after: object, limit: 256)
+        } done: { [self] result in
+            if case .success(let last?) = result { modernise(after: last, as: number) }
         }
     }
 

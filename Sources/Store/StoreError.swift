@@ -10,8 +10,6 @@ public enum StoreError: Error, Sendable, Equatable {
     case newerSchema(path: String, found: String, known: String)
     /// Objects in the file were stored under a newer version of a model than the configuration declares.
     case newerModel(path: String, upstream: String, model: String, found: Int, declared: Int)
-    /// A configuration that is to replace the current one declares other models for an upstream.
-    case modelsDiffer(upstream: String)
     /// The file or its folder cannot be opened or created.
     case cannotOpen(path: String, reason: String)
     /// The files cannot be given to the group that is to read them.
@@ -53,9 +51,6 @@ extension StoreError: CustomStringConvertible {
             "the store \(path) holds objects of model \(model) of upstream \(upstream) at version \(found), and the "
                 + "configuration declares version \(declared); use the configuration that the store was filled with, "
                 + "raise the model's version again, or give this one another file with --store"
-        case .modelsDiffer(let upstream):
-            "the models of upstream \(upstream) have changed; restart Larder, because stored objects are brought to other models "
-                + "when the store is opened"
         case .cannotOpen(let path, let reason): "the store \(path) cannot be opened: \(reason)"
         case .group(let path, let name, let reason):
             "the store \(path) cannot be given to the group \"\(name)\" (store.group): \(reason)"

@@ -184,39 +184,101 @@ import Testing
         #expect(status(try await running.request("/second/x")).contains("hit"))
     }
 
-    @Test func `models that differ are refused, and nothing has changed then`() async throws {
-        let (origin, other) = (try NamedOrigin("one"), try NamedOrigin("two"))
-        func config(_ properties: String, _ rest: String = "") -> String {
+    @Test func `other models apply to what is stored and to what comes`() async throws {
+        let origin = try NamedOrigin("one")
+        func config(_ rest: String) -> String {
             """
-            upstreams: { api: { url: \(origin.url), prefix: /api }\(rest) }
-            models: { Thing: { identity: id, properties: { \(properties) } } }
+            upstreams: { api: { url: \(origin.url), prefix: /api } }
+            models: { Thing: { identity: id, \(rest) } }
+            routes: [{ path: x, model: Thing }, { path: held, model: Thing }]
+            """
+        }
+        let running = try RunningCore(config("properties: { origin: origin }"))
+        _ = try await running.request("/api/x")
+        async let underWay = running.request("/api/held")
+        await origin.awaitHeld()
+        try await running.replace(
+            by: config("properties: { from: source }, version: 1, migrations: [{ to: 1, rename: { origin: source } }]")
+        )
+        let mapped = try await running.request("/api/x", "Larder-View: mapped")
+        #expect(mapped.text == #"{"id":1,"from":"one"}"#)
+        #expect(status(mapped).contains("hit"))
+        // The body is as it was received.
+        #expect(try await running.request("/api/x").text == #"{"id": 1, "origin": "one"}"#)
+        origin.letGo()
+        #expect(try await underWay.text == #"{"id": 1, "origin": "one"}"#)
+        await running.core.proxy.finishTurn()
+        await running.core.store.flush()
+        #expect(try await running.core.store.count().models == ["Thing": 1])
+    }
+
+    @Test func `models that are older than the stored objects are refused, and nothing has changed then`() async throws {
+        let (origin, other) = (try NamedOrigin("one"), try NamedOrigin("two"))
+        func config(_ rest: String, _ upstreams: String = "") -> String {
+            """
+            upstreams: { api: { url: \(origin.url), prefix: /api }\(upstreams) }
+            models: { Thing: { identity: id\(rest) } }
             routes: [{ path: x, model: Thing }]
             """
         }
-        let running = try RunningCore(config("origin: origin"))
+        let running = try RunningCore(config(", version: 2"))
+        _ = try await running.request("/api/x")
         let error = await #expect(throws: ConfigurationReplacementError.self) {
-            try await running.replace(by: config("from: origin", ", b: { url: \(other.url), prefix: /b }"))
+            try await running.replace(by: config(", version: 1", ", b: { url: \(other.url), prefix: /b }"))
         }
-        #expect(error?.description.contains("the models of upstream api have changed; restart Larder") == true)
+        #expect(error?.description.contains("declares version 1") == true)
         #expect(try await running.request("/b/x").status == 404)
-        #expect(try await running.request("/api/x").status == 200)
+        #expect(status(try await running.request("/api/x")).contains("hit"))
     }
 
-    @Test(arguments: [
-        ("listen: 127.0.0.1:1\n", "listen"), ("admin: 127.0.0.1:1\n", "admin"), ("workers: 3\n", "workers"),
-        ("store: { maximum_size: 100MiB }\n", "store"), ("memory: { maximum_size: 32MiB }\n", "memory"),
-        ("limits: { head: 8KiB }\n", "the limits of clients"), ("limits: { objects: 500 }\n", "limits.objects"),
-        ("log: { level: debug }\n", "log"), ("access_log: { format: json }\n", "access_log"),
-    ])
-    func `what is read at the start only is refused by name`(text: String, part: String) async throws {
+    @Test func `what is read at the start only is named, and the rest applies`() async throws {
         let upstreams = "upstreams: { api: { url: http://127.0.0.1:9, prefix: /api } }"
         let running = try RunningCore(upstreams)
-        let error = await #expect(throws: ConfigurationReplacementError.self) {
-            try await running.replace(by: text + upstreams)
-        }
-        #expect(error?.description == "\(part) cannot be changed while Larder runs; restart it")
-        try await running.replace(by: "limits: { document: 1MiB }\nmode: offline\n" + upstreams)
+        let changes = try await running.replace(
+            by: "workers: 3\nstore: { readers: 9, maximum_size: 100MiB }\nmode: offline\n" + upstreams
+        )
+        #expect(changes.filter(\.needsRestart).map(\.key) == ["workers", "store.readers"])
+        #expect(changes.filter { !$0.needsRestart }.map(\.key) == ["mode", "store.maximum_size"])
         #expect(running.core.modes.current == .offline)
+        let settings = running.core.settings
+        #expect(settings.workers == nil && settings.store.readers == 4 && settings.store.maximumSize == 100 << 20)
+    }
+
+    @Test func `memory keeps to a bound that becomes smaller`() async throws {
+        let origin = try NamedOrigin("one")
+        let upstreams = "upstreams: { api: { url: \(origin.url), prefix: /api } }"
+        let running = try RunningCore(upstreams)
+        for number in 1...40 { _ = try await running.request("/api/\(number)") }
+        let memory = running.core.proxy.cache.memory
+        #expect(memory.statistics.responses == 40)
+        let bytes = memory.statistics.bytes
+        try await running.replace(by: "memory: { maximum_size: \(bytes / 2)B }\n" + upstreams)
+        #expect(memory.statistics.bytes <= bytes / 2)
+        #expect(memory.statistics.responses > 0)
+        // Nothing that requests read has changed, so the rest is still served from there.
+        #expect(status(try await running.request("/api/40")).contains("hit"))
+        #expect(origin.count == 40)
+    }
+
+    @Test func `what was made ready is used, or given up if the configuration is refused`() async throws {
+        let used = Monitor<[String]>([])
+        let running = try RunningCore("upstreams: { api: { url: http://127.0.0.1:9 } }")
+        func replace(by text: String) async throws {
+            try await running.replace(by: text) { _ in
+                .init(commit: { used.withLock { $0.append("used") } }, abandon: { used.withLock { $0.append("given up") } })
+            }
+        }
+        let model = "models: { Thing: { identity: id, version: "
+        let rest = " } }\nupstreams: { api: { url: http://127.0.0.1:9 } }"
+        try await replace(by: model + "2" + rest)
+        await #expect(throws: ConfigurationReplacementError.self) { try await replace(by: model + "1" + rest) }
+        #expect(used.current == ["used", "given up"])
+        await #expect(throws: ConfigurationReplacementError.self) {
+            try await running.replace(by: "mode: offline\n" + model + "2" + rest) { _ in
+                throw ListenError.inUse("127.0.0.1:1")
+            }
+        }
+        #expect(running.core.modes.current == .online)
     }
 
     @Test func `while a recording runs nothing is replaced, and a later one has the new config`() async throws {

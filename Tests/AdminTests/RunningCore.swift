@@ -64,10 +64,14 @@ final class RunningCore: Sendable {
         return settings
     }
 
-    /// Replaces the configuration by that of a text.
-    func replace(by config: String) async throws {
+    /// Replaces the configuration by that of a text; returns what differs.
+    @discardableResult
+    func replace(
+        by config: String,
+        _ prepare: (Configuration) throws -> ConfigSource.Preparation = { _ in .init(commit: {}, abandon: {}) }
+    ) async throws -> [ConfigChange] {
         let settings = try Self.settings(config, store: core.settings.store.path ?? "")
-        try await core.replaceConfiguration(by: settings, portable: config)
+        return try await core.replaceConfiguration(by: settings, portable: config, prepare)
     }
 
     /// Sends a request on a connection of its own, or on one that is open.

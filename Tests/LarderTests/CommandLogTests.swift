@@ -5,7 +5,7 @@ import Testing
 
 struct CommandLogTests {
     private func line(_ form: LogForm, _ message: String, _ fields: Logger.Metadata = [:]) -> String {
-        LineLogHandler(label: "larder", form: form, level: .info).line(
+        LineLogHandler(label: "larder", form: form).line(
             .warning,
             message,
             fields,

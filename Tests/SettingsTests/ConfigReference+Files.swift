@@ -37,7 +37,7 @@ extension ConfigReference {
 
     /// A key with its documentation above it and its content below it.
     private static func entry(_ fact: ConfigFacts, indentation: String, isExample: Bool = false) -> [String] {
-        let prose = wrapped(fact.text + range(of: fact.kind), width: 96 - indentation.count).map {
+        let prose = wrapped(fact.documentation + range(of: fact.kind), width: 96 - indentation.count).map {
             "\(indentation)# \($0)"
         }
         let isExample = !isExample && fact.fallback == nil && !fact.isRequired
@@ -118,7 +118,7 @@ extension ConfigReference {
     }
 
     private static func property(_ fact: ConfigFacts) -> JSONText {
-        var members: [(name: String, value: JSONText)] = [("description", .string(fact.text))]
+        var members: [(name: String, value: JSONText)] = [("description", .string(fact.documentation))]
         if let fallback = fact.fallback, let value = json(fallback) { members.append(("default", value)) }
         return .object(members + schema(of: fact.kind))
     }

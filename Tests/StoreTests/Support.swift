@@ -111,6 +111,14 @@ struct Bench {
         (store, notices) = try ObjectStore.open(configuration)
     }
 
+    /// Replaces the models of all upstreams while the store is open, and what else is to be changed.
+    func replaceModels(_ models: [String: Models], _ change: (inout StoreConfiguration) -> Void = { _ in }) async throws {
+        var configuration = store.core.configuration
+        configuration.models = models
+        change(&configuration)
+        try await store.replaceConfiguration(by: configuration)
+    }
+
     func key(_ url: String, principal: PrincipalID = .anonymous, context: String = "") -> CacheKey {
         CacheKey(upstream: "github", principal: principal, context: context, url: url)
     }

@@ -37,16 +37,13 @@ struct ViewTests {
         let bench = try Bench()
         try await bench.receive("/users/7", #"{"id":7,"login":"x"}"#, user)
         let (path, models) = (bench.folder.file(), try #require(try exampleModels()["github"]))
-        try await bench.store.replaceUpstreams(["github": models, "other": models], lags: [:])
+        try await bench.replaceModels(["github": models, "other": models])
         #expect(sqlite(path, "SELECT login FROM github_User") == "x")
-        try await bench.store.replaceUpstreams(["other": models], lags: [:])
+        try await bench.replaceModels(["other": models])
         #expect(sqlite(path, "SELECT count(*) FROM User") == "0")
         // A response on its way from an upstream that is gone is stored by the models that it began with.
         try await bench.receive("/users/8", #"{"id":8,"login":"y"}"#, user)
-        await #expect(throws: StoreError.modelsDiffer(upstream: "github")) {
-            try await bench.store.replaceUpstreams(["github": try Models([])], lags: [:])
-        }
-        try await bench.store.replaceUpstreams(["github": models], lags: [:])
+        try await bench.replaceModels(["github": models])
         #expect(sqlite(path, "SELECT login FROM User ORDER BY 1") == "x\ny")
         await bench.store.close()
     }

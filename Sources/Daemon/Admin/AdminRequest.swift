@@ -227,6 +227,7 @@ extension ProblemDocument {
         switch error {
         case let problem as ProblemDocument: self = problem
         case let error as StoreError: self.init(error)
+        case let error as ConfigurationReplacementError: self.init(error)
         case let error as RecordingError: self.init(409, error.description)
         default: self.init(500, "\(error)")
         }

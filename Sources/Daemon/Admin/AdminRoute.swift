@@ -166,6 +166,6 @@ struct AdminResponse: Sendable {
 extension AdminRoute {
     /// Every endpoint, in the order of the OpenAPI document.
     static let all: [AdminRoute] =
-        dashboard + monitoring + activity + contents + seeding + queries + following + clean + mode + copies
-        + recordings
+        dashboard + monitoring + status + activity + contents + seeding + queries + following + clean + mode + reload
+        + copies + recordings
 }

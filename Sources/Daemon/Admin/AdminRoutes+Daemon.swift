@@ -29,7 +29,7 @@ extension AdminRoute {
     static let mode: [AdminRoute] = documented([
         "The mode the daemon is in.":
             .json("GET /mode") { _, daemon in ModeResponse(mode: daemon.modes.current.rawValue) },
-        "Changes the mode until it is changed again or the daemon restarts.":
+        "Changes the mode until it is changed again, or until the config says another one than now. It survives a restart.":
             .json("PUT /mode", query: modeParameter, body: modeParameter) { request, daemon in
                 let (first, second) = (request.value("mode"), try request.texts(["mode"], advice: "mode")["mode"])
                 guard first == nil || second == nil else { throw ProblemDocument.badRequest("mode is given twice") }
@@ -38,7 +38,7 @@ extension AdminRoute {
                         "mode must be one of \(Mode.allCases.map(\.rawValue).joined(separator: ", "))"
                     )
                 }
-                daemon.modes.set(mode)
+                try daemon.setMode(mode)
                 return ModeResponse(mode: mode.rawValue)
             },
     ])
@@ -180,11 +180,11 @@ package struct RequestsMissed: AdminBody {
 }
 
 /// `GET /upstreams`.
-struct UpstreamsResponse: AdminBody {
+package struct UpstreamsResponse: AdminBody {
     static let sentences = ["upstreams": "In the order of the config."]
     var upstreams: [Upstream]
 
-    struct Upstream: AdminBody {
+    package struct Upstream: AdminBody {
         static let sentences = [
             "origin": "The URL that it is asked at.",
             "state":
@@ -195,15 +195,15 @@ struct UpstreamsResponse: AdminBody {
             "rateLimit": "The limit of which the smallest share is left, as its responses say.",
             "requests": "Requests to it that have ended.", "failures": "Those of them that count as failures.",
         ]
-        var name: String
-        var origin: String
-        var state: String
-        var lastError: Failure?
-        var failingSince: String?
-        var backOffUntil: String?
-        var rateLimit: Limit?
-        var requests: Int
-        var failures: Int
+        package var name: String
+        package var origin: String
+        package var state: String
+        package var lastError: Failure?
+        package var failingSince: String?
+        package var backOffUntil: String?
+        package var rateLimit: Limit?
+        package var requests: Int
+        package var failures: Int
 
         init(name: String, origin: String, _ health: UpstreamHealth, at now: Int64) {
             (self.name, self.origin) = (name, origin)
@@ -216,21 +216,21 @@ struct UpstreamsResponse: AdminBody {
         }
     }
 
-    struct Failure: AdminBody {
+    package struct Failure: AdminBody {
         static let sentences = ["time": "RFC 3339.", "message": "The request, and why it failed."]
-        var time: String
-        var message: String
+        package var time: String
+        package var message: String
     }
 
-    struct Limit: AdminBody {
+    package struct Limit: AdminBody {
         static let sentences = [
             "limit": "Requests of a period.", "remaining": "Those that are left.",
             "reset": "When the period ends (RFC 3339).", "resource": "The upstream's name for what is limited.",
         ]
-        var limit: Int64?
-        var remaining: Int64
-        var reset: String?
-        var resource: String?
+        package var limit: Int64?
+        package var remaining: Int64
+        package var reset: String?
+        package var resource: String?
 
         init(_ limit: RateLimit) {
             (self.limit, remaining) = (limit.limit, limit.remaining)

@@ -1,94 +1,211 @@
 import HTTPSemantics
-import Mapping
+import Logging
+package import Mapping
 import Proxy
 import Recording
-import Settings
-import Store
+package import Settings
+package import Store
 import Synchronization
 
 /// Why a configuration does not replace the current one; nothing has changed then.
-enum ConfigurationReplacementError: Error, Sendable, CustomStringConvertible {
-    /// These parts differ, and are read at the start only.
-    case needsRestart([String])
+package enum ConfigurationReplacementError: Error, Sendable, CustomStringConvertible {
+    /// The config has mistakes, warnings besides.
+    case mistakes([Diagnostic])
+    /// There is no config where it was; a sentence.
+    case unreadable(String)
     /// Its models contradict each other.
     case invalid(MappingError)
     /// The store does not take its models.
     case store(StoreError)
+    /// An address cannot be listened on; a sentence.
+    case address(String)
     /// The daemon records or replays, by the current one.
     case recording
     /// Another one is about to replace it.
     case underWay
+    /// There is no config to read again.
+    case noSource
 
-    var description: String {
+    package var description: String {
         switch self {
-        case .needsRestart(let parts):
-            "\(parts.joined(separator: ", ")) cannot be changed while Larder runs; restart it"
+        case .mistakes(let found):
+            found.filter { $0.severity == .error }.map(\.description).joined(separator: "\n")
+        case .unreadable(let reason), .address(let reason): reason
         case .invalid(let error): "\(error)"
         case .store(let error): "\(error)"
         case .recording: "a recording has the config that it began with; end it first"
         case .underWay: "the config is being replaced already; try again"
+        case .noSource: "a recording has the config that it began with; `larder serve` alone reads its config again"
         }
     }
 }
 
+/// Where the daemon's config comes from, and what depends on it outside of `DaemonCore`: sockets and logs.
+package struct ConfigSource: Sendable {
+    /// What has been made ready for a configuration.
+    package struct Preparation: Sendable {
+        /// Called once the configuration is in force.
+        let commit: @Sendable () -> Void
+        /// Called if it will not be.
+        let abandon: @Sendable () -> Void
+
+        package init(commit: @escaping @Sendable () -> Void, abandon: @escaping @Sendable () -> Void) {
+            (self.commit, self.abandon) = (commit, abandon)
+        }
+    }
+
+    /// The config file; nil if a URL alone was given.
+    let path: String?
+    /// Reads it with all that it names, and its text for recordings (`ConfigFile.portable`).
+    let read: @Sendable () throws -> (file: ConfigFile, portable: String)
+    /// Makes ready what may fail, such as the sockets of new addresses.
+    let prepare: @Sendable (Configuration) throws -> Preparation
+
+    package init(
+        path: String?,
+        read: @escaping @Sendable () throws -> (file: ConfigFile, portable: String),
+        prepare: @escaping @Sendable (Configuration) throws -> Preparation
+    ) { (self.path, self.read, self.prepare) = (path, read, prepare) }
+
+    /// The same with other preparations.
+    package func preparing(_ prepare: @escaping @Sendable (Configuration) throws -> Preparation) -> ConfigSource {
+        ConfigSource(path: path, read: read, prepare: prepare)
+    }
+}
+
 extension DaemonCore {
+    /// Reads the config again and puts it in force, if it has no mistake; any thread.
+    ///
+    /// - Parameter dryRun: whether to find out only what would change.
+    package func reload(dryRun: Bool = false) async throws(ConfigurationReplacementError) -> Reload {
+        guard let source = state.configSource else { throw .noSource }
+        do throws(ConfigurationReplacementError) {
+            let file: ConfigFile
+            let portable: String
+            do {
+                (file, portable) = try source.read()
+            } catch { throw .unreadable("\(error)") }
+            guard file.errors.isEmpty else { throw .mistakes(file.diagnostics) }
+            let changes =
+                dryRun
+                ? try await changes(by: file.settings)
+                : try await replaceConfiguration(by: file.settings, portable: portable, source.prepare)
+            let reload = Reload(path: source.path, isDryRun: dryRun, changes: changes, warnings: file.diagnostics)
+            if !dryRun { note(reload) }
+            return reload
+        } catch {
+            if case .underWay = error { throw error }
+            if !dryRun { note(error) }
+            throw error
+        }
+    }
+
+    /// What a configuration would change; fails if it could not replace the current one.
+    private func changes(by settings: Configuration) async throws(ConfigurationReplacementError) -> [ConfigChange] {
+        let former = proxy.configuration.value
+        let (changes, inForce) = settings.changes(since: former.settings)
+        let new = try compiled(inForce, replacing: former)
+        do throws(StoreError) {
+            try await store.check(storeConfiguration(inForce, new))
+        } catch { throw .store(error) }
+        return changes
+    }
+
     /// Replaces the configuration while the daemon runs; any thread.
     ///
     /// Requests that arrive after this has returned are served by the new one. Requests and streams under way go on with the one
     /// that they began with, also those of an upstream that is gone. An upstream is the same if it has the same name and the same
     /// URL: then its counters, back-offs and rate limits stay, and its connections if they are made in the same way. With another
     /// URL it is another upstream, which shares only the counters of its name. What memory has stays valid for upstreams
-    /// for which nothing has changed; for others the disk is read, and the new rules apply.
+    /// for which nothing has changed; for others the disk is read, and the new rules apply. Stored objects are brought to other
+    /// models in the background.
     ///
-    /// Not yet replaced, and refused if they differ: the addresses that are listened on, `workers`, `store` except for
-    /// `withhold`, `memory`, the limits of clients, `limits.objects`, `log`, `access_log`, and the models of an upstream, because
-    /// stored objects are migrated when the store is opened. The number of client connections remains as computed at the start.
-    /// While a recording runs, and in a replay, nothing is replaced.
+    /// What only a restart changes stays as it was (`ConfigKey.readAtStart`). While a recording runs, and in a replay, nothing is
+    /// replaced.
     ///
-    /// - Parameter portable: the text of the config for recordings that are started later (`ConfigFile.portable`).
-    func replaceConfiguration(by settings: Configuration, portable: String)
-        async throws(ConfigurationReplacementError)
-    {
+    /// - Parameters:
+    ///   - portable: the text of the config for recordings that are started later (`ConfigFile.portable`).
+    ///   - prepare: makes ready what depends on the configuration outside of the core.
+    /// - Returns: what has changed, and what would after a restart.
+    @discardableResult
+    func replaceConfiguration(
+        by settings: Configuration,
+        portable: String,
+        _ prepare: (Configuration) throws -> ConfigSource.Preparation = { _ in .init(commit: {}, abandon: {}) }
+    ) async throws(ConfigurationReplacementError) -> [ConfigChange] {
         guard !isReplacing.exchange(true, ordering: .acquiringAndReleasing) else { throw .underWay }
         defer { isReplacing.store(false, ordering: .releasing) }
         guard let recordings = state.recordings, !recordings.isActive else { throw .recording }
         let former = proxy.configuration.value
-        let fixed = settings.fixedParts(changedSince: former.settings)
-        guard fixed.isEmpty else { throw .needsRestart(fixed) }
-        let new: CompiledConfiguration
-        do throws(MappingError) {
-            new = try CompiledConfiguration(settings, replacing: former)
-        } catch { throw .invalid(error) }
-        let upstreams = new.upstreams
+        let (changes, inForce) = settings.changes(since: former.settings)
+        let new = try compiled(inForce, replacing: former)
+        let preparation: ConfigSource.Preparation
+        do {
+            preparation = try prepare(inForce)
+        } catch { throw .address("\(error)") }
         do throws(StoreError) {
-            try await store.replaceUpstreams(
-                StoreConfiguration.models(of: upstreams),
-                lags: StoreConfiguration.lags(of: upstreams)
-            )
-        } catch { throw .store(error) }
-        recordings.replaceConfiguration(by: portable, upstreams: upstreams)
+            try await store.replaceConfiguration(by: storeConfiguration(inForce, new))
+        } catch {
+            preparation.abandon()
+            throw .store(error)
+        }
+        proxy.cache.memory.capacity = inForce.memory.maximumSize
+        recordings.replaceConfiguration(by: portable, upstreams: new.upstreams)
         await proxy.replaceConfiguration(by: new)
-        if settings.mode != former.settings.mode { modes.set(settings.mode) }
+        preparation.commit()
+        // What was set at run time holds until the config says something else.
+        if inForce.mode != former.settings.mode { try? setMode(inForce.mode) }
+        return changes
+    }
+
+    private func compiled(_ settings: Configuration, replacing former: CompiledConfiguration)
+        throws(ConfigurationReplacementError) -> CompiledConfiguration
+    {
+        do throws(MappingError) {
+            return try CompiledConfiguration(settings, replacing: former)
+        } catch { throw .invalid(error) }
+    }
+
+    private func storeConfiguration(_ settings: Configuration, _ compiled: CompiledConfiguration) -> StoreConfiguration {
+        StoreConfiguration(settings, path: settings.store.path ?? "", compiled.upstreams)
     }
 }
 
-extension Configuration {
-    /// The parts that only a restart can change and that differ from a former configuration, as the config spells them.
-    fileprivate func fixedParts(changedSince former: Configuration) -> [String] {
-        let listens = { (settings: Configuration) in
-            let isShared = settings.upstreams.contains(where: \.listen.isEmpty)
-            return (settings.listen, isShared, Set(settings.upstreams.flatMap(\.listen)))
-        }
-        var store = store
-        store.withhold = former.store.withhold
-        let parts = [
-            ("listen", listens(self) != listens(former)), ("admin", admin != former.admin),
-            ("workers", workers != former.workers), ("store", store != former.store),
-            ("memory", memory != former.memory),
-            ("the limits of clients", limits.http != former.limits.http),
-            ("limits.objects", limits.objects != former.limits.objects), ("log", log != former.log),
-            ("access_log", accessLog != former.accessLog),
-        ]
-        return parts.filter(\.1).map(\.0)
+/// What a reload has changed, or would change.
+package struct Reload: Sendable {
+    var path: String?
+    var isDryRun: Bool
+    var changes: [ConfigChange]
+    var warnings: [Diagnostic]
+
+    /// The keys that a restart would change.
+    var keysForRestart: [String] { changes.filter(\.needsRestart).map(\.key) }
+}
+
+/// Reports reloads in the log, and remembers the last one.
+extension DaemonCore {
+    private func note(_ reload: Reload) {
+        setState { ($0.keysForRestart, $0.failedReload) = (reload.keysForRestart, nil) }
+        for warning in reload.warnings { proxy.log.warning("\(warning)") }
+        let keys = reload.changes.filter { !$0.needsRestart }.map(\.key)
+        proxy.log.notice("the config is reloaded", metadata: ["changed": "\(Self.listed(keys))"])
+        guard !reload.keysForRestart.isEmpty else { return }
+        proxy.log.warning(
+            "parts of the config take effect at a restart only",
+            metadata: ["keys": "\(Self.listed(reload.keysForRestart))"]
+        )
+    }
+
+    private func note(_ error: ConfigurationReplacementError) {
+        let time = ProcessFigures.wallClock()
+        setState { $0.failedReload = (time, error) }
+        proxy.log.error("the config is not reloaded, and the former one stays in force")
+        for line in error.description.split(separator: "\n") { proxy.log.error("\(line)") }
+    }
+
+    /// Not more keys than fit into a line.
+    private static func listed(_ keys: [String]) -> String {
+        if keys.isEmpty { return "nothing" }
+        return keys.prefix(20).joined(separator: ", ") + (keys.count > 20 ? " and \(keys.count - 20) more" : "")
     }
 }

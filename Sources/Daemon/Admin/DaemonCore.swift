@@ -1,5 +1,5 @@
 package import EventLoops
-import HTTPSemantics
+package import HTTPSemantics
 package import Logging
 import Mapping
 package import Proxy
@@ -15,6 +15,8 @@ package final class DaemonCore: Sendable {
     package let store: ObjectStore
     package let proxy: ProxyCore
     let modes: ModeSwitch
+    /// Nil if a mode that is set at run time ends with the daemon.
+    let rememberedMode: RememberedMode?
     package let metrics: Metrics
     package let requests = RequestLog()
     package let changeStreams: ChangeStreams
@@ -22,6 +24,7 @@ package final class DaemonCore: Sendable {
     package let token: AdminToken
     let logins: DashboardLogins
     package let traffic: TrafficHistory
+    let storeTrouble: StoreTrouble
     private let stateNow = Mutex(State())
     /// Whether a configuration is replacing the current one.
     let isReplacing = Atomic(false)
@@ -34,6 +37,14 @@ package final class DaemonCore: Sendable {
         package var replayer: Replayer?
         /// The recordings that are started and stopped while it runs; nil if it is for one recording.
         package var recordings: Recordings?
+        /// Where the config comes from; nil if it is not read again, as in a replay.
+        package var configSource: ConfigSource?
+        /// The keys of the config that take effect at a restart only, as of the last reload.
+        var keysForRestart: [String] = []
+        /// When and why the last reload failed, in Unix seconds; nil if it did not.
+        var failedReload: (time: Double, error: ConfigurationReplacementError)?
+        /// What it listens on, as bound.
+        package var addresses: (data: [Address], admin: [Address]) = ([], [])
         /// Host and port of the admin side for a browser; nil if it has no such address.
         package var browserAddress: String?
     }
@@ -44,7 +55,9 @@ package final class DaemonCore: Sendable {
 
     /// Opens the store, under its lock, and the keys beside it; throws errors that the operator must fix.
     ///
-    /// - Parameter asksUpstreams: whether upstreams may be asked; otherwise no client for them is ever created.
+    /// - Parameters:
+    ///   - asksUpstreams: whether upstreams may be asked; otherwise no client for them is ever created.
+    ///   - remembersMode: whether a mode that is set at run time survives a restart.
     package init(
         _ settings: Configuration,
         version: String,
@@ -52,7 +65,8 @@ package final class DaemonCore: Sendable {
         upstreamLoop: EventLoop,
         adminLoop: EventLoop,
         log: Logger,
-        asksUpstreams: Bool = true
+        asksUpstreams: Bool = true,
+        remembersMode: Bool = false
     ) throws {
         self.version = version
         let compiled = try CompiledConfiguration(settings)
@@ -63,7 +77,12 @@ package final class DaemonCore: Sendable {
             throw StoreFolderError(failed.folder + "/", code: failed.code)
         }
         var configuration = StoreConfiguration(settings, path: path, compiled.upstreams)
-        configuration.notify = { log.log(level: $0.isRelief ? .notice : .warning, "\($0)") }
+        let storeTrouble = StoreTrouble()
+        self.storeTrouble = storeTrouble
+        configuration.notify = { notice in
+            storeTrouble.record(notice)
+            log.log(level: notice.isRelief ? .notice : .warning, "\(notice)")
+        }
         configuration.committed = { log.committed($0) }
         let (store, notices) = try ObjectStore.open(configuration)
         for notice in notices { log.warning("\(notice)") }
@@ -84,7 +103,12 @@ package final class DaemonCore: Sendable {
         let principals = PrincipalResolver(key: key, store: store)
         // Memory is updated before the streams that follow it.
         store.setListener(ChangeListeners(memory, watch, principals))
-        modes = ModeSwitch(settings.mode)
+        rememberedMode = remembersMode ? RememberedMode(besideStore: path) : nil
+        let mode = rememberedMode?.mode(configured: settings.mode) ?? settings.mode
+        if mode != settings.mode {
+            log.notice("the mode is \(mode.rawValue), as it was set before the restart; `larder mode` changes it")
+        }
+        modes = ModeSwitch(mode)
         // One more for the responses of the upstream loop.
         metrics = Metrics(workers: workers + 1, startTime: ProcessFigures.wallClock())
         traffic = TrafficHistory(metrics)

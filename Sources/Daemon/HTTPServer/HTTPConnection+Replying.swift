@@ -38,7 +38,7 @@ extension HTTPConnection {
     }
 
     private func begin(_ status: Int, _ reason: String?, _ fields: Fields, _ framing: BodyFraming) {
-        let closes = !keepsAlive || host.isDraining || owesContinue
+        let closes = !keepsAlive || isDraining || owesContinue
         let head = makeHead(status, reason: reason, fields, framing, closes: closes)
         closesAfterResponse = head.closes
         bodyEnd = head.bodyEnd

@@ -65,6 +65,8 @@ package final class HTTPConnection {
     /// The delimiter of the deferred response's body; nil before the response has begun.
     var bodyEnd: ReplyHead.BodyEnd?
     var closesAfterResponse = false
+    /// Whether the next response is the last of this connection.
+    private(set) var isDraining = false
 
     /// The action to take when the queue is empty.
     var ending = Ending.none
@@ -214,7 +216,7 @@ package final class HTTPConnection {
 
     /// Whether the response about to begin is the last of this connection, as far as is known then.
     private var mustClose: Bool {
-        if !keepsAlive || host.isDraining { return true }
+        if !keepsAlive || isDraining { return true }
         switch receiving {
         case .nothing: return false
         // A client that waits for 100 Continue may send its body now or not, so the next bytes are ambiguous.
@@ -241,9 +243,15 @@ package final class HTTPConnection {
 /// Used on the worker's thread only.
 final class ConnectionHost {
     let loop: EventLoop
-    let limits: HTTPLimits
+    var limits: HTTPLimits {
+        didSet {
+            idleNanoseconds = limits.idle.nanoseconds
+            parser = RequestParser(limits: limits)
+            spareParsers = []
+        }
+    }
     /// The idle limit in nanoseconds, precomputed because it is needed for each response.
-    let idleNanoseconds: UInt64
+    private(set) var idleNanoseconds: UInt64
     let worker: HTTPWorker
     let handler: any HTTPHandler
     let counter: ConnectionCounter
@@ -274,12 +282,12 @@ final class ConnectionHost {
     /// The size from which on `output` is sent: what the socket does not take has to be kept.
     var outputFill: Int { isCrowded ? 0 : 16 * 1024 }
 
-    init(worker: HTTPWorker, handler: any HTTPHandler) {
+    init(worker: HTTPWorker, handler: any HTTPHandler, limits: HTTPLimits) {
         (self.worker, self.handler) = (worker, handler)
-        (loop, limits, counter) = (worker.loop, worker.limits, worker.counter)
+        (loop, self.limits, counter) = (worker.loop, limits, worker.counter)
         (notice, meter) = (worker.notice, worker.meter)
-        idleNanoseconds = worker.limits.idle.nanoseconds
-        parser = RequestParser(limits: worker.limits)
+        idleNanoseconds = limits.idle.nanoseconds
+        parser = RequestParser(limits: limits)
     }
 
     deinit { readMemory.deallocate() }
@@ -354,7 +362,7 @@ extension HTTPConnection {
     func becomeIdle() {
         phase = .idle
         deadline = host.loop.now + host.idleNanoseconds
-        if host.isDraining, input.isEmpty { finish(.close) }
+        if isDraining, input.isEmpty { finish(.close) }
     }
 
     /// Refuses a request: responds if no response has begun, and ends the connection.
@@ -418,8 +426,9 @@ extension HTTPConnection {
         updateReading()
     }
 
-    /// Closes the connection if it is idle, because the server is shutting down.
+    /// Closes the connection once it is idle, because the server is shutting down or does not listen on its address any more.
     func drain() {
+        isDraining = true
         if phase == .idle, input.isEmpty { finish(.close) }
     }
 

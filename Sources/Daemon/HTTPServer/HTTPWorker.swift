@@ -9,13 +9,15 @@ actor HTTPWorker {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 
-    nonisolated let limits: HTTPLimits
     nonisolated let counter: ConnectionCounter
     nonisolated let notice: @Sendable (HTTPNotice) -> Void
     nonisolated let meter: (any HTTPMeter)?
     private var host: ConnectionHost?
     private var others: [HTTPWorker] = []
-    private var listeners: [Listener] = []
+    private var limits: HTTPLimits
+    /// By numbers that are not used again.
+    private var listeners: [Int: Listener] = [:]
+    private var lastListener = 0
     /// The refused connections, the oldest first.
     private var refused: [UInt64] = []
     /// The connections that may make room for others, by the last search, in reverse, and since when each has waited then.
@@ -53,49 +55,75 @@ actor HTTPWorker {
     /// Makes the handler and starts the sweep for deadlines.
     func begin(beside others: [HTTPWorker], _ makeHandler: @Sendable () -> any HTTPHandler) {
         self.others = others
-        host = ConnectionHost(worker: self, handler: makeHandler())
+        host = ConnectionHost(worker: self, handler: makeHandler(), limits: limits)
+        beginSweep()
+    }
+
+    private func beginSweep() {
         let shortest = [limits.headTimeout, limits.bodyIdle, limits.idle, limits.writeStall, limits.linger].min()!
         sweep = loop.every(min(.seconds(1), shortest / 4)) { [unowned self] in self.sweepConnections() }
+    }
+
+    func setLimits(_ limits: HTTPLimits) {
+        self.limits = limits
+        guard let host else { return }
+        host.limits = limits
+        beginSweep()
     }
 
     // MARK: Accepting
 
     /// Starts to accept connections from a socket; with `recipients`, distributes them among those workers.
     func listen(_ socket: ListeningSocket, entrance: Entrance, sharingWith recipients: [HTTPWorker]) {
-        let index = listeners.count
+        lastListener += 1
+        let number = lastListener
         let watch = loop.watch(descriptor: socket.descriptor, events: .read) { [unowned self] _ in
-            self.acceptReady(index)
+            self.acceptReady(number)
         }
-        listeners.append(Listener(socket: socket, entrance: entrance, watch: watch, recipients: recipients))
+        listeners[number] = Listener(socket: socket, entrance: entrance, watch: watch, recipients: recipients)
     }
 
-    private func acceptReady(_ index: Int) {
+    /// Stops to accept connections at an entrance, and closes each of its connections once it is idle.
+    func close(_ entrance: Entrance) {
+        for (number, listener) in listeners where listener.entrance === entrance {
+            // Connections that the kernel has already accepted are still served.
+            acceptReady(number)
+            listeners[number] = nil
+            listener.socket.close()
+        }
+        for connection in Array((host?.connections ?? [:]).values) where connection.entrance === entrance {
+            connection.drain()
+        }
+    }
+
+    private func acceptReady(_ number: Int) {
+        guard let listener = listeners[number] else { return }
         for _ in 0..<limits.acceptsPerTurn {
-            switch EventSystem.accept(listeners[index].socket.descriptor) {
-            case .done(let descriptor): hand(Int32(descriptor), from: index)
+            switch EventSystem.accept(listener.socket.descriptor) {
+            case .done(let descriptor): hand(Int32(descriptor), from: number)
             case .failed(EAGAIN): return
-            case .failed(let number) where [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(number):
-                return pauseAccepting(number)
+            case .failed(let code) where [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(code):
+                return pauseAccepting(code)
             // The client has already left, or the network reported an error: the next connection may be fine.
             case .failed: continue
             }
         }
     }
 
-    private func hand(_ descriptor: Int32, from index: Int) {
+    private func hand(_ descriptor: Int32, from number: Int) {
+        guard let listener = listeners[number] else { preconditionFailure("only a listener accepts") }
         // Counted here, because a connection that waits for another worker's loop already holds its descriptor.
         counter.opened()
         guard counter.count <= limits.maxConnections + limits.maxSurplus else {
             counter.closed()
-            close(descriptor)
+            Glibc.close(descriptor)
             return
         }
         let isSurplus = counter.served > limits.maxConnections
-        let entrance = listeners[index].entrance
-        let recipients = listeners[index].recipients
+        let (entrance, recipients) = (listener.entrance, listener.recipients)
         if recipients.isEmpty { return adopt(descriptor, entrance, isSurplus: isSurplus) }
-        let recipient = recipients[listeners[index].next % recipients.count]
-        listeners[index].next += 1
+        let recipient = recipients[listener.next % recipients.count]
+        listeners[number]?.next += 1
         if recipient === self { return adopt(descriptor, entrance, isSurplus: isSurplus) }
         recipient.loop.enqueue {
             recipient.assumeIsolated { $0.adopt(descriptor, entrance, isSurplus: isSurplus) }
@@ -106,10 +134,10 @@ actor HTTPWorker {
     private func pauseAccepting(_ number: Int32) {
         let reason = SystemCall.message(number)
         notice(HTTPNotice(message: "no connections accepted for a moment", details: ["reason": reason]))
-        for listener in listeners { listener.watch?.disable() }
+        for listener in listeners.values { listener.watch?.disable() }
         acceptPause = loop.after(.milliseconds(200)) { [unowned self] in
             acceptPause = nil
-            for listener in listeners { listener.watch?.enable() }
+            for listener in listeners.values { listener.watch?.enable() }
         }
     }
 
@@ -122,7 +150,7 @@ actor HTTPWorker {
     private func adopt(_ descriptor: Int32, _ entrance: Entrance, isSurplus: Bool, asked: Int = 0) {
         guard let host else {
             counter.closed()
-            close(descriptor)
+            Glibc.close(descriptor)
             return
         }
         // Others may have closed since it was counted.
@@ -230,13 +258,12 @@ actor HTTPWorker {
 
     private func stopAccepting() {
         acceptPause = nil
-        for index in listeners.indices {
+        for (number, listener) in listeners {
             // Connections that the kernel has already accepted are still served.
-            acceptReady(index)
-            listeners[index].watch = nil
-            listeners[index].socket.close()
+            acceptReady(number)
+            listeners[number] = nil
+            listener.socket.close()
         }
-        listeners = []
     }
 
     /// Resumes `drain` when the last connection has closed.

@@ -15,14 +15,18 @@ struct ListeningSocket: Sendable {
     /// Opens `count` sockets on each address of a host.
     ///
     /// Blocks while the name is resolved. The kernel distributes connections over sockets that share an address.
-    static func tcp(host: String, port: UInt16, count: Int) throws(ListenError) -> [[ListeningSocket]] {
+    ///
+    /// - Parameter besideOwn: whether this process may listen on the port at another address that includes this one.
+    static func tcp(host: String, port: UInt16, count: Int, besideOwn: Bool = false) throws(ListenError)
+        -> [[ListeningSocket]]
+    {
         let shown = "\(Address.tcp(host: host, port: port))"
         var port = port
         var opened: [[ListeningSocket]] = []
         var failure: ListenError?
         for candidate in try addresses(host: host, shown: shown) {
             do throws(ListenError) {
-                let group = try share(candidate, port: port, count: count, shown: shown)
+                let group = try share(candidate, port: port, count: count, shown: shown, besideOwn: besideOwn)
                 // `localhost:0` means the same port on each of its addresses.
                 port = group[0].address.port ?? port
                 opened.append(group)
@@ -57,16 +61,21 @@ struct ListeningSocket: Sendable {
         return found
     }
 
-    private static func share(_ address: SocketAddress, port: UInt16, count: Int, shown: String) throws(ListenError)
-        -> [ListeningSocket]
-    {
+    private static func share(
+        _ address: SocketAddress,
+        port: UInt16,
+        count: Int,
+        shown: String,
+        besideOwn: Bool
+    ) throws(ListenError) -> [ListeningSocket] {
         var address = address
         address.port = port
         // SO_REUSEPORT would let a second daemon of the same user join silently, and let the kernel choose a port in use.
-        // So the first socket is bound without it, and the option is set afterwards for the others.
-        let first = try bind(address, sharesPort: false, shown: shown)
+        // So the first socket is bound without it, and the option is set afterwards for the others, and for addresses that a
+        // reload adds beside this one.
+        let first = try bind(address, sharesPort: besideOwn, shown: shown)
         address.port = first.address.port ?? port
-        if count > 1 { set(first.descriptor, SOL_SOCKET, SO_REUSEPORT) }
+        set(first.descriptor, SOL_SOCKET, SO_REUSEPORT)
         var group = [try first.listening(shown)]
         for _ in 1..<count {
             do throws(ListenError) {
@@ -104,14 +113,19 @@ struct ListeningSocket: Sendable {
         // No client can connect before `listen`, so the permissions hold from the first connection on.
         let socket = ListeningSocket(descriptor: descriptor, address: .unix(path: path))
         do throws(ListenError) {
-            if let group { try assign(path, to: group) }
-            guard chmod(path, mode_t(mode ?? 0o600)) == 0 else {
-                throw .system(address: shown, call: "chmod", errno: errno)
-            }
+            try permit(path, mode: mode, group: group)
             return try socket.listening(shown)
         } catch {
             unlink(path)
             throw error
+        }
+    }
+
+    /// Sets who may connect to a socket.
+    static func permit(_ path: String, mode: UInt16?, group: String?) throws(ListenError) {
+        if let group { try assign(path, to: group) }
+        guard chmod(path, mode_t(mode ?? 0o600)) == 0 else {
+            throw .system(address: "unix:\(path)", call: "chmod", errno: errno)
         }
     }
 

@@ -24,8 +24,8 @@ package struct HTTPNotice: Sendable {
 package final class Server: Sendable {
     private let workers: [HTTPWorker]
     private let counter = ConnectionCounter()
-    /// Paths of the server's Unix sockets, removed at shutdown.
-    private let paths = Mutex<[String]>([])
+    /// What it listens on.
+    private let entrances = Mutex<[Entrance]>([])
 
     /// Makes a server without an address.
     ///
@@ -59,37 +59,89 @@ package final class Server: Sendable {
 
     var connectionCount: Int { counter.count }
 
+    /// Sockets that are bound to an address and whose connections wait in the kernel.
+    package struct Bound: Sendable {
+        /// As bound: one, or several if the address resolves to several.
+        package var addresses: [Address] { groups.map { $0[0].address } }
+        fileprivate let configured: Address?
+        /// For each address a socket for each worker, or one that all share.
+        fileprivate let groups: [[ListeningSocket]]
+    }
+
     /// Listens on an address, which may resolve to several; returns the bound ones.
     ///
     /// A TCP address has a socket for each worker. The connections of an address with a single descriptor are accepted by the
     /// first worker and distributed. Blocks while a host name is resolved.
     @discardableResult
-    package func listen(on address: Address) throws(ListenError) -> [Address] {
-        switch address {
-        case .tcp(let host, let port):
-            let groups = try ListeningSocket.tcp(host: host, port: port, count: workers.count)
-            for group in groups {
-                let entrance = Entrance(address: group[0].address, configured: address)
-                for (worker, socket) in zip(workers, group) { start(socket, entrance, on: worker, sharing: []) }
-            }
-            return groups.map { $0[0].address }
-        case .unix(let path, let mode, let group):
-            let socket = try ListeningSocket.unix(path: path, mode: mode, group: group)
-            paths.withLock { $0.append(path) }
-            return [startSharing(socket, address)]
-        }
-    }
+    package func listen(on address: Address) throws(ListenError) -> [Address] { start(try bind(address)) }
 
     /// Listens on a socket that another process has opened; returns its address.
     @discardableResult
     package func listen(inherited descriptor: Int32) throws(ListenError) -> Address {
-        startSharing(try ListeningSocket.inherited(descriptor), nil)
+        start(Bound(configured: nil, groups: [[try ListeningSocket.inherited(descriptor)]]))[0]
     }
 
-    private func startSharing(_ socket: ListeningSocket, _ configured: Address?) -> Address {
-        let entrance = Entrance(address: socket.address, configured: configured)
-        start(socket, entrance, on: workers[0], sharing: workers.count > 1 ? workers : [])
-        return socket.address
+    /// Binds an address; pass the result to `start` or to `discard`.
+    ///
+    /// - Parameter besideOwn: whether this process may have the port already, at another address that includes this one.
+    package func bind(_ address: Address, besideOwn: Bool = false) throws(ListenError) -> Bound {
+        switch address {
+        case .tcp(let host, let port):
+            let groups = try ListeningSocket.tcp(host: host, port: port, count: workers.count, besideOwn: besideOwn)
+            return Bound(configured: address, groups: groups)
+        case .unix(let path, let mode, let group):
+            return Bound(
+                configured: address,
+                groups: [[try ListeningSocket.unix(path: path, mode: mode, group: group)]]
+            )
+        }
+    }
+
+    /// Accepts the connections of bound sockets; returns their addresses.
+    @discardableResult
+    package func start(_ bound: Bound) -> [Address] {
+        for group in bound.groups {
+            let entrance = Entrance(address: group[0].address, configured: bound.configured)
+            entrances.withLock { $0.append(entrance) }
+            if case .tcp? = bound.configured {
+                for (worker, socket) in zip(workers, group) { start(socket, entrance, on: worker, sharing: []) }
+            } else {
+                start(group[0], entrance, on: workers[0], sharing: workers.count > 1 ? workers : [])
+            }
+        }
+        return bound.addresses
+    }
+
+    /// Closes bound sockets that were not started.
+    package func discard(_ bound: Bound) {
+        for socket in bound.groups.joined() { socket.close() }
+        if case .unix(let path, _, _)? = bound.configured { unlink(path) }
+    }
+
+    /// Stops to listen on an address as it was given to `bind` or `listen`.
+    ///
+    /// Requests under way on its connections are finished, streams included; then these are closed.
+    package func stopListening(on address: Address) {
+        let gone = entrances.withLock { entrances in
+            let gone = entrances.filter { $0.configured?.description == address.description }
+            entrances.removeAll { entrance in gone.contains { $0 === entrance } }
+            return gone
+        }
+        for worker in workers {
+            worker.loop.enqueue { worker.assumeIsolated { for entrance in gone { $0.close(entrance) } } }
+        }
+        if case .unix(let path, _, _) = address { unlink(path) }
+    }
+
+    /// Sets other permissions for a Unix socket that it listens on.
+    package func permit(_ address: Address) throws(ListenError) {
+        guard case .unix(let path, let mode, let group) = address else { return }
+        try ListeningSocket.permit(path, mode: mode, group: group)
+    }
+
+    /// Replaces the limits: for connections that are open, too, but not for a head that has begun to arrive.
+    package func setLimits(_ limits: HTTPLimits) {
+        for worker in workers { worker.loop.enqueue { worker.assumeIsolated { $0.setLimits(limits) } } }
     }
 
     private func start(_ socket: ListeningSocket, _ entrance: Entrance, on worker: HTTPWorker, sharing: [HTTPWorker]) {
@@ -108,12 +160,13 @@ package final class Server: Sendable {
         }
     }
 
+    /// Removes the paths of its Unix sockets.
     private func removePaths() {
-        let paths = paths.withLock { paths in
-            defer { paths = [] }
-            return paths
+        let entrances = entrances.withLock { entrances in
+            defer { entrances = [] }
+            return entrances
         }
-        for path in paths { unlink(path) }
+        for case .unix(let path, _, _)? in entrances.map(\.configured) { unlink(path) }
     }
 }
 

@@ -32,7 +32,7 @@ package actor ProxyCore {
     let asksUpstreams: Bool
     /// Counts the responses of this loop, as each worker counts its own.
     let outcomes: WorkerMetrics
-    let log: Logger
+    package nonisolated let log: Logger
     private var started: Fetches?
     private var followed: LiveDocuments?
     /// Look-ups on disk under way (`Lookup/LookUp.swift`).

@@ -51,6 +51,13 @@ package struct ConfigFile {
         return ConfigFile(settings: draft.finished, diagnostics: reader.sorted)
     }
 
+    /// The same file with changed settings.
+    package func completed(_ change: (inout Configuration) -> Void) -> ConfigFile {
+        var settings = settings
+        change(&settings)
+        return ConfigFile(settings: settings, diagnostics: diagnostics)
+    }
+
     /// The diagnostics that keep it from being used.
     package var errors: [Diagnostic] { diagnostics.filter { $0.severity == .error } }
 

@@ -50,6 +50,8 @@ struct ConfigKey<Section>: Sendable {
 
     var facts: ConfigFacts
     let read: @Sendable (Node, inout Section, inout ConfigReader) -> Void
+    /// Finds out what differs between two sections, and sets back what only a restart changes; see `ConfigChange`.
+    var compare: ConfigComparison<Section>
 
     init(
         _ name: String,
@@ -58,11 +60,12 @@ struct ConfigKey<Section>: Sendable {
         example: String? = nil,
         isRequired: Bool = false,
         sample: [String] = [],
+        comparing compare: @escaping ConfigComparison<Section> = { _, _ in [] },
         read: @escaping @Sendable (Node, inout Section, inout ConfigReader) -> Void
     ) {
         facts = ConfigFacts(name: name, kind: kind, fallback: fallback, example: example, sample: sample)
         facts.isRequired = isRequired
-        self.read = read
+        (self.compare, self.read) = (compare, read)
     }
 }
 
@@ -75,10 +78,15 @@ struct ConfigFacts: Sendable {
     /// An example, shown if there is no default.
     var example: String?
     var isRequired = false
+    /// Whether its value is read when Larder starts, and not at a reload.
+    var needsRestart = false
     /// Sample lines under the key, after those for its kind.
     var sample: [String] = []
     /// The documentation, one or more sentences.
     var text = ""
+
+    /// The documentation as the reference shows it.
+    var documentation: String { needsRestart ? text + " A change takes effect at a restart." : text }
 }
 
 /// The kind of value that a key takes.
@@ -102,7 +110,7 @@ indirect enum ConfigKind: Sendable {
 
 extension ConfigKey where Section: ConfigSection {
     /// A value that `read` makes; it returns nil where it has reported a mistake.
-    private static func value<Value>(
+    private static func value<Value: Equatable & SendableMetatype>(
         _ name: String,
         _ kind: ConfigKind,
         _ path: Path<Value>,
@@ -111,7 +119,14 @@ extension ConfigKey where Section: ConfigSection {
         isRequired: Bool = false,
         read: @escaping @Sendable (Node, inout ConfigReader) -> Value?
     ) -> ConfigKey {
-        ConfigKey(name, kind, fallback: fallback, example: example, isRequired: isRequired) { node, section, reader in
+        ConfigKey(
+            name,
+            kind,
+            fallback: fallback,
+            example: example,
+            isRequired: isRequired,
+            comparing: ConfigChange.comparison(of: path, kind)
+        ) { node, section, reader in
             if let value = read(node, &reader) { section[keyPath: path] = value }
         }
     }
@@ -134,16 +149,25 @@ extension ConfigKey where Section: ConfigSection {
         fallback: String? = nil,
         example: String? = nil,
         isRequired: Bool = false,
+        comparing compare: @escaping ConfigComparison<Section> = { _, _ in [] },
         take: @escaping @Sendable (String, inout Section) throws -> Void
     ) -> ConfigKey {
-        ConfigKey(name, kind, fallback: fallback, example: example, isRequired: isRequired) { node, section, reader in
+        ConfigKey(
+            name,
+            kind,
+            fallback: fallback,
+            example: example,
+            isRequired: isRequired,
+            comparing: compare
+        ) { node, section, reader in
             guard let text = reader.text(node, wanted: wanted) else { return }
             do { try take(text, &section) } catch { reader.errorHere(node.place, "\(error)") }
         }
     }
 
     static func file(_ name: String, _ path: Path<String?>, example: String) -> ConfigKey {
-        ConfigKey(name, .text, example: example) { node, section, reader in
+        ConfigKey(name, .text, example: example, comparing: ConfigChange.comparison(of: path, .text)) {
+            (node, section, reader) in
             guard let value = reader.text(node, wanted: "a path") else { return }
             if value.hasPrefix("~") {
                 reader.errorHere(
@@ -193,7 +217,7 @@ extension ConfigKey where Section: ConfigSection {
         value(name, .size(range), path, fallback: Units.text(size: Section()[keyPath: path])) { $1.size($0, in: range) }
     }
 
-    static func choice<Value: RawRepresentable<String> & CaseIterable & Sendable>(
+    static func choice<Value: RawRepresentable<String> & CaseIterable & Equatable & Sendable>(
         _ name: String,
         _ path: Path<Value>
     ) -> ConfigKey {
@@ -212,7 +236,7 @@ extension ConfigKey where Section: ConfigSection {
     }
 
     /// One of a few words; nil by default.
-    static func choice<Value: RawRepresentable<String> & CaseIterable & Sendable>(
+    static func choice<Value: RawRepresentable<String> & CaseIterable & Equatable & Sendable>(
         _ name: String,
         _ path: Path<Value?>,
         fallback: String? = nil,
@@ -241,7 +265,8 @@ extension ConfigKey where Section: ConfigSection {
         _ path: Path<Inner>,
         keys: [ConfigKey<Inner>] = Inner.keys
     ) -> ConfigKey {
-        ConfigKey(name, .section(keys.map(\.facts))) { node, section, reader in
+        ConfigKey(name, .section(keys.map(\.facts)), comparing: ConfigChange.comparison(of: path, by: keys)) {
+            (node, section, reader) in
             reader.section(node, into: &section[keyPath: path], keys: keys)
         }
     }
@@ -252,7 +277,13 @@ extension ConfigKey where Section: ConfigSection {
             preconditionFailure("\(name) has no key \(short)")
         }
         let (facts, kind) = (key.facts, ConfigKind.either([key.facts.kind, .section(Inner.keys.map(\.facts))]))
-        return ConfigKey(name, kind, fallback: facts.fallback, example: facts.example) { node, section, reader in
+        return ConfigKey(
+            name,
+            kind,
+            fallback: facts.fallback,
+            example: facts.example,
+            comparing: ConfigChange.comparison(of: path, by: Inner.keys)
+        ) { node, section, reader in
             if node.mapping == nil {
                 key.read(node, &section[keyPath: path], &reader)
             } else {

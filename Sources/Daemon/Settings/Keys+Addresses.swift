@@ -54,8 +54,13 @@ extension ConfigKey where Section: ConfigSection {
     static func addresses(_ name: String, _ path: Path<[Address]>, example: String? = nil) -> ConfigKey {
         let addresses = Section()[keyPath: path]
         let fallback = addresses.isEmpty ? nil : ConfigText.list(addresses.map(\.description))
-        return ConfigKey(name, .list(AddressDraft.kind), fallback: fallback, example: example) {
-            (node, section, reader) in
+        return ConfigKey(
+            name,
+            .list(AddressDraft.kind),
+            fallback: fallback,
+            example: example,
+            comparing: ConfigChange.comparison(of: path, .text)
+        ) { node, section, reader in
             // The long form of one address is a mapping, not a list.
             let nodes = node.mapping == nil ? reader.list(node, wanted: "an address or a list of them") : [node]
             guard let nodes else { return }
@@ -124,7 +129,7 @@ extension ConfigReader {
 
 extension Address {
     /// Whether the other names the same port or socket, permissions apart.
-    func isSamePlace(as other: Address) -> Bool { description == other.description }
+    package func isSamePlace(as other: Address) -> Bool { description == other.description }
 
     /// Whether two listeners at it would collide; port 0 is a new port each time.
     var isFixed: Bool {

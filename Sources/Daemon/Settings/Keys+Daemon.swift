@@ -21,9 +21,14 @@ extension ConfigDraft: ConfigSection {
         over TCP it requires the token in admin.token beside the store.
         """: .addresses("admin", \.settings.admin),
         "Event loops that serve clients. Default: one per core, at most four.":
-            ConfigKey("workers", .integer(1...64), example: "2") { node, draft, reader in
+            ConfigKey(
+                "workers",
+                .integer(1...64),
+                example: "2",
+                comparing: ConfigChange.comparison(of: \.settings.workers, .integer(1...64))
+            ) { node, draft, reader in
                 draft.settings.workers = reader.integer(node, in: 1...64)
-            },
+            }.readAtStart(\.settings.workers),
         """
         online: ask the upstream for what is not stored or not fresh. offline: never ask the upstream; serve what is \
         stored, fresh or stale. `larder mode` changes it while the daemon runs.
@@ -62,11 +67,11 @@ extension Configuration.Store: ConfigSection {
         """
         The file. Default: larder.db in $STATE_DIRECTORY under systemd, else in $XDG_CACHE_HOME/larder, else in \
         ~/.cache/larder. A relative path counts from the folder that Larder is started in. admin.token is kept beside it.
-        """: .file("path", \.path, example: "/var/lib/larder/larder.db"),
+        """: .file("path", \.path, example: "/var/lib/larder/larder.db").readAtStart(\.path),
         """
         A group that may read the file (mode 0640). Without it, only the owner can read a store whose folder is open to \
         others.
-        """: .text("group", \.group, example: "larder"),
+        """: .text("group", \.group, example: "larder").readAtStart(\.group),
         "The most disk space it may use. The least recently used documents are removed first.":
             .size("maximum_size", \.maximumSize, in: 4 << 20...1 << 50),
         "Longest wait before a response is committed together with others, if no client waits for it.":
@@ -77,12 +82,12 @@ extension Configuration.Store: ConfigSection {
         """: .duration("withhold", \.withhold, in: .zero ... .seconds(60)),
         "How many bytes of responses may wait to be committed. Beyond it, new ones are kept in memory only.":
             .size("queue_size", \.queueSize, in: 1 << 20...1 << 34),
-        "Connections that read the file.": .integer("readers", \.readers, in: 1...64),
+        "Connections that read the file.": .integer("readers", \.readers, in: 1...64).readAtStart(\.readers),
         """
         How many changes of objects are kept, so that a client of /changes can continue where it was; the oldest are \
         removed first. Each takes a byte or two, all together at most a sixteenth of the file. 0 keeps none and turns \
         /changes off.
-        """: .integer("changes", \.changes, in: 0...100_000_000),
+        """: .integer("changes", \.changes, in: 0...100_000_000).readAtStart(\.changes),
     ])
 }
 

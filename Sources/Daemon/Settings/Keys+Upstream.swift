@@ -6,11 +6,25 @@ import Yams
 extension UpstreamDraft: ConfigSection {
     static let keys: [ConfigKey<UpstreamDraft>] = documented([
         "The origin, and the base path if there is one. No user name, query or fragment.":
-            .parsed("url", wanted: "a URL", example: "https://api.github.com", isRequired: true) { text, draft in
+            .parsed(
+                "url",
+                wanted: "a URL",
+                example: "https://api.github.com",
+                isRequired: true,
+                comparing: { former, new in
+                    let (old, url) = (former.settings.url, new.settings.url)
+                    return old == url ? [] : [ConfigChange(key: "", former: "\(old)", new: "\(url)")]
+                }
+            ) { text, draft in
                 draft.settings.url = try UpstreamURL(text)
             },
         "The path under which programs reach it. Several upstreams on one address need one each.":
-            .parsed("prefix", wanted: "a path such as /github", example: "/github") { text, draft in
+            .parsed(
+                "prefix",
+                wanted: "a path such as /github",
+                example: "/github",
+                comparing: ConfigChange.comparison(of: \.settings.prefix, .text)
+            ) { text, draft in
                 // Stays false if the next line throws.
                 draft.hasValidPrefix = false
                 draft.settings.prefix = try PathPrefix.read(text)
@@ -27,8 +41,12 @@ extension UpstreamDraft: ConfigSection {
         credential or an identity. "+NAME" adds a field, "+?NAME" a query parameter; "-NAME" removes one. "all": every \
         field that is not known to be harmless. Plain names replace all of that. A client never sees what was fetched \
         with other values, and the values are never stored. See docs/http-reference.md#principal.
-        """: ConfigKey("principal", .list(.text), fallback: ConfigText.list(Configuration.Upstream.defaultPrincipal)) {
-            (node, draft, reader) in
+        """: ConfigKey(
+            "principal",
+            .list(.text),
+            fallback: ConfigText.list(Configuration.Upstream.defaultPrincipal),
+            comparing: ConfigChange.comparison(of: \.settings.principal, .list(.text))
+        ) { node, draft, reader in
             guard let words = reader.checkedTexts(node, PrincipalWords.complaint) else { return }
             if let complaint = PrincipalWords.contradiction(in: words) ?? PrincipalWords.vain(in: words) {
                 return reader.errorHere(node.place, complaint)
@@ -87,11 +105,11 @@ extension UpstreamDraft: ConfigSection {
         {lists: 30s, details: 5s} sets both.
         """: .section("lag", \.settings.lag, orValueOf: "lists"),
         "The models of this upstream only, in the form of \"models\" below.":
-            .models(\.models).ofOneUpstream(example: "{}"),
+            .models(\.models).ofOneUpstream(example: "{}").comparing(\.settings.models, named: \.name),
         "The routes of this upstream only, in the form of \"routes\" below.":
-            .routes(\.routes).ofOneUpstream(example: "[]"),
+            .routes(\.routes).ofOneUpstream(example: "[]").comparing(\.settings.routes, named: \.label),
         "The errors of this upstream only, in the form of \"errors\" below.":
-            .errors(\.errors).ofOneUpstream(example: "[]"),
+            .errors(\.errors).ofOneUpstream(example: "[]").comparing(\.settings.errors, named: \.label),
     ])
 }
 
@@ -101,6 +119,16 @@ extension ConfigKey<UpstreamDraft> {
         var key = self
         key.facts.example = example
         key.facts.sample = []
+        return key
+    }
+
+    /// The same key, which compares these elements of two upstreams by their names.
+    fileprivate func comparing<Element: Equatable & SendableMetatype>(
+        _ path: any KeyPath<UpstreamDraft, [Element]> & Sendable,
+        named name: @escaping @Sendable (Element) -> String
+    ) -> ConfigKey {
+        var key = self
+        key.compare = ConfigChange.comparison(of: path, named: name)
         return key
     }
 }
@@ -129,8 +157,11 @@ extension CredentialDraft: ConfigSection {
 
 extension ConfigKey<ConfigDraft> {
     static var upstreams: ConfigKey {
-        ConfigKey("upstreams", .named(.section(UpstreamDraft.keys.map(\.facts)), name: "github")) {
-            (node, draft, reader) in
+        ConfigKey(
+            "upstreams",
+            .named(.section(UpstreamDraft.keys.map(\.facts)), name: "github"),
+            comparing: { [Configuration.Upstream].changes($0.settings.upstreams, &$1.settings.upstreams) }
+        ) { node, draft, reader in
             guard let pairs = reader.pairs(node, wanted: "names of upstreams, each with its keys") else { return }
             if pairs.isEmpty { reader.errorHere(node.place, "there is none; name one, with its url") }
             draft.upstreams = pairs.map { name, place, value in
@@ -159,7 +190,11 @@ enum UpstreamName {
 
 extension ConfigKey<UpstreamDraft> {
     static var credential: ConfigKey {
-        ConfigKey("credential", .section(CredentialDraft.keys.map(\.facts))) { node, draft, reader in
+        ConfigKey(
+            "credential",
+            .section(CredentialDraft.keys.map(\.facts)),
+            comparing: ConfigChange.comparison(ofHidden: \.settings.credential)
+        ) { node, draft, reader in
             var credential = CredentialDraft()
             reader.section(node, into: &credential)
             draft.settings.credential = credential.finished
@@ -167,8 +202,12 @@ extension ConfigKey<UpstreamDraft> {
     }
 
     static var origin: ConfigKey {
-        .parsed("origin", wanted: "drop, pass or an origin", fallback: "\(UpstreamDraft().settings.origin)") {
-            (text, draft) in
+        .parsed(
+            "origin",
+            wanted: "drop, pass or an origin",
+            fallback: "\(UpstreamDraft().settings.origin)",
+            comparing: ConfigChange.comparison(ofHidden: \.settings.origin)
+        ) { text, draft in
             switch text {
             case "drop": draft.settings.origin = .drop
             case "pass": draft.settings.origin = .pass
@@ -189,8 +228,13 @@ extension ConfigKey<UpstreamDraft> {
     }
 
     static var proxy: ConfigKey {
-        .parsed("proxy", wanted: "a URL, none or environment", fallback: "\(UpstreamDraft().settings.proxy)") {
-            (text, draft) in
+        // It may contain a password.
+        .parsed(
+            "proxy",
+            wanted: "a URL, none or environment",
+            fallback: "\(UpstreamDraft().settings.proxy)",
+            comparing: ConfigChange.comparison(ofHidden: \.settings.proxy)
+        ) { text, draft in
             switch text {
             case "environment": draft.settings.proxy = .environment
             case "none": draft.settings.proxy = .none

@@ -118,6 +118,8 @@ public struct ReceivedObservation: Sendable {
         (self.body, self.start, self.rule) = (body, start, rule)
         (self.url, self.surroundings) = (url, surroundings)
     }
+
+    var subject: MappedSubject { MappedSubject(body: body, rule: rule, surroundings: surroundings, url: url) }
 }
 
 /// The result of storing a response.

@@ -8,6 +8,8 @@ struct UpstreamModels: Sendable {
     let lag: Lag
     /// Whether the upstream is in the current configuration; if not, only responses that are on their way may be its.
     var isConfigured = true
+    /// Counts up each time that other models replace those of the upstream.
+    var edition = 0
     let normaliser: Normaliser
     let mapper: DocumentMapper
     let composer: Composer
@@ -17,6 +19,27 @@ struct UpstreamModels: Sendable {
         normaliser = Normaliser(models: models, objectLimit: objectLimit)
         mapper = DocumentMapper(models: models)
         composer = Composer(models: models, lag: lag)
+    }
+}
+
+extension StoreConfiguration {
+    /// The models of each upstream with their tools.
+    var compiledModels: [String: UpstreamModels] {
+        Dictionary(
+            uniqueKeysWithValues: models.map { upstream, models in
+                (upstream, UpstreamModels(models, lag: lags[upstream] ?? lag, objectLimit: objectLimit))
+            }
+        )
+    }
+}
+
+extension WriterSession {
+    /// A body that was decomposed before its transaction, by the models that apply now.
+    ///
+    /// They differ only if the configuration was replaced in between.
+    func current(_ prepared: PreparedBody, of subject: MappedSubject?, upstream: String) -> PreparedBody {
+        guard let subject, let models = models[upstream], models.edition != prepared.edition else { return prepared }
+        return PreparedBody(subject, models: models, hasher: hasher, isExamined: false)
     }
 }
 

@@ -93,6 +93,16 @@ final class StoreLock: Sendable {
     /// Adds the owner's admin address.
     func announce(admin: String) { write("\(getpid())\n\(admin)\n") }
 
+    /// The admin address of the daemon that has a store open; nil if there is none, or if this user may not know.
+    static func announcedAdmin(ofStore path: String) -> String? {
+        guard let path = try? StorePath.resolve(path) else { return nil }
+        let beside = Glibc.open(path + ".lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard beside >= 0 else { return nil }
+        defer { Glibc.close(beside) }
+        // A lock that can be had belongs to no daemon; closing the file releases it.
+        return flock(beside, LOCK_SH | LOCK_NB) == 0 ? nil : owner(in: beside).admin
+    }
+
     /// Whether the store's name still leads to its file.
     var isInPlace: Bool {
         var (named, own) = (stat(), stat())

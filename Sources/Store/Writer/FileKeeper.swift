@@ -288,7 +288,7 @@ extension FileKeeper {
 struct FileBudget: Sendable {
     let path: String
     /// The bound on both together, in bytes.
-    let maximum: Int64
+    var maximum: Int64
     let pageSize: Int64
     /// The bound on each file that this process may write (`LimitFSIZE`), as of the start.
     var fileLimit: Int64 = .max

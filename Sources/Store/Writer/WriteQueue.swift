@@ -122,17 +122,20 @@ final class QueueLimit: Sendable {
     private struct State {
         var count = 0
         var bytes = 0
+        var byteLimit: Int
         var waiters: [(bytes: Int, admit: @Sendable () -> Void)] = []
     }
 
     private let countLimit: Int
-    private let byteLimit: Int
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     init(count: Int, bytes: Int) {
         countLimit = max(count, 1)
-        byteLimit = bytes
+        state = Mutex(State(byteLimit: bytes))
     }
+
+    /// Sets the limit on bytes; those who wait are admitted when the next one leaves.
+    func setLimit(bytes: Int) { state.withLock { $0.byteLimit = bytes } }
 
     var queued: Int { state.withLock(\.count) }
 
@@ -168,7 +171,7 @@ final class QueueLimit: Sendable {
 
     // A single body always fits: one larger than the bound must not wait forever.
     private func hasRoom(for bytes: Int, in state: State) -> Bool {
-        state.count == 0 || (state.count < countLimit && state.bytes + bytes <= byteLimit)
+        state.count == 0 || (state.count < countLimit && state.bytes + bytes <= state.byteLimit)
     }
 }
 

@@ -411,6 +411,8 @@ struct PreparedBody: Sendable {
     /// The digest of each occurrence's payload.
     var contents: [UInt64] = []
     var warnings: [MappingWarning] = []
+    /// The edition of the models that it was decomposed by (`UpstreamModels.edition`).
+    var edition = 0
 
     init() {}
 
@@ -419,6 +421,7 @@ struct PreparedBody: Sendable {
     /// - Parameter isExamined: whether the examiner maps the body too.
     init(_ subject: MappedSubject, models: UpstreamModels, hasher: KeyHasher, isExamined: Bool) {
         let (body, rule) = (subject.body, subject.rule)
+        edition = models.edition
         switch models.normaliser.decompose(body, as: rule, in: subject.surroundings) {
         case .opaque(let warning):
             warnings = warning.map { [$0] } ?? []

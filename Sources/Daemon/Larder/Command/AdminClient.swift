@@ -5,6 +5,7 @@ import HTTPSemantics
 import HTTPServer
 import Proxy
 import Settings
+import Store
 import Upstream
 
 /// A client of a running daemon's admin side, for commands: one request at a time, which blocks the thread.
@@ -142,6 +143,8 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
     let description: String
     /// Whether no complete response came for a reason that a restart of the daemon can have.
     private(set) var isAbsence = false
+    /// The mistakes in the config, each with its place, if the daemon refused it for these.
+    private(set) var mistakes: [String] = []
 
     init(_ description: String) { self.description = description }
 
@@ -191,6 +194,7 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
             )
         default: self.init(words ?? "the daemon responded with status \(status)")
         }
+        mistakes = Self.problem(body)?.errors ?? []
     }
 
     /// The remedies: one of these, or to join the group of a socket that this user may not connect to.
@@ -201,16 +205,22 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
 
     /// The text of a problem document (RFC 9457); nil if it has none.
     private static func words(_ document: [UInt8]) -> String? {
-        struct Problem: Decodable {
-            var type: String?
-            var title: String?
-            var detail: String?
-        }
-        guard let problem = try? JSONDecoder().decode(Problem.self, from: Data(document)) else { return nil }
+        guard let problem = problem(document) else { return nil }
         // Without a type of its own, the title is only the phrase of the status.
         let isPhrase = problem.detail != nil && problem.type ?? "about:blank" == "about:blank"
         let words = [isPhrase ? nil : problem.title, problem.detail].compactMap(\.self)
         return words.isEmpty ? nil : words.joined(separator: ": ")
+    }
+
+    private struct Problem: Decodable {
+        var type: String?
+        var title: String?
+        var detail: String?
+        var errors: [String]?
+    }
+
+    private static func problem(_ document: [UInt8]) -> Problem? {
+        try? JSONDecoder().decode(Problem.self, from: Data(document))
     }
 }
 
@@ -331,13 +341,29 @@ struct AdminOptions: ParsableArguments {
     ///
     /// - Parameter address: Where the daemon was found before; nil if it is to be found.
     func client(at address: Address? = nil) throws(AdminClientError) -> AdminClient {
-        let finder = DaemonFinder(
-            admin: address ?? admin,
-            store: store,
-            config: config,
-            environment: Environment.variables
-        )
-        return try finder.client()
+        try finder(at: address).client()
+    }
+
+    private func finder(at address: Address? = nil) -> DaemonFinder {
+        DaemonFinder(admin: address ?? admin, store: store, config: config, environment: Environment.variables)
+    }
+
+    /// Has the daemon read its config again.
+    ///
+    /// The daemon may still listen where its config said before. Mistakes in the config are printed and end the command.
+    func reload(dryRun: Bool) throws -> [UInt8] {
+        let target = Target.make(["reload"], [("dry_run", dryRun ? "true" : nil)])
+        do {
+            do {
+                return try ask("POST", target)
+            } catch let error as AdminClientError where error.isAbsence && admin == nil {
+                guard let address = try finder().announcedAddress() else { throw error }
+                return try client(at: address).send("POST", target)
+            }
+        } catch let error as AdminClientError where !error.mistakes.isEmpty {
+            for mistake in error.mistakes { Terminal.complain(mistake) }
+            throw ExitCode.badConfig
+        }
     }
 
     func decode<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]) throws -> Value {
@@ -403,6 +429,11 @@ struct DaemonFinder {
         if let store { return [store] }
         if let named = try settings()?.store.path { return [named] }
         return [Defaults(environment: environment).storePath, Self.serviceStore].compactMap(\.self)
+    }
+
+    /// The admin address of the daemon that has the store open, as it says itself; nil if there is none.
+    func announcedAddress() throws(AdminClientError) -> Address? {
+        try stores().lazy.compactMap(ObjectStore.announcedAdmin).compactMap { try? Address($0) }.first
     }
 
     /// The config, ignoring its mistakes, which matter only to those who start the daemon; nil if there is none.

@@ -1,5 +1,6 @@
 import Admin
 import ArgumentParser
+import Foundation
 import Settings
 
 struct Check: ParsableCommand {
@@ -12,6 +13,11 @@ struct Check: ParsableCommand {
               larder.yaml:4:5: error: upstreams.github: unknown key "prefx"; did you mean "prefix"?
 
             Nothing is started or changed. The exit code is 78 if there are errors, and 0 if there are none or only warnings.
+
+            With --diff the running daemon checks the config that it was started with, and says what `larder reload` would \
+            change:
+
+              larder check --diff
             """
     )
 
@@ -22,10 +28,14 @@ struct Check: ParsableCommand {
     var file: String?
 
     @OptionGroup var source: ConfigOptions
+    @Flag(help: "Ask the running daemon what a reload would change.") var diff = false
     @Flag(help: "Print one JSON document, for programs.") var json = false
 
     func validate() throws {
         try GivenText.require(["config file": file])
+        if diff, source.preset != nil || source.upstream != nil {
+            throw ValidationError("--diff is about the daemon's own config: leave --preset and --upstream out")
+        }
         if file != nil, source.config != nil || source.preset != nil {
             throw ValidationError("name one config: FILE, --config FILE or --preset NAME")
         }
@@ -35,6 +45,7 @@ struct Check: ParsableCommand {
         let environment = Environment.variables
         var source = source
         source.config = source.config ?? file
+        if diff { return try showDifference(source.config) }
         let file = try source.file(ConfigOverrides(), environment: environment)
         let hasErrors = !file.errors.isEmpty
         if json {
@@ -45,6 +56,20 @@ struct Check: ParsableCommand {
         }
         if hasErrors { throw ExitCode.badConfig }
     }
+
+    /// Prints what a reload would change, as the daemon says.
+    private func showDifference(_ config: String?) throws {
+        var options = try AdminOptions.parse(json ? ["--json"] : [])
+        options.config = config
+        let response = try options.reload(dryRun: true)
+        let read = try options.decode(ReloadResponse.self, response).config
+        if let config, let read, realPath(config) != realPath(read) {
+            throw CommandFailure("the daemon reads its config from \(read), not from \(config)")
+        }
+        try options.present(ReloadResponse.self, response) { $0.text }
+    }
+
+    private func realPath(_ path: String) -> String { URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
 
     private struct Report: Encodable {
         var ok: Bool

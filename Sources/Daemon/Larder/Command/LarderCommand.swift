@@ -17,6 +17,7 @@ struct LarderCommand: ParsableCommand {
 
             While it runs, other commands show what it has stored, and remove what you no longer need:
 
+              larder status
               larder dashboard
               larder count
               larder objects User
@@ -37,11 +38,12 @@ struct LarderCommand: ParsableCommand {
             """,
         version: Version.text,
         subcommands: [
-            Serve.self, Check.self, Dashboard.self, Count.self, Objects.self, Documents.self, SQLCommand.self,
+            Serve.self, Check.self, StatusCommand.self, Dashboard.self, Count.self, Objects.self, Documents.self,
+            SQLCommand.self,
             WhyCommand.self,
             Clean.self,
-            Save.self, Load.self, SeedCommand.self, ModeCommand.self, Changes.self, Tail.self, Top.self,
-            WarningsCommand.self,
+            Save.self, Load.self, SeedCommand.self, ReloadCommand.self, ModeCommand.self, Changes.self, Tail.self,
+            Top.self, WarningsCommand.self,
             RouteCommand.self,
             MapCommand.self, Explain.self, KeyCommand.self,
             Record.self, RecordingCommand.self, Freeze.self, Replay.self, Run.self, Diff.self, Import.self, Export.self,

@@ -12,7 +12,8 @@ struct ModeCommand: ParsableCommand {
               larder mode
               larder mode offline
 
-            A change lasts until the next one, or until the daemon restarts.
+            A change lasts until the next one, also over a restart, or until the config says another mode than it did then. A daemon \
+            that is started with --mode begins in that mode.
             """
     )
 

@@ -1,5 +1,6 @@
+import Admin
 import ArgumentParser
-import Glibc
+import Foundation
 import HTTPSemantics
 import Settings
 
@@ -22,8 +23,8 @@ struct Serve: ParsableCommand {
             Flags override the config, and the config overrides the defaults. Without --config, --preset and --upstream the \
             config is that of LARDER_CONFIG, else ~/.config/larder/larder.yaml or, if there is none, /etc/larder/larder.yaml.
 
-            SIGTERM and SIGINT stop the daemon after the requests in flight; a second signal stops it at once. SIGUSR1 \
-            reopens the file of the access log.
+            SIGTERM and SIGINT stop the daemon after the requests in flight; a second signal stops it at once. SIGHUP \
+            reads the config again, as `larder reload` does; SIGUSR1 reopens the file of the access log.
             """
     )
 
@@ -84,25 +85,26 @@ struct Serve: ParsableCommand {
     func run() throws {
         HarmlessSignals.ignore()
         StandardDescriptors.open()
-        var settings = try settings(environment: Environment.variables)
-        // An operator at a terminal wants to see the requests.
-        if settings.accessLog == Configuration.AccessLog(), isatty(2) == 1 {
-            settings.accessLog.format = json ? .json : .short
-        }
-        let form = json ? LogForm.json : .suitable(for: Environment.variables)
+        let environment = Environment.variables
+        let settings = try settings(environment: environment)
+        let form = json ? LogForm.json : .suitable(for: environment)
         LogSetup.start(form, level: settings.log.level)
         var role = RecordingRole.none
-        role.config = try source.portable(settings, environment: Environment.variables)
-        try runDaemon(settings, role: role, logForm: form)
+        role.config = try source.portable(settings, environment: environment)
+        try runDaemon(
+            settings,
+            role: role,
+            source: try configSource(environment: environment),
+            // Who starts it in a mode means that.
+            remembersMode: mode == nil,
+            logForm: form
+        )
     }
 
     /// The settings; warnings are printed, errors end the command.
     func settings(environment: [String: String]) throws -> Configuration {
-        var overrides = ConfigOverrides(listen: listen, admin: admin, storePath: store)
-        (overrides.mode, overrides.workers) = (mode, workers)
-        (overrides.logLevel, overrides.accessLog) = (logLevel, accessLog)
-        var settings = try source.file(overrides, environment: environment).usable()
-        if settings.store.path == nil { settings.store.path = Defaults(environment: environment).storePath }
+        let file = try file(environment: environment)
+        let settings = try file.usable()
         guard settings.store.path != nil else {
             Terminal.complain(
                 "larder: there is no place for the store: neither STATE_DIRECTORY nor HOME is set; name a file with --store FILE"
@@ -110,6 +112,32 @@ struct Serve: ParsableCommand {
             throw ExitCode.badConfig
         }
         return settings
+    }
+
+    /// The config with the flags and with defaults that depend on the environment.
+    private func file(environment: [String: String]) throws -> ConfigFile {
+        var overrides = ConfigOverrides(listen: listen, admin: admin, storePath: store)
+        (overrides.mode, overrides.workers) = (mode, workers)
+        (overrides.logLevel, overrides.accessLog) = (logLevel, accessLog)
+        return try source.file(overrides, environment: environment).completed { settings in
+            if settings.store.path == nil { settings.store.path = Defaults(environment: environment).storePath }
+            // An operator at a terminal wants to see the requests.
+            if settings.accessLog == Configuration.AccessLog(), isatty(2) == 1 {
+                settings.accessLog.format = json ? .json : .short
+            }
+        }
+    }
+
+    private func configSource(environment: [String: String]) throws -> ConfigSource {
+        let command = self
+        return ConfigSource(
+            path: try source.path(environment: environment).map { URL(fileURLWithPath: $0).path },
+            read: {
+                let file = try command.file(environment: environment)
+                return (file, try command.source.portable(file.settings, environment: environment))
+            },
+            prepare: { _ in .init(commit: {}, abandon: {}) }
+        )
     }
 }
 

@@ -93,6 +93,51 @@ final class AccessLog: Sendable {
     }
 }
 
+/// The access log of the current config; any thread.
+final class CurrentAccessLog: Sendable {
+    private let core: DaemonCore
+    private let form: LogForm
+    private let log: Logger
+    private let state = Mutex(State())
+
+    private struct State {
+        var settings: Configuration.AccessLog?
+        var accessLog: AccessLog?
+        /// The number of its listener.
+        var listener = 0
+    }
+
+    init(_ settings: Configuration.AccessLog, of core: DaemonCore, form: LogForm, log: Logger) {
+        (self.core, self.form, self.log) = (core, form, log)
+        apply(settings)
+    }
+
+    /// Has requests written by these settings from now on.
+    func apply(_ settings: Configuration.AccessLog) {
+        state.withLock { state in
+            guard settings != state.settings else { return }
+            state.settings = settings
+            if state.accessLog != nil { core.requests.stopListening(state.listener) }
+            state.accessLog = nil
+            guard settings.format != .off, settings != Configuration.AccessLog() else { return }
+            let metrics = core.metrics
+            let accessLog = AccessLog(settings, form: form, log: log) { metrics.accessLogDropped.add(UInt64($0)) }
+            state.listener = core.requests.listen { accessLog.write($0) }
+            state.accessLog = accessLog
+        }
+    }
+
+    /// Reopens its file; returns its name, or nil if it has none.
+    func reopen() -> String? {
+        let (file, accessLog) = state.withLock { ($0.settings?.file, $0.accessLog) }
+        guard let file, let accessLog else { return nil }
+        accessLog.reopen()
+        return file
+    }
+
+    func flush(within limit: Duration) async { await state.withLock(\.accessLog)?.flush(within: limit) }
+}
+
 /// The file of an access log, or standard error; one thread at a time.
 private struct AccessLogWriter: ~Copyable {
     private let format: Configuration.AccessLog.Format

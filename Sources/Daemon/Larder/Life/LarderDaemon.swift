@@ -31,11 +31,12 @@ final class LarderDaemon {
     private var signals: [EventSignal] = []
     private var timers: [EventTimer] = []
     private var isStopping = false
-    private let accessLog: AccessLog?
+    private let accessLog: CurrentAccessLog
+    private let listeners: Listeners
     private let recordings: RecordingParts
     /// Receives signals first; returns true for those that are not for the daemon.
     var takesSignal: (Int32) -> Bool = { _ in false }
-    private(set) var addresses: (data: [Address], admin: [Address]) = ([], [])
+    var addresses: (data: [Address], admin: [Address]) { listeners.addresses }
 
     /// The event loops, each with a thread of its own except `main`.
     private struct Loops {
@@ -58,6 +59,8 @@ final class LarderDaemon {
         _ settings: Configuration,
         environment: [String: String],
         role: RecordingRole = .none,
+        source: ConfigSource? = nil,
+        remembersMode: Bool = false,
         logForm: LogForm
     ) throws {
         self.settings = settings
@@ -72,33 +75,20 @@ final class LarderDaemon {
             upstreamLoop: loops.upstream,
             adminLoop: loops.admin,
             log: log,
-            asksUpstreams: role.asksUpstreams
+            asksUpstreams: role.asksUpstreams,
+            remembersMode: remembersMode
         )
         recordings = try RecordingParts(role, core, log: log)
         let (core, loops, log, recordings) = (core, loops, log, recordings)
         core.setState { ($0.replayer, $0.recordings) = (recordings.replayer, recordings.made) }
-        accessLog = Self.accessLog(settings.accessLog, form: logForm, core, log)
+        accessLog = CurrentAccessLog(settings.accessLog, of: core, form: logForm, log: log)
         let notice: @Sendable (HTTPNotice) -> Void = { notice in
             let details = notice.details.reduce(into: Logger.Metadata()) { $0[$1.key] = "\($1.value)" }
             log.error("\(notice.message)", metadata: details)
         }
         let meters = loops.workers.indices.map { core.metrics.worker($0) }
-        var limits = settings.limits.http
         let descriptors = DescriptorLimit.raised()
-        limits.maxSurplus = DescriptorLimit.surplus(within: descriptors)
-        limits.maxConnections = DescriptorLimit.connections(
-            wanted: limits.maxConnections,
-            within: descriptors,
-            otherConnections: DescriptorLimit.adminConnections(within: descriptors) + settings.upstreams.count
-                * (UpstreamSlots.total(settings.limits.upstream.maxConnectionsPerHost)
-                    + UpstreamSlots.total(settings.limits.upstream.maxUploads))
-        )
-        if limits.maxConnections < settings.limits.http.maxConnections {
-            log.warning(
-                "fewer client connections than configured: the limit of open files is too low; raise LimitNOFILE or ulimit -n",
-                metadata: ["connections": "\(limits.maxConnections)", "descriptors": "\(descriptors)"]
-            )
-        }
+        let limits = DescriptorLimit.clientLimits(of: settings, within: descriptors, log)
         data = Server(loops: loops.workers, limits: limits, notice: notice, meters: meters) { index in
             ProxyHandler(
                 proxy: core.proxy,
@@ -118,27 +108,46 @@ final class LarderDaemon {
             AdminHandler(service: service)
         }
         for loop in [loops.upstream, loops.admin] + loops.workers { loop.start() }
+        listeners = Listeners(data: data, admin: admin, log: log)
         introduce()
         do {
-            try listen(inherited)
+            try listeners.open(settings, inherited)
         } catch {
             recordings.close()
             throw error
         }
+        Self.announceAddresses(core, listeners)
+        follow(source, within: descriptors)
     }
 
-    /// The access log, which gets every request from now on; nil if it is off.
-    private static func accessLog(
-        _ settings: Configuration.AccessLog,
-        form: LogForm,
-        _ core: DaemonCore,
-        _ log: Logger
-    ) -> AccessLog? {
-        guard settings.format != .off, settings != Configuration.AccessLog() else { return nil }
-        let metrics = core.metrics
-        let accessLog = AccessLog(settings, form: form, log: log) { metrics.accessLogDropped.add(UInt64($0)) }
-        core.requests.listen { accessLog.write($0) }
-        return accessLog
+    /// Says where it listens: to the admin side, and to those who find the store locked.
+    private static func announceAddresses(_ core: DaemonCore, _ listeners: Listeners) {
+        let addresses = listeners.addresses
+        let admins = addresses.admin
+        if let first = admins.first { core.store.announce(admin: "\(first)") }
+        let browserAddress = admins.lazy.compactMap(\.forBrowsers).first
+        core.setState { ($0.addresses, $0.browserAddress) = (addresses, browserAddress) }
+    }
+
+    /// Has sockets, limits and logs follow the config when it is read again.
+    private func follow(_ source: ConfigSource?, within descriptors: Int) {
+        let (core, data, listeners, accessLog) = (core, data, listeners, accessLog)
+        let (log, notifier) = (log, notifier)
+        let following = source?.preparing { settings in
+            let change = try listeners.change(to: settings)
+            return ConfigSource.Preparation(
+                commit: {
+                    change.commit()
+                    Self.announceAddresses(core, listeners)
+                    data.setLimits(DescriptorLimit.clientLimits(of: settings, within: descriptors, log))
+                    LogSetup.level = Logger.Level(settings.log.level)
+                    accessLog.apply(settings.accessLog)
+                    notifier.send(.serving(settings))
+                },
+                abandon: change.abandon
+            )
+        }
+        core.setState { $0.configSource = following }
     }
 
     private func introduce() {
@@ -171,35 +180,6 @@ final class LarderDaemon {
         }
     }
 
-    /// Opens every address, those inherited from the service manager first.
-    private func listen(_ inherited: [InheritedListener]) throws {
-        let (dataSockets, adminSockets) = inherited.sorted(adminAddresses: settings.admin.map(\.description))
-        for socket in dataSockets { addresses.data.append(try data.listen(inherited: socket.descriptor)) }
-        var admins = try adminSockets.map { try admin.listen(inherited: $0.descriptor) }
-        // A TCP address inherited from systemd may be spelled differently in the config; a Unix socket may not.
-        let held = Set(inherited.map { "\($0.address)" })
-        for address in settings.admin
-        where adminSockets.isEmpty || address.isUnix && !held.contains(address.description) {
-            admins += try admin.listen(on: address)
-        }
-        announce("admin on", admins)
-        if let first = admins.first { core.store.announce(admin: "\(first)") }
-        let browserAddress = admins.lazy.compactMap(\.forBrowsers).first
-        core.setState { $0.browserAddress = browserAddress }
-        let own = settings.upstreams.flatMap(\.listen)
-        let shared = dataSockets.isEmpty && settings.upstreams.contains { $0.listen.isEmpty } ? settings.listen : []
-        for address in shared + own { addresses.data += try data.listen(on: address) }
-        announce("listening on", addresses.data)
-        addresses.admin = admins
-    }
-
-    private func announce(_ what: String, _ addresses: [Address]) {
-        for address in addresses {
-            let text = if case .tcp = address { "http://\(address)" } else { "\(address)" }
-            log.info("\(what) \(text)")
-        }
-    }
-
     var summary: RecordingSummary? { recordings.summary }
     /// The requests that a replay did not find, and the recorded ones that were not requested; nil if nothing is replayed.
     var report: (missing: [Replayer.Miss], unused: [String])? { recordings.replayer?.report }
@@ -220,7 +200,7 @@ final class LarderDaemon {
             signals.append(loops.main.onSignal(number) { [unowned self] in self.stop(number) })
         }
         for number in HarmlessSignals.handled {
-            signals.append(loops.main.onSignal(number) { [unowned self] in self.ignore(number) })
+            signals.append(loops.main.onSignal(number) { [unowned self] in self.handle(number) })
         }
         let cache = core.proxy.cache
         timers.append(loops.main.every(.seconds(10)) { cache.reportUse() })
@@ -240,23 +220,48 @@ final class LarderDaemon {
         }
         recordings.begin(core)
         core.setState { $0.unreadiness = nil }
-        notifier.send(.ready, .status("serving \(settings.upstreams.map(\.name).joined(separator: ", "))"))
+        notifier.send(.ready, .serving(settings))
     }
 
-    /// Logs a signal at which other daemons reload their config or reopen their logs.
-    private func ignore(_ signal: Int32) {
+    /// Reads the config again, or reopens the file of the access log.
+    private func handle(_ signal: Int32) {
         if takesSignal(signal) { return }
-        if signal == SIGUSR1, settings.accessLog.file != nil, let accessLog {
-            accessLog.reopen()
-            log.notice("the access log is reopened", metadata: ["file": "\(settings.accessLog.file ?? "")"])
-            return
+        switch signal {
+        case SIGHUP:
+            // Its terminal is closed: it ends with it, like every job of the shell.
+            HarmlessSignals.hasLostTerminal ? stop(signal) : reload()
+        case SIGUSR1:
+            guard let file = accessLog.reopen() else { return ignore(signal) }
+            log.notice("the access log is reopened", metadata: ["file": "\(file)"])
+        default: ignore(signal)
         }
-        // Its terminal is closed: it ends with it, like every job of the shell.
-        if signal == SIGHUP, HarmlessSignals.hasLostTerminal { return stop(signal) }
-        log.notice(
-            "signal ignored; the config is read at the start only: restart Larder to apply a change",
-            metadata: ["signal": "\(HarmlessSignals.name(of: signal))"]
-        )
+    }
+
+    private func ignore(_ signal: Int32) {
+        log.notice("signal ignored", metadata: ["signal": "\(HarmlessSignals.name(of: signal))"])
+    }
+
+    private func reload() {
+        let (core, log, notifier) = (core, log, notifier)
+        notifier.send(.reloading)
+        Task {
+            defer { notifier.send(.ready) }
+            while true {
+                do throws(ConfigurationReplacementError) {
+                    _ = try await core.reload()
+                    return
+                } catch .underWay {
+                    // It may have read the config before its last change.
+                    try? await Task.sleep(for: .milliseconds(100))
+                } catch .noSource {
+                    log.notice("signal ignored: \(ConfigurationReplacementError.noSource)", metadata: ["signal": "SIGHUP"])
+                    return
+                } catch {
+                    // It is in the log.
+                    return
+                }
+            }
+        }
     }
 
     private func stop(_ signal: Int32) {
@@ -302,7 +307,7 @@ final class LarderDaemon {
                     metadata: ["responses": "\(lost)"]
                 )
             }
-            await accessLog?.flush(within: .seconds(1))
+            await accessLog.flush(within: .seconds(1))
             await admin.drain(within: .milliseconds(200))
             log.notice("stopped")
             loops.main.stop()
@@ -314,12 +319,16 @@ final class LarderDaemon {
 ///
 /// - Parameters:
 ///   - role: what it does with a recording.
+///   - source: where the config is read again; nil if it is not.
+///   - remembersMode: whether a mode that is set at run time survives a restart.
 ///   - begun: called with the daemon once it listens and handles signals.
 ///   - ended: called when it has stopped.
 /// - Throws: what prevents it from starting, with a message for the operator.
 func runDaemon(
     _ settings: Configuration,
     role: RecordingRole = .none,
+    source: ConfigSource? = nil,
+    remembersMode: Bool = false,
     logForm: LogForm = .suitable(for: Environment.variables),
     begun: (LarderDaemon) -> Void = { _ in },
     ended: (LarderDaemon) -> Void = { _ in }
@@ -331,7 +340,14 @@ func runDaemon(
     // Bodies are allocated on one thread and freed on another: with an arena for each, glibc keeps half as much memory again as
     // the daemon uses.
     EventSystem.limitArenas(to: 2)
-    let daemon = try LarderDaemon(settings, environment: Environment.variables, role: role, logForm: logForm)
+    let daemon = try LarderDaemon(
+        settings,
+        environment: Environment.variables,
+        role: role,
+        source: source,
+        remembersMode: remembersMode,
+        logForm: logForm
+    )
     daemon.run(begun: begun)
     ended(daemon)
     // Never released: objects on the loops may only be destroyed on their threads, which end with the process.
@@ -351,7 +367,7 @@ extension Address {
 
 /// Signals that would end the process by default, although the sender does not intend that.
 ///
-/// Other daemons reload their config or reopen their logs at them.
+/// Daemons reload their config or reopen their logs at them.
 enum HarmlessSignals {
     /// The signals that the daemon handles; those ignored at its start, for example by `nohup`, stay ignored.
     static let handled = [SIGHUP, SIGUSR1, SIGUSR2].filter { number in
@@ -419,6 +435,26 @@ enum DescriptorLimit {
 
     /// The number of connections above the limit that are accepted to be refused with a message.
     static func surplus(within limit: Int) -> Int { min(1_024, limit / 8) }
+
+    /// The limits of clients in a config, with as many connections as fit within a limit on descriptors.
+    static func clientLimits(of settings: Configuration, within limit: Int, _ log: Logger) -> HTTPLimits {
+        var limits = settings.limits.http
+        let upstream = settings.limits.upstream
+        limits.maxSurplus = surplus(within: limit)
+        limits.maxConnections = connections(
+            wanted: limits.maxConnections,
+            within: limit,
+            otherConnections: adminConnections(within: limit) + settings.upstreams.count
+                * (UpstreamSlots.total(upstream.maxConnectionsPerHost) + UpstreamSlots.total(upstream.maxUploads))
+        )
+        if limits.maxConnections < settings.limits.http.maxConnections {
+            log.warning(
+                "fewer client connections than configured: the limit of open files is too low; raise LimitNOFILE or ulimit -n",
+                metadata: ["connections": "\(limits.maxConnections)", "descriptors": "\(limit)"]
+            )
+        }
+        return limits
+    }
 
     /// The number of client connections that fit within a limit.
     ///

@@ -2,6 +2,7 @@ import Glibc
 import HTTPSemantics
 import Logging
 import Settings
+import Synchronization
 
 enum LogForm: Sendable {
     /// For people: time, level, message, fields.
@@ -17,11 +18,19 @@ enum LogForm: Sendable {
     }
 }
 
-/// Starts logging; once per process.
+/// Starts logging; once per process. The level can be changed at any time, from any thread.
 enum LogSetup {
+    private static let index = Atomic(0)
+
+    /// The least severe messages that are written.
+    static var level: Logger.Level {
+        get { Logger.Level.allCases[index.load(ordering: .relaxed)] }
+        set { index.store(Logger.Level.allCases.firstIndex(of: newValue) ?? 0, ordering: .relaxed) }
+    }
+
     static func start(_ form: LogForm, level: Configuration.Log.Level) {
-        let level = Logger.Level(level)
-        LoggingSystem.bootstrap { LineLogHandler(label: $0, form: form, level: level) }
+        self.level = Logger.Level(level)
+        LoggingSystem.bootstrap { LineLogHandler(label: $0, form: form) }
     }
 }
 
@@ -45,13 +54,16 @@ extension Logger.Level {
 struct LineLogHandler: LogHandler {
     let label: String
     let form: LogForm
-    var logLevel: Logger.Level
+    /// A level of this handler's own; nil for that of all.
+    private var ownLevel: Logger.Level?
     var metadata: Logger.Metadata = [:]
     var metadataProvider: Logger.MetadataProvider?
 
-    init(label: String, form: LogForm, level: Logger.Level) {
-        (self.label, self.form) = (label, form)
-        logLevel = level
+    init(label: String, form: LogForm) { (self.label, self.form) = (label, form) }
+
+    var logLevel: Logger.Level {
+        get { ownLevel ?? LogSetup.level }
+        set { ownLevel = newValue }
     }
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {

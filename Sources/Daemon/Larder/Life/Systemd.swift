@@ -2,6 +2,7 @@ import EventLoops
 import Glibc
 import HTTPSemantics
 import HTTPServer
+import Settings
 import Synchronization
 
 /// Messages to the service manager: datagrams to the socket that `NOTIFY_SOCKET` names (sd_notify(3)).
@@ -24,6 +25,8 @@ struct SystemdNotifier: Sendable {
 
     enum State: Sendable, Equatable {
         case ready
+        /// Its config is being read again; `ready` follows.
+        case reloading
         case stopping
         /// One line for `systemctl status`.
         case status(String)
@@ -32,10 +35,21 @@ struct SystemdNotifier: Sendable {
         fileprivate var line: String {
             switch self {
             case .ready: "READY=1"
+            case .reloading: "RELOADING=1\nMONOTONIC_USEC=\(Self.monotonicMicroseconds)"
             case .stopping: "STOPPING=1"
             case .status(let text): "STATUS=" + String(text.map { $0.isNewline ? " " : $0 })
             case .watchdog: "WATCHDOG=1"
             }
+        }
+
+        static func serving(_ settings: Configuration) -> State {
+            .status("serving \(settings.upstreams.map(\.name).joined(separator: ", "))")
+        }
+
+        private static var monotonicMicroseconds: Int64 {
+            var time = timespec()
+            clock_gettime(CLOCK_MONOTONIC, &time)
+            return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1_000
         }
     }
 

@@ -63,8 +63,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     /// How many variants of one document are held; beyond that, the oldest go.
     static var variantLimit: Int { 16 }
 
-    /// The bound, in bytes.
-    let capacity: Int
+    private let bound: Atomic<Int>
     let shards: [ShardBox]
     private let occupied = Atomic<Int>(0)
     private let count = Atomic<Int>(0)
@@ -80,9 +79,18 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
         init() {}
     }
 
+    /// The bound, in bytes; if it is set lower, responses are evicted at once.
+    package var capacity: Int {
+        get { bound.load(ordering: .relaxed) }
+        set {
+            bound.store(newValue, ordering: .relaxed)
+            makeRoom()
+        }
+    }
+
     /// Creates a tier that holds up to `capacity` bytes.
     package init(capacity: Int) {
-        self.capacity = capacity
+        bound = Atomic(capacity)
         shards = (0..<Self.shardCount).map { _ in ShardBox() }
     }
 

@@ -17,8 +17,10 @@ package final class CompiledConfiguration: Sendable {
     ///   memory has of them stays valid.
     package init(_ settings: Configuration, replacing former: CompiledConfiguration? = nil) throws(MappingError) {
         self.settings = settings
-        var daemon = settings
-        daemon.upstreams = []
+        // Only what requests read: if anything else has changed, such as the log's level, what memory has stays valid.
+        var daemon = Configuration()
+        (daemon.limits, daemon.live, daemon.slowRequests) = (settings.limits, settings.live, settings.slowRequests)
+        daemon.store.withhold = settings.store.withhold
         let known = Dictionary((former?.upstreams ?? []).map { ($0.name, $0) }) { first, _ in first }
         var upstreams: [ProxiedUpstream] = []
         for upstream in settings.upstreams {

@@ -356,7 +356,7 @@ final class Site {
 
 extension ProxiedUpstream {
     fileprivate func owns(_ entrance: Entrance) -> Bool {
-        settings.listen.contains { $0 == entrance.configured }
+        entrance.configured.map { given in settings.listen.contains { $0.isSamePlace(as: given) } } ?? false
     }
 
     /// Whether a path is the upstream's prefix, or lies below it.

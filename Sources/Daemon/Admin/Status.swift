@@ -1,0 +1,166 @@
+import HTTPSemantics
+import Proxy
+import Settings
+import Store
+
+extension AdminRoute {
+    static let status: [AdminRoute] = documented([
+        "How the daemon does, in one document: what it serves, its upstreams, its bounds, and what needs somebody's attention.":
+            .json("GET /status") { _, daemon in try await Status(daemon) }
+    ])
+}
+
+/// `GET /status`.
+package struct Status: AdminBody {
+    static let sentences = [
+        "ok": "Whether nothing needs a person.", "version": "Larder's version.",
+        "started": "When the process started (RFC 3339).", "uptime": "Seconds since then.",
+        "config": "The config file; absent without one.", "listen": "The addresses for programs, as bound.",
+        "admin": "The addresses of the admin side, as bound.", "mode": "`online` or `offline`.",
+        "configuredMode": "The mode that the config says.", "upstreams": "As in `/upstreams`.",
+        "lastHour": "The requests of the last hour.", "sinceStart": "The requests since the start.",
+        "store": "The store's file and its bound.", "memory": "The responses that are ready in memory, and their bound.",
+        "notes": "What is to be known or done, the most urgent first.",
+    ]
+    package var ok: Bool
+    package var version: String
+    package var started: String
+    package var uptime: Int
+    package var config: String?
+    package var listen: [String]
+    package var admin: [String]
+    package var mode: String
+    package var configuredMode: String
+    package var upstreams: [UpstreamsResponse.Upstream]
+    package var lastHour: Requests
+    package var sinceStart: Requests
+    package var store: StoreFigures
+    package var memory: MemoryFigures
+    package var notes: [Note]
+
+    package struct Requests: AdminBody {
+        static let sentences = [
+            "requests": "All of the data side.", "hits": "Those for which the upstream was not asked.",
+            "errors": "Those that got a problem document of Larder's own.",
+            "hitRatio": "The share of hits, from 0 to 1; absent without requests.",
+        ]
+        package var requests: UInt64
+        package var hits: UInt64
+        package var errors: UInt64
+        package var hitRatio: Double?
+
+        init(_ counts: [TrafficHistory.Counts]) {
+            requests = counts.reduce(0) { $0 &+ $1.requests }
+            hits = counts.reduce(0) { $0 &+ $1.hits }
+            errors = counts.reduce(0) { $0 &+ $1.errors }
+            hitRatio = requests == 0 ? nil : (Double(hits) / Double(requests) * 1000).rounded() / 1000
+        }
+    }
+
+    package struct StoreFigures: AdminBody {
+        static let sentences = [
+            "path": "The file.", "bytes": "Bytes in use in it.", "maximum": "The most disk space it may use, in bytes.",
+            "queued": "Responses that wait to be stored.",
+        ]
+        package var path: String
+        package var bytes: Int
+        package var maximum: Int
+        package var objects: Int
+        package var documents: Int
+        package var queued: Int
+    }
+
+    package struct MemoryFigures: AdminBody {
+        static let sentences = ["bytes": "Bytes that they use.", "maximum": "The most that they may use, in bytes."]
+        package var bytes: Int
+        package var maximum: Int
+        package var responses: Int
+    }
+
+    package struct Note: AdminBody, Equatable {
+        static let sentences = [
+            "text": "One or more sentences.", "needsAttention": "Whether a person has to do something about it.",
+        ]
+        package var text: String
+        package var needsAttention: Bool
+    }
+}
+
+extension Status {
+    init(_ daemon: DaemonCore) async throws {
+        let (state, settings) = (daemon.state, daemon.settings)
+        let now = ProcessFigures.wallClock()
+        let count = try await daemon.store.count()
+        let statistics = daemon.store.statistics
+        let memory = daemon.proxy.cache.memory.statistics
+        let traffic = daemon.traffic.current
+        version = daemon.version
+        started = StoreTime.text(Int64(daemon.metrics.startTime * 1_000_000))
+        uptime = max(0, Int(now - daemon.metrics.startTime))
+        config = state.configSource?.path
+        (listen, admin) = (state.addresses.data.map(\.description), state.addresses.admin.map(\.description))
+        (mode, configuredMode) = (daemon.modes.current.rawValue, settings.mode.rawValue)
+        upstreams = daemon.upstreamStates
+        (lastHour, sinceStart) = (Requests(traffic.intervals), Requests([traffic.total]))
+        store = StoreFigures(
+            path: settings.store.path ?? "",
+            bytes: Int(count.bytes),
+            maximum: settings.store.maximumSize,
+            objects: count.objects,
+            documents: count.documents,
+            queued: statistics.queued
+        )
+        self.memory = MemoryFigures(
+            bytes: memory.bytes,
+            maximum: settings.memory.maximumSize,
+            responses: memory.responses
+        )
+        notes = Self.urgent(state, daemon.storeTrouble, upstreams)
+        notes += Self.remarks(mode: mode, configured: configuredMode, upstreams, warnings: Int(statistics.warnings))
+        ok = !notes.contains(where: \.needsAttention)
+    }
+
+    /// What a person has to do something about.
+    private static func urgent(
+        _ state: DaemonCore.State,
+        _ storeTrouble: StoreTrouble,
+        _ upstreams: [UpstreamsResponse.Upstream]
+    ) -> [Note] {
+        var texts = state.unreadiness.map { ["not ready: \($0)"] } ?? []
+        texts += storeTrouble.all
+        if let failed = state.failedReload {
+            let time = StoreTime.text(Int64(failed.time * 1_000_000))
+            texts.append("the config could not be reloaded at \(time), the former one is in force: \(failed.error)")
+        }
+        if !state.keysForRestart.isEmpty {
+            texts.append("a restart is needed for these keys of the config: \(state.keysForRestart.joined(separator: ", "))")
+        }
+        texts += upstreams.compactMap(\.trouble)
+        return texts.map { Note(text: $0, needsAttention: true) }
+    }
+
+    /// What is good to know.
+    private static func remarks(
+        mode: String,
+        configured: String,
+        _ upstreams: [UpstreamsResponse.Upstream],
+        warnings: Int
+    ) -> [Note] {
+        var texts: [String] = []
+        if mode != configured { texts.append("the mode is \(mode), as it was set at run time; the config says \(configured)") }
+        texts += upstreams.compactMap { upstream in
+            upstream.backOffUntil.map { "upstream \(upstream.name) gets no requests until \($0), as it has asked" }
+        }
+        if warnings > 0 { texts.append("\(warnings) warnings about responses since the start; `larder warnings` lists them") }
+        return texts.map { Note(text: $0, needsAttention: false) }
+    }
+}
+
+extension UpstreamsResponse.Upstream {
+    /// What is wrong with it, if a person has to do something; nil if not.
+    fileprivate var trouble: String? {
+        guard let failingSince else { return nil }
+        let cause = lastError.map { ": \($0.message)" } ?? ""
+        return "upstream \(name) fails since \(failingSince)\(cause)"
+    }
+}

@@ -1,0 +1,91 @@
+import Admin
+import ArgumentParser
+
+struct StatusCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Show on one screen how the daemon does.",
+        discussion: """
+            It shows what the daemon serves, how its upstreams do, its hits, its store and its memory, and what is to be known or \
+            done:
+
+              larder status
+              larder status --json
+
+            The exit code is 1 if something needs a person, or if the daemon does not respond.
+            """
+    )
+
+    @OptionGroup var options: AdminOptions
+
+    func run() throws {
+        let response = try options.ask("GET", "/status")
+        let status = try options.decode(Status.self, response)
+        try options.present(Status.self, response) { $0.text }
+        if !status.ok { throw ExitCode.failed }
+    }
+}
+
+extension Status {
+    fileprivate var text: String {
+        var facts = TextTable(columns: [("", .left), ("", .left)])
+        facts.rows = [
+            ["larder", "\(version), up \(HumanText.duration(seconds: uptime)), \(mode)"],
+            ["config", config ?? "none"],
+            ["listen", listen.joined(separator: ", ")],
+            ["admin", admin.joined(separator: ", ")],
+            ["last hour", lastHour.text],
+            ["since start", sinceStart.text],
+            [
+                "store",
+                "\(HumanText.bytes(store.bytes)) of \(HumanText.bytes(store.maximum)), "
+                    + "\(HumanText.counts(store.objects, store.documents)), \(store.path)",
+            ],
+            [
+                "memory",
+                "\(HumanText.bytes(memory.bytes)) of \(HumanText.bytes(memory.maximum)), "
+                    + HumanText.count(memory.responses, "response"),
+            ],
+        ]
+        var table = TextTable(
+            columns: [
+                ("upstream", .left), ("state", .left), ("requests", .right), ("failures", .right), ("limit", .right),
+                ("last error", .left),
+            ]
+        )
+        table.rows = upstreams.map { upstream in
+            let limit = upstream.rateLimit.map { "\($0.remaining)" + ($0.limit.map { "/\($0)" } ?? "") }
+            let error = upstream.lastError.map { "\($0.time) \($0.message)" }
+            return [
+                upstream.name, upstream.state, "\(upstream.requests)", "\(upstream.failures)", limit ?? "", error ?? "",
+            ]
+        }
+        let remarks = notes.map { ($0.needsAttention ? "! " : "- ") + $0.text }
+        let end = remarks.isEmpty ? "nothing needs attention" : remarks.joined(separator: "\n")
+        return [String(facts.text.drop { $0 == "\n" }), table.text, end].joined(separator: "\n\n")
+    }
+}
+
+extension Status.Requests {
+    fileprivate var text: String {
+        guard let hitRatio else { return "no requests" }
+        let parts = [
+            HumanText.count(Int(requests), "request"), "\(HumanText.tenths(hitRatio * 100)) % hits",
+            HumanText.count(Int(errors), "error"),
+        ]
+        return parts.joined(separator: ", ")
+    }
+}
+
+extension HumanText {
+    /// A duration in its two largest units: `3d 4h`, `5m 2s`.
+    fileprivate static func duration(seconds: Int) -> String {
+        let units = [("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)]
+        guard let first = units.firstIndex(where: { seconds >= $0.1 }) else { return "0s" }
+        var rest = seconds
+        return units[first...].prefix(2).compactMap { unit, length in
+            defer { rest %= length }
+            return rest >= length ? "\(rest / length)\(unit)" : nil
+        }.joined(separator: " ")
+    }
+}

@@ -1,0 +1,57 @@
+import Store
+import TestSupport
+import Testing
+
+@testable import Admin
+@testable import Settings
+
+struct RememberedModeTests {
+    @Test func `a mode holds until the config says another one than when it was set`() throws {
+        let folder = TemporaryFolder()
+        let remembered = RememberedMode(besideStore: folder.file("larder.db"))
+        #expect(remembered.mode(configured: .online) == .online)
+        try remembered.remember(.offline, configured: .online)
+        #expect(remembered.mode(configured: .online) == .offline)
+        #expect(remembered.mode(configured: .offline) == .offline)
+        // From then on the config decides.
+        #expect(remembered.mode(configured: .online) == .online)
+    }
+
+    @Test func `the mode of the config need not be remembered`() throws {
+        let folder = TemporaryFolder()
+        let remembered = RememberedMode(besideStore: folder.file("larder.db"))
+        try remembered.remember(.online, configured: .online)
+        try remembered.remember(.offline, configured: .online)
+        #expect(folder.names == ["larder.db.mode"])
+        try remembered.remember(.online, configured: .online)
+        #expect(folder.names == [])
+    }
+
+    @Test(arguments: ["", "offline", "sideways online", "offline online more", "offline sideways"])
+    func `a file that says nothing is no mode`(text: String) throws {
+        let folder = TemporaryFolder()
+        try folder.write(text, to: "larder.db.mode")
+        #expect(RememberedMode(besideStore: folder.file("larder.db")).mode(configured: .online) == .online)
+    }
+
+    @Test func `a mode that cannot be remembered is an error`() {
+        let remembered = RememberedMode(besideStore: "/nonexistent/larder.db")
+        #expect(throws: (any Error).self) { try remembered.remember(.offline, configured: .online) }
+    }
+}
+
+struct StoreTroubleTests {
+    @Test func `trouble of the store lasts until a notice says that it is over`() {
+        let trouble = StoreTrouble()
+        #expect(trouble.all == [])
+        let (full, locked) = (StoreNotice.writesFail(reason: "full"), StoreNotice.lockedOut(by: "x"))
+        trouble.record(locked)
+        trouble.record(full)
+        trouble.record(.modelMigrated(upstream: "a", model: "b", from: 0, to: 1))
+        #expect(trouble.all == [full.description, locked.description])
+        trouble.record(.writesWork)
+        #expect(trouble.all == [locked.description])
+        trouble.record(.lockGone)
+        #expect(trouble.all == [])
+    }
+}

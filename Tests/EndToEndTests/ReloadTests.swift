@@ -1,0 +1,231 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A config that is read again while the daemon serves.
+@Suite(.scripts) struct ReloadTests {
+    /// Writes the daemon's config anew.
+    private func write(_ config: String, of larder: Larder) throws { try larder.folder.write(config, to: "larder.yaml") }
+
+    private func reload(_ larder: Larder) throws -> Response { try larder.admin("POST", "/reload") }
+
+    /// The keys that a reload names, and those that need a restart.
+    private func keys(_ response: Response) -> (all: [String], restart: [String]) {
+        let changes = response.object["changes"] as? [[String: Any]] ?? []
+        return (changes.compactMap { $0["key"] as? String }, response.object["needs_restart"] as? [String] ?? [])
+    }
+
+    @Test func `a reload changes routes without interrupting requests and streams under way`() throws {
+        let gate = Gate()
+        let origin = try Origin { request in
+            if request.path == "/slow" { gate.wait() }
+            return .json(#"{"path":"\#(request.path)"}"#)
+        }
+        func config(_ route: String) -> String {
+            "upstreams: { api: { url: '\(origin.url)' } }\nroutes: [{ path: '**', \(route) }]\n"
+        }
+        let larder = try Larder(config: config("cache: never"))
+        let kept = try larder.client()
+        #expect(try kept.get("/x").isHit == false)
+        let slow = Background { try larder.get("/slow") }
+        #expect(eventually { origin.requests.contains { $0.path == "/slow" } })
+        let stream = try Follower(larder, "/x")
+        #expect(stream.wait(for: 1))
+
+        try write(config("fresh: 1h"), of: larder)
+        let response = try reload(larder)
+        #expect(response.status == 200)
+        #expect(keys(response).all == ["upstreams.api.routes.**"])
+        // The same connection gets the new rules.
+        _ = try kept.get("/x")
+        #expect(try kept.get("/x").isHit)
+        gate.open()
+        #expect(try slow.value().text == #"{"path":"/slow"}"#)
+        #expect(!stream.state.current.isOver)
+        #expect(larder.log.contains("the config is reloaded changed=upstreams.api.routes.**"))
+    }
+
+    @Test func `a config with mistakes changes nothing, and each mistake is reported with its place`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let larder = try Larder(config: "upstreams: { api: { url: '\(origin.url)' } }\n")
+        _ = try larder.get("/x")
+        let path = larder.folder.file("larder.yaml")
+        try write("upstreams:\n  api:\n    url: '\(origin.url)'\n    prefx: /a\nmode: offlin\n", of: larder)
+
+        let response = try reload(larder)
+        #expect(response.status == 422)
+        let errors = try #require(response.object["errors"] as? [String])
+        #expect(errors.count == 2)
+        #expect(errors[0].hasPrefix("\(path):4:5: error: upstreams.api: unknown key \"prefx\""))
+        #expect(errors[1].hasPrefix("\(path):5:7: error: mode: "))
+
+        let command = try larder.command("reload")
+        #expect(command.end == .exited(78))
+        #expect(command.errors.contains("larder.yaml:4:5: error: upstreams.api: unknown key \"prefx\""))
+
+        larder.process.signal(SIGHUP)
+        #expect(larder.process.waitForErrors { $0.contains("the config is not reloaded") && $0.contains(":4:5: error:") })
+        #expect(try larder.get("/x").isHit)
+        // Once it is mended, it is taken.
+        try write("upstreams: { api: { url: '\(origin.url)', prefix: /a } }\n", of: larder)
+        larder.process.signal(SIGHUP)
+        #expect(try eventually { try larder.get("/x").status == 404 })
+        #expect(try larder.get("/a/x").status == 200)
+    }
+
+    @Test func `addresses come and go, the admin side's among them`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let folder = TemporaryFolder()
+        let ports = try (1...3).map { _ in try Socket.freePort() }
+        func config(_ listen: String, admin: UInt16) -> String {
+            "listen: [\(listen)]\nadmin: 127.0.0.1:\(admin)\nupstreams: { api: { url: '\(origin.url)' } }\n"
+        }
+        let larder = try Larder(
+            arguments: [
+                "--config", try folder.write(config("'127.0.0.1:\(ports[0])'", admin: ports[1]), to: "larder.yaml"),
+            ],
+            folder: folder,
+            addresses: []
+        )
+        let kept = try larder.client()
+        _ = try kept.get("/x")
+        try write(config("'unix:\(folder.file("api.sock"))', '0.0.0.0:\(ports[0])'", admin: ports[2]), of: larder)
+        // The config names the new address, at which nothing listens yet.
+        let command = try ChildProcess(
+            Larder.binary,
+            ["reload", "--config", folder.file("larder.yaml"), "--store", folder.file("larder.db")],
+            environment: Larder.environment
+        )
+        #expect(command.waitForEnd() == .exited(0), "\(command.errors)")
+        #expect(command.output.contains("listen"))
+        #expect(try Client(.unix(folder.file("api.sock"))).get("/x").isHit)
+        #expect(try Client(port: ports[2]).get("/healthz").status == 200)
+        #expect(eventually { (try? Client(port: ports[1])) == nil })
+        #expect(try Client(port: ports[0]).get("/x").isHit)
+        #expect(origin.requests.count == 1)
+    }
+
+    @Test func `an address that cannot be had changes nothing`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let larder = try Larder(config: "upstreams: { api: { url: '\(origin.url)' } }\n")
+        let config = "upstreams: { api: { url: '\(origin.url)' }, b: { url: '\(origin.url)', listen: '127.0.0.1:\(origin.port)' } }\n"
+        try write(config, of: larder)
+        let response = try reload(larder)
+        #expect(response.status == 409)
+        #expect(response.text.contains("cannot listen on 127.0.0.1:\(origin.port)"))
+        #expect(try larder.admin("GET", "/upstreams").text.contains(#""name":"b""#) == false)
+    }
+
+    @Test func `objects of a changed model are migrated while the daemon serves`() throws {
+        let origin = try Origin { _ in .json(#"{"id":1,"name":"Ada"}"#, Fresh.hour) }
+        func config(_ rest: String) -> String {
+            """
+            upstreams: { api: { url: '\(origin.url)' } }
+            models: { User: { identity: id, \(rest) } }
+            routes: [{ path: "users/{id}", model: User }]
+
+            """
+        }
+        let larder = try Larder(config: config("properties: { called: name }"))
+        _ = try larder.get("/users/1")
+        #expect(try larder.waitForObjects(1, of: "User"))
+        #expect(try larder.sql("SELECT called FROM User") == ["Ada"])
+        try write(
+            config("properties: { called: full_name }, version: 1, migrations: [{ to: 1, rename: { name: full_name } }]"),
+            of: larder
+        )
+        let response = try reload(larder)
+        #expect(response.status == 200)
+        #expect(keys(response).all == ["upstreams.api.models.User"])
+        #expect(try eventually { try larder.sql("SELECT called FROM User") == ["Ada"] })
+        #expect(try larder.get("/users/1", ["Larder-View": "mapped"]).text == #"{"id":1,"called":"Ada"}"#)
+        #expect(try larder.get("/users/1").text == #"{"id":1,"name":"Ada"}"#)
+        #expect(origin.requests.count == 1)
+        #expect(larder.log.contains("were stored at version 0"), "\(larder.log)")
+    }
+
+    @Test func `what only a restart changes is named, and the rest applies: levels, limits, logs`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let upstream = "upstreams: { api: { url: '\(origin.url)' } }\n"
+        let larder = try Larder(config: upstream)
+        let log = larder.folder.file("access.log")
+        try write(
+            "workers: 3\nlog: { level: debug }\nlimits: { target: 300B }\naccess_log: { file: \(log) }\n" + upstream,
+            of: larder
+        )
+        let response = try reload(larder)
+        #expect(keys(response).all == ["workers", "limits.target", "log.level", "access_log.file"])
+        #expect(keys(response).restart == ["workers"])
+        #expect(larder.log.contains("keys=workers"))
+        let long = "/" + String(repeating: "x", count: 400)
+        #expect(try eventually { try larder.get(long).status == 414 })
+        _ = try larder.get("/seen")
+        #expect(eventually { String(decoding: larder.folder.bytes("access.log"), as: UTF8.self).contains("/seen") })
+        #expect(larder.process.waitForErrors { $0.contains(" debug ") })
+        // The store's file and the workers are those of the start; so a second reload names them again.
+        #expect(keys(try reload(larder)).all == ["workers"])
+    }
+
+    @Test func `check with --diff says what a reload would change, and changes nothing`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let larder = try Larder(config: "upstreams: { api: { url: '\(origin.url)' } }\n")
+        try write("upstreams: { api: { url: '\(origin.url)', heuristic: 5s } }\nworkers: 3\n", of: larder)
+        let path = larder.folder.file("larder.yaml")
+        func check(_ arguments: String...) throws -> ChildProcess {
+            let process = try ChildProcess(
+                Larder.binary,
+                ["check", "--diff"] + arguments,
+                environment: Larder.environment.merging([
+                    "LARDER_ADMIN": "127.0.0.1:\(larder.adminPort)", "LARDER_ADMIN_TOKEN": larder.token ?? "",
+                ]) { $1 }
+            )
+            #expect(process.waitForEnd() != nil)
+            return process
+        }
+        let shown = try check(path)
+        #expect(shown.end == .exited(0), "\(shown.errors)")
+        #expect(shown.output.contains("upstreams.api.heuristic"))
+        #expect(shown.output.contains("→ 5s"))
+        #expect(shown.output.contains("needs a restart:\nchanged  workers"))
+        #expect(try check(path, "--json").output.contains(#""dry_run":true"#))
+        let other = try check(try larder.folder.write("", to: "other.yaml"))
+        #expect(other.end == .exited(1))
+        #expect(other.errors.contains("the daemon reads its config from"))
+        #expect(keys(try larder.admin("POST", "/reload?dry_run=true")).all == ["workers", "upstreams.api.heuristic"])
+        try write("upstreams: {\n", of: larder)
+        #expect(try check().end == .exited(78))
+    }
+
+    @Test func `a daemon for a recording says that its config stays`() throws {
+        let origin = try Origin { _ in .json("[]") }
+        let folder = TemporaryFolder()
+        let larder = try Larder(
+            arguments: [folder.file("recording"), "--upstream", origin.url],
+            folder: folder,
+            verb: ["record"]
+        )
+        let response = try reload(larder)
+        #expect(response.status == 409)
+        #expect(response.text.contains("a recording has the config that it began with"))
+        larder.process.signal(SIGHUP)
+        #expect(larder.process.waitForErrors { $0.contains("signal ignored: a recording has the config") })
+    }
+
+    @Test func `systemd is told that a reload begins and ends`() throws {
+        let folder = TemporaryFolder()
+        let notify = try SystemdTests.NotifySocket(in: folder)
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let larder = try Larder(
+            config: "upstreams: { api: { url: '\(origin.url)' } }\n",
+            store: folder,
+            environment: ["NOTIFY_SOCKET": notify.path]
+        )
+        #expect(notify.waitFor { $0 == "READY=1" })
+        try write("upstreams: { other: { url: '\(origin.url)' } }\n", of: larder)
+        larder.process.signal(SIGHUP)
+        #expect(notify.waitFor { $0 == "RELOADING=1" })
+        #expect(notify.waitFor { $0.hasPrefix("MONOTONIC_USEC=") })
+        #expect(notify.waitFor { $0 == "STATUS=serving other" })
+        #expect(notify.waitFor(count: 2) { $0 == "READY=1" })
+    }
+}
