@@ -262,9 +262,7 @@ extension ProxiedUpstream {
     func bound(_ request: ProxyRequest) -> BoundObject? {
         for method in [request.message.method, "GET"] {
             let subject = RouteSubject(method: method, path: request.route, query: Self.query(ofURL: request.target))
-            guard let match = rules.body(subject), match.rule.arity == .one else { continue }
-            let object = rules.models.object(boundBy: match.bound, captures: match.captures, of: match.rule.model)
-            if let object { return object }
+            if let object = rules.body(subject).flatMap(object) { return object }
         }
         return nil
     }
@@ -273,6 +271,33 @@ extension ProxiedUpstream {
     func deletes(_ request: ProxyRequest, status: Int) -> Bool {
         let query = Self.query(ofURL: request.target)
         return rules.deletes(path: request.route, query: query, status: (200..<300).contains(status) ? status : nil)
+    /// The path, as it goes upstream, of the object that a write acts on: `/orders/5` for `POST /orders/5/cancel`; nil if there is none.
+    ///
+    /// An action's path is one segment below the path of an object, and no route says what is there.
+    func actionPath(_ request: ProxyRequest) -> String? {
+        guard !settings.models.isEmpty, !MethodFacts.isSafe(request.message.method),
+            let path = WriteOutcome.parent(of: request.target, base: settings.url.basePath)
+        else { return nil }
+        let query = Self.query(ofURL: request.target)
+        let isKnown = [request.message.method, "GET"].contains { method in
+            rules.body(RouteSubject(method: method, path: request.route, query: query)) != nil
+        }
+        return isKnown || object(at: path) == nil ? nil : path
+    }
+
+    /// The object that a write changes, unless its response shows that: the one that its path names, or acts on.
+    func written(_ request: ProxyRequest) -> BoundObject? { bound(request) ?? actionPath(request).flatMap(object) }
+
+    /// The object that a path names by the route for retrievals.
+    private func object(at path: String) -> BoundObject? {
+        rules.body(RouteSubject(method: "GET", path: route(ofURL: path))).flatMap(object)
+    }
+
+    private func object(_ match: CompiledUpstream.BodyMatch) -> BoundObject? {
+        guard match.rule.arity == .one else { return nil }
+        return rules.models.object(boundBy: match.bound, captures: match.captures, of: match.rule.model)
+    }
+
     }
 
     /// Further targets that a write of this path invalidates by its route: paths, and patterns of paths.
@@ -284,7 +309,15 @@ extension ProxiedUpstream {
         var (paths, patterns): ([String], [InvalidationPattern]) = ([], [])
         let (method, query, base) = (request.message.method, Self.query(ofURL: request.target), settings.url.basePath)
         let success = status.flatMap { (200..<300).contains($0) ? $0 : nil }
-        for pattern in rules.invalidated(method: method, path: request.route, query: query, status: success) {
+        var invalidated = rules.invalidated(method: method, path: request.route, query: query, status: success)
+        if let path = actionPath(request).map({ route(ofURL: $0) }) {
+            // A route to the object itself is seldom for POST.
+            for method in [method, "PATCH", "PUT"] {
+                invalidated += rules.invalidated(method: method, path: path, query: nil, status: success)
+                    .filter { !invalidated.contains($0) }
+            }
+        }
+        for pattern in invalidated {
             if let path = pattern.onlyPath {
                 paths += [base + path] + (path == "/" ? [] : ["\(base)\(path)/"])
             } else {
