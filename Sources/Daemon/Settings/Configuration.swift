@@ -104,6 +104,8 @@ extension Configuration {
         package var url = UpstreamURL()
         /// A path such as `/github`, without a final slash; empty if the upstream has addresses of its own.
         package var prefix = ""
+        /// Further paths, below the prefix, at which programs expect the API.
+        package var aliases: [PathAlias] = []
         /// Its own addresses; empty if it is served at the daemon's.
         package var listen: [Address] = []
         package var credential: Credential?
@@ -177,6 +179,12 @@ extension Configuration {
 
 /// A value hidden from logs and errors.
 package struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+/// A path at which programs reach another path of the same upstream; both without a final slash, empty for the root.
+package struct PathAlias: Sendable, Equatable {
+    package var path: String
+    package var target: String
+}
+
     package var bytes: [UInt8] = []
 
     package var description: String { "[secret]" }

@@ -16,6 +16,10 @@ extension UpstreamDraft: ConfigSection {
                 draft.settings.prefix = try PathPrefix.read(text)
                 draft.hasValidPrefix = true
             },
+        """
+        Further paths for programs that expect the API elsewhere, such as at an Enterprise server's: each path, below the \
+        prefix, with the one that it stands for. A path below it stands for the one below that.
+        """: .aliases,
         "Addresses of its own, in the forms of \"listen\" above.":
             .addresses("listen", \.settings.listen, example: "127.0.0.1:8790"),
         """
@@ -170,6 +174,26 @@ extension ConfigKey<UpstreamDraft> {
         .parsed("origin", wanted: "drop, pass or an origin", fallback: "\(UpstreamDraft().settings.origin)") {
             (text, draft) in
             switch text {
+    static var aliases: ConfigKey {
+        ConfigKey("aliases", .named(.text, name: "/api/v3"), example: "{ /api/v3: / }") { node, draft, reader in
+            guard let pairs = reader.pairs(node, wanted: "paths, each with the path that it stands for") else { return }
+            for (path, place, value) in pairs {
+                guard let target = reader.text(value, wanted: "a path such as /") else { continue }
+                do {
+                    let alias = PathAlias(path: try PathPrefix.read(path), target: try PathPrefix.read(target))
+                    guard !alias.path.isEmpty else {
+                        reader.errorHere(
+                            place,
+                            "\"/\" stands for itself; use \"url\" to say where the API begins upstream"
+                        )
+                        continue
+                    }
+                    draft.settings.aliases.append(alias)
+                } catch { reader.errorHere(place, "\(error)") }
+            }
+        }
+    }
+
             case "drop": draft.settings.origin = .drop
             case "pass": draft.settings.origin = .pass
             case "*":

@@ -58,7 +58,11 @@ package final class ProxiedUpstream: Sendable {
         (self.rules, self.daemon) = (rules, daemon)
         settings = rules.settings
         origin = settings.url.origin
-        normaliser = TargetNormaliser(prefix: settings.prefix, basePath: settings.url.basePath)
+        normaliser = TargetNormaliser(
+            prefix: settings.prefix,
+            aliases: settings.aliases,
+            basePath: settings.url.basePath
+        )
         principal = PrincipalFields(settings.principal, isShared: settings.shared)
         context = ContextFields(settings.context)
         cors = CORS(origins: settings.cors)
