@@ -125,6 +125,8 @@ extension Configuration {
         /// Whether a body that must not be transformed stays in its content coding; a recording has all bodies decoded.
         package private(set) var keepsFixedCodings = true
         package var heuristic: Duration = .seconds(CachePolicySettings().heuristicMaximum)
+        /// The lifetime of responses that say nothing of caching; nil to leave it to the heuristic.
+        package var freshUnsaid: Duration?
         package var staleIfError: Duration = .forever
         package var lag = ResponseLag()
         package var backOff: BackOff = .resource
@@ -177,14 +179,14 @@ extension Configuration {
     }
 }
 
-/// A value hidden from logs and errors.
-package struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
 /// A path at which programs reach another path of the same upstream; both without a final slash, empty for the root.
 package struct PathAlias: Sendable, Equatable {
     package var path: String
     package var target: String
 }
 
+/// A value hidden from logs and errors.
+package struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     package var bytes: [UInt8] = []
 
     package var description: String { "[secret]" }

@@ -79,6 +79,10 @@ extension UpstreamDraft: ConfigSection {
         The longest freshness to assume if the upstream says nothing about it: a tenth of the time since Last-Modified, \
         at most this. 0s assumes none.
         """: .duration("heuristic", \.settings.heuristic, in: .zero ... .forever, isWhole: true),
+        """
+        How long responses to GET are fresh that say nothing of caching: those without Cache-Control, Expires and Pragma. It \
+        takes the place of the heuristic. What a response does say, such as no-cache, and what a route says come first.
+        """: .duration("fresh_unsaid", \.settings.freshUnsaid, in: .zero ... .forever, isWhole: true, example: "60s"),
         "How long a stale response may be served if the upstream fails or limits requests.":
             .duration("stale_if_error", \.settings.staleIfError, in: .zero ... .forever, isWhole: true),
         """
@@ -170,10 +174,6 @@ extension ConfigKey<UpstreamDraft> {
         }
     }
 
-    static var origin: ConfigKey {
-        .parsed("origin", wanted: "drop, pass or an origin", fallback: "\(UpstreamDraft().settings.origin)") {
-            (text, draft) in
-            switch text {
     static var aliases: ConfigKey {
         ConfigKey("aliases", .named(.text, name: "/api/v3"), example: "{ /api/v3: / }") { node, draft, reader in
             guard let pairs = reader.pairs(node, wanted: "paths, each with the path that it stands for") else { return }
@@ -194,6 +194,10 @@ extension ConfigKey<UpstreamDraft> {
         }
     }
 
+    static var origin: ConfigKey {
+        .parsed("origin", wanted: "drop, pass or an origin", fallback: "\(UpstreamDraft().settings.origin)") {
+            (text, draft) in
+            switch text {
             case "drop": draft.settings.origin = .drop
             case "pass": draft.settings.origin = .pass
             case "*":

@@ -288,6 +288,7 @@ enum AccessLogLine {
             "client": .string(request.client), "detail": request.detail.map { .printable($0) },
             "id": .integer(request.id), "key": request.key.map { .string($0) }, "method": .string(request.method),
             "outcome": .string(request.outcome), "reason": request.reason.map { .printable($0) },
+            "remedy": request.remedy.map { .string($0) },
             "seconds": .number(request.seconds), "status": .integer(request.status), "time": .string(request.time),
             "upstream": request.upstream.map { .printable($0) },
             "upstream_seconds": request.upstreamSeconds.map { .number($0) }, "url": .printable(request.url),

@@ -114,7 +114,7 @@ package final class ProxiedUpstream: Sendable {
 
     /// A response's policy with the configuration applied.
     package func applying(_ policy: StoredPolicy, _ route: CacheOverrides) -> StoredPolicy {
-        var policy = policy.applying(route)
+        var policy = policy.applying(route, freshUnsaid: settings.freshUnsaid)
         if policy.staleIfError < 0, settings.staleIfError < .forever {
             policy.staleIfError = settings.staleIfError.components.seconds
         }
@@ -271,10 +271,6 @@ extension ProxiedUpstream {
         return nil
     }
 
-    /// Whether a successful DELETE means that its target is deleted.
-    func deletes(_ request: ProxyRequest, status: Int) -> Bool {
-        let query = Self.query(ofURL: request.target)
-        return rules.deletes(path: request.route, query: query, status: (200..<300).contains(status) ? status : nil)
     /// The path, as it goes upstream, of the object that a write acts on: `/orders/5` for `POST /orders/5/cancel`; nil if there is none.
     ///
     /// An action's path is one segment below the path of an object, and no route says what is there.
@@ -302,6 +298,10 @@ extension ProxiedUpstream {
         return rules.models.object(boundBy: match.bound, captures: match.captures, of: match.rule.model)
     }
 
+    /// Whether a successful DELETE means that its target is deleted.
+    func deletes(_ request: ProxyRequest, status: Int) -> Bool {
+        let query = Self.query(ofURL: request.target)
+        return rules.deletes(path: request.route, query: query, status: (200..<300).contains(status) ? status : nil)
     }
 
     /// Further targets that a write of this path invalidates by its route: paths, and patterns of paths.
