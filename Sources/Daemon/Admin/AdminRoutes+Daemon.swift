@@ -127,6 +127,7 @@ package struct RequestsResponse: AdminBody {
                 "`hit`, `stale`, `composed`, `miss`, `revalidated`, `offline`, `error` or `bypass`, as in the metrics.",
             "cacheStatus": "Larder's member of `Cache-Status`.", "detail": "What that says in `detail`.",
             "reason": "Why the upstream was asked although the stored response was within its lifetime.",
+            "remedy": "The line of config with which it would have been a hit: the response says nothing of caching.",
             "bytes": "Bytes of the response's body.",
             "seconds": "From the request's head to the response's last byte, as Larder hands it to the socket.",
             "upstreamSeconds": "How long the upstream took; absent if it was not asked.",
@@ -146,6 +147,7 @@ package struct RequestsResponse: AdminBody {
         package var cacheStatus: String?
         package var detail: String?
         package var reason: String?
+        package var remedy: String?
         package var bytes: Int
         package var seconds: Double
         package var upstreamSeconds: Double?
@@ -157,7 +159,7 @@ package struct RequestsResponse: AdminBody {
             (route, principal, program) = (served.route, served.principal, served.program)
             (status, outcome, bytes) = (served.status, served.outcome.rawValue, served.bytes)
             (cacheStatus, detail, key) = (served.cacheStatus?.text, served.detail, served.keyText)
-            reason = served.reason?.printable
+            (reason, remedy) = (served.reason?.printable, served.remedy)
             (seconds, upstreamSeconds) = (Self.rounded(served.seconds), served.upstreamSeconds.map(Self.rounded))
         }
 

@@ -18,6 +18,8 @@ package struct Explanation: AdminBody, Equatable {
         "mode": "The mode that the daemon is in.", "online": "What the request would get in this mode.",
         "offline": "What the request would get in this mode.",
         "upstream": "What would become of the upstream's response, if it is asked now.",
+        "remedy":
+            "What to write into the config so that such requests are hits, where the response's fields prevent it.",
         "overrides": "What the route says in place of the upstream.",
     ]
     package var request: Asked
@@ -30,6 +32,7 @@ package struct Explanation: AdminBody, Equatable {
     package var online: Outcome
     package var offline: Outcome
     package var upstream: Expectations?
+    package var remedy: String?
 
     /// The request as the cache sees it.
     package struct Asked: AdminBody, Equatable {
@@ -265,6 +268,23 @@ extension Explanation {
             offline = Outcome(explained.offline, request, now: now)
         }
         upstream = explained.inquiry.map { Expectations($0, assembled: explained.assembled, now: now) }
+        remedy = Self.remedy(for: request, selected, explained.unstored)
+    }
+}
+
+extension Explanation {
+    /// The line of config that would make requests like this one hits.
+    private static func remedy(
+        for request: ProxyRequest,
+        _ selected: ReadyResponse?,
+        _ unstored: NotStoredReasons.Note?
+    ) -> String? {
+        guard MethodFacts.isCacheable(request.message.method), request.overrides.cache != .never else { return nil }
+        guard let selected else {
+            guard unstored?.reason.rule == Storability.Reason.noStore.rawValue else { return nil }
+            return FreshnessRemedy.route(request.route, cache: .force).sentence
+        }
+        return FreshnessRemedy(for: selected, route: request.route)?.sentence
     }
 }
 

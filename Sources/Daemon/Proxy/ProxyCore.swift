@@ -35,6 +35,7 @@ package actor ProxyCore {
     package nonisolated let log: Logger
     private var started: Fetches?
     private var followed: LiveDocuments?
+    private var freshnessNotices: FreshnessNotices
     /// Look-ups on disk under way (`Lookup/LookUp.swift`).
     var diskReads: [DiskReadKey: [CheckedContinuation<DiskRead, Never>]] = [:]
 
@@ -60,6 +61,7 @@ package actor ProxyCore {
         self.cache = cache
         (self.principals, self.modes, self.metrics) = (principals, modes, metrics)
         (self.outcomes, self.requests, self.log) = (outcomes, requests, log)
+        freshnessNotices = FreshnessNotices(since: cache.seconds)
     }
 
     /// Takes over a request from a worker; any thread.
@@ -145,6 +147,7 @@ package actor ProxyCore {
             if let inquiry { fetches.refresh(inquiry) }
         case .ask(let inquiry):
             request.note?.asked(because: inquiry.request.reason)
+            notice(inquiry, of: request)
             if let stored = inquiry.stored { cache.recordInquiry(about: stored) }
             fetches.ask(inquiry, reply)
         case .write(let request): await write(request, reply)
@@ -153,6 +156,17 @@ package actor ProxyCore {
             await expire(request)
             refuse(problem, reply)
         }
+    }
+
+    /// Notes for `tail` and the log that a line of config would have made this request a hit.
+    private func notice(_ inquiry: Plan.Inquiry, of request: ProxyRequest) {
+        guard let remedy = FreshnessNotices.remedy(for: inquiry, now: now) else { return }
+        request.note?.wouldBeHit(by: remedy)
+        guard let count = freshnessNotices.count(upstream: request.upstream.name, now: now) else { return }
+        log.notice(
+            "responses say nothing of caching, so each request goes upstream; a line of config makes them hits",
+            metadata: ["upstream": "\(request.upstream.name)", "requests": "\(count)", "config": "\(remedy.line)"]
+        )
     }
 
     // MARK: Look-up

@@ -1,4 +1,5 @@
 import CachePolicy
+import HTTPSemantics
 import Mapping
 
 extension ConfigDraft {
@@ -15,6 +16,32 @@ extension ConfigDraft {
         for rules in [upstream.routes + routes, upstream.errors + errors] {
             for rule in rules { validateRule(rule, byName, &reader) }
             validateTable(rules, &reader)
+        }
+        warnOfUnnamedWrites(in: upstream.routes + routes, &reader)
+    }
+
+    /// Warns of writes whose last capture, at the end of the path or before an action, names no object: what they change is shown as
+    /// it was.
+    private func warnOfUnnamedWrites(in rules: [RouteDraft], _ reader: inout ConfigReader) {
+        let retrievals = rules.filter { $0.model != nil && ["GET", nil].contains($0.route.declaration.method) }
+            .compactMap { rule in rule.path.flatMap { try? RoutePattern($0) }.map { (pattern: $0, rule: rule) } }
+        for write in rules where write.model == nil {
+            guard let method = write.route.declaration.method, !MethodFacts.isSafe(method),
+                let pattern = write.path.flatMap({ try? RoutePattern($0) }), let capture = pattern.names.last,
+                capture.position >= pattern.components.count - 2
+            else { continue }
+            let path = pattern.sample
+            let isKnown = retrievals.contains { $0.pattern.matches(path: path) }
+            let isAction = retrievals.contains {
+                $0.rule.model?.arity == .one && !$0.pattern.names.isEmpty && $0.pattern.isParent(of: path)
+            }
+            guard !isKnown, !isAction else { continue }
+            reader.once(
+                write.places["path"] ?? write.place,
+                "this write names no object, so objects that it changes are shown as they were; say which one it changes, with "
+                    + "\"model\" and \"object\", such as { id: \(capture.name) }",
+                .warning
+            )
         }
     }
 
@@ -233,4 +260,22 @@ extension [String] {
 
 extension Place {
     static let start = Place(line: 0, column: 0)
+}
+
+extension RoutePattern {
+    /// A path that it matches, with digits for whatever it leaves open.
+    fileprivate var sample: String {
+        components.map { component in
+            switch component {
+            case .literal(let text): "/\(text)"
+            case .digits(let suffix), .any(let suffix): "/1\(suffix)"
+            case .rest: "/1"
+            }
+        }.joined()
+    }
+
+    /// Whether it matches the path above another.
+    fileprivate func isParent(of path: String) -> Bool {
+        path.lastIndex(of: "/").map { matches(path: String(path[..<$0])) } ?? false
+    }
 }

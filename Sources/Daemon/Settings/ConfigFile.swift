@@ -77,6 +77,8 @@ package struct ConfigOverrides: Sendable, Equatable {
     package var workers: Int?
     package var logLevel: Configuration.Log.Level?
     package var accessLog: Configuration.AccessLog.Format?
+    /// Replaces every upstream's `fresh_unsaid`.
+    package var freshUnsaid: Duration?
 
     package init(
         upstream: UpstreamURL? = nil,
@@ -112,6 +114,9 @@ package struct ConfigOverrides: Sendable, Equatable {
         if let workers { draft.settings.workers = workers }
         if let logLevel { draft.settings.log.level = logLevel }
         if let accessLog { draft.settings.accessLog.format = accessLog }
+        if let freshUnsaid {
+            for index in draft.upstreams.indices { draft.upstreams[index].settings.freshUnsaid = freshUnsaid }
+        }
     }
 }
 

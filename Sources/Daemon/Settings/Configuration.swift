@@ -104,6 +104,8 @@ extension Configuration {
         package var url = UpstreamURL()
         /// A path such as `/github`, without a final slash; empty if the upstream has addresses of its own.
         package var prefix = ""
+        /// Further paths, below the prefix, at which programs expect the API.
+        package var aliases: [PathAlias] = []
         /// Its own addresses; empty if it is served at the daemon's.
         package var listen: [Address] = []
         package var credential: Credential?
@@ -123,6 +125,8 @@ extension Configuration {
         /// Whether a body that must not be transformed stays in its content coding; a recording has all bodies decoded.
         package private(set) var keepsFixedCodings = true
         package var heuristic: Duration = .seconds(CachePolicySettings().heuristicMaximum)
+        /// The lifetime of responses that say nothing of caching; nil to leave it to the heuristic.
+        package var freshUnsaid: Duration?
         package var staleIfError: Duration = .forever
         package var lag = ResponseLag()
         package var backOff: BackOff = .resource
@@ -173,6 +177,12 @@ extension Configuration {
             var capture: String
         }
     }
+}
+
+/// A path at which programs reach another path of the same upstream; both without a final slash, empty for the root.
+package struct PathAlias: Sendable, Equatable {
+    package var path: String
+    package var target: String
 }
 
 /// A value hidden from logs and errors.

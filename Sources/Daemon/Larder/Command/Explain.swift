@@ -43,6 +43,7 @@ extension Explanation {
         }
         if let unstored { parts.append(unstored.text) }
         if let freshness { parts.append(freshness.text) }
+        if let remedy { parts.append("To make it a hit:\n  \(remedy)") }
         parts.append(outcomes)
         return parts.joined(separator: "\n\n")
     }

@@ -57,15 +57,16 @@ struct Tail: ParsableCommand {
         // Ending it by a signal is no failure.
         for number in [SIGINT, SIGTERM] { signal(number) { _ in _exit(0) } }
         var last: RequestsResponse.Request?
+        var remedies: Set<String> = []
         let first = try options.client()
-        try follow(first, &last)
+        try follow(first, &last, &remedies)
         var said = ""
         while true {
             sleep(1)
             Terminal.endIfUnread()
             do {
                 // It may have another token now.
-                try follow(try options.client(at: first.address), &last, isBack: true)
+                try follow(try options.client(at: first.address), &last, &remedies, isBack: true)
                 said = ""
             } catch let error as AdminClientError where error.isAbsence || error.description == said {
                 continue
@@ -80,8 +81,14 @@ struct Tail: ParsableCommand {
     ///
     /// - Parameters:
     ///   - last: the last request that was seen.
+    ///   - remedies: those that were named.
     ///   - isBack: whether the daemon was gone.
-    private func follow(_ client: AdminClient, _ last: inout RequestsResponse.Request?, isBack: Bool = false) throws {
+    private func follow(
+        _ client: AdminClient,
+        _ last: inout RequestsResponse.Request?,
+        _ remedies: inout Set<String>,
+        isBack: Bool = false
+    ) throws {
         let count = isBack ? 1000 : max(1, lines)
         let bytes = try client.send("GET", Target.make(["requests"], [("limit", "\(count)")]))
         let page = try options.decode(RequestsResponse.self, bytes)
@@ -90,12 +97,12 @@ struct Tail: ParsableCommand {
         let isSame = last.map { last in page.requests.contains { $0.id == last.id && $0.time == last.time } } ?? false
         for request in page.requests where isBack || lines > 0 {
             if let last, isSame, request.id <= last.id { continue }
-            show(request)
+            show(request, &remedies)
         }
         last = page.requests.last ?? last
         let target = Target.make(["requests"], [("follow", "true"), ("after", "\(page.next)")])
         _ = try client.listen(target, silence: AdminClient.patience) { event in
-            if let request = take(event) { last = request }
+            if let request = take(event, &remedies) { last = request }
             Terminal.endIfUnread()
         }
         Terminal.complain(
@@ -104,7 +111,7 @@ struct Tail: ParsableCommand {
     }
 
     /// Shows what an event says; returns the request if it is about one.
-    private func take(_ event: ReceivedEvent) -> RequestsResponse.Request? {
+    private func take(_ event: ReceivedEvent, _ remedies: inout Set<String>) -> RequestsResponse.Request? {
         let data = Array(event.data.utf8)
         switch event.name {
         case RequestsMissed.eventName:
@@ -112,7 +119,7 @@ struct Tail: ParsableCommand {
             Terminal.complain("larder: \(HumanText.count(Int(missed), "request")) came too fast to be shown")
         case RequestsResponse.Request.eventName:
             guard let request = try? options.decode(RequestsResponse.Request.self, data) else { return nil }
-            show(request)
+            show(request, &remedies)
             return request
         default: break
         }
@@ -126,8 +133,15 @@ struct Tail: ParsableCommand {
             && fits(program, request.program) && fits(principal, request.principal) && fits(outcome, request.outcome)
     }
 
-    private func show(_ request: RequestsResponse.Request) {
+    /// Shows a request; `said` has the remedies that were named already.
+    private func show(_ request: RequestsResponse.Request, _ said: inout Set<String>) {
         guard isWanted(request) else { return }
+        if let remedy = request.remedy, said.insert(remedy).inserted {
+            Terminal.complain(
+                "larder: responses such as the next one say nothing of caching; with this line of config these requests are hits: "
+                    + remedy
+            )
+        }
         let format: Configuration.AccessLog.Format = options.json ? .json : .short
         let line = AccessLogLine.text(request, format, colours: Terminal.hasColours(on: 1))
         // Nothing in it needs an escape any more, and its colours are escapes themselves.

@@ -335,7 +335,7 @@ enum AccessLogLine {
             "id": .integer(request.id), "key": request.key.map { .string($0) }, "method": .string(request.method),
             "outcome": .string(request.outcome), "principal": request.principal.map { .string($0) },
             "program": request.program.map { .printable($0) }, "reason": request.reason.map { .printable($0) },
-            "route": request.route.map { .printable($0) }, "seconds": .number(request.seconds),
+            "remedy": request.remedy.map { .string($0) }, "route": request.route.map { .printable($0) }, "seconds": .number(request.seconds),
             "status": .integer(request.status), "time": .string(request.time),
             "upstream": request.upstream.map { .printable($0) },
             "upstream_seconds": request.upstreamSeconds.map { .number($0) }, "url": .printable(request.url),

@@ -79,15 +79,16 @@ extension ReadyResponse {
 }
 
 extension StoredPolicy {
-    /// How a route's settings, already applied, depart from the upstream's fields.
+    /// How the configuration, already applied, departs from the upstream's fields.
     ///
-    /// `forced`, `fresh-by-route`, `negative-by-route`, `vary-by-route`, or several of them joined by `+`; nil if the upstream's
+    /// `forced`, `fresh-by-route`, `negative-by-route`, `fresh-unsaid`, `vary-by-route`, or several of them joined by `+`; nil if the upstream's
     /// fields apply.
     func overrideDetail(of route: CacheOverrides, vary: @autoclosure () -> VaryField) -> String? {
         var words: [String] = []
         switch lifetimeSource {
         case .route: words.append(route.cache == .force ? "forced" : "fresh-by-route")
         case .negative: words.append("negative-by-route")
+        case .unsaid: words.append("fresh-unsaid")
         case .none, .maxAge, .sMaxAge, .expires, .heuristic, .targeted: break
         }
         if !route.vary.ignore.isEmpty, case .fields(let names) = vary(),

@@ -58,7 +58,11 @@ package final class ProxiedUpstream: Sendable {
         (self.rules, self.daemon) = (rules, daemon)
         settings = rules.settings
         origin = settings.url.origin
-        normaliser = TargetNormaliser(prefix: settings.prefix, basePath: settings.url.basePath)
+        normaliser = TargetNormaliser(
+            prefix: settings.prefix,
+            aliases: settings.aliases,
+            basePath: settings.url.basePath
+        )
         principal = PrincipalFields(settings.principal, isShared: settings.shared)
         context = ContextFields(settings.context)
         cors = CORS(origins: settings.cors)
@@ -110,7 +114,7 @@ package final class ProxiedUpstream: Sendable {
 
     /// A response's policy with the configuration applied.
     package func applying(_ policy: StoredPolicy, _ route: CacheOverrides) -> StoredPolicy {
-        var policy = policy.applying(route)
+        var policy = policy.applying(route, freshUnsaid: settings.freshUnsaid)
         if policy.staleIfError < 0, settings.staleIfError < .forever {
             policy.staleIfError = settings.staleIfError.components.seconds
         }
@@ -262,11 +266,36 @@ extension ProxiedUpstream {
     func bound(_ request: ProxyRequest) -> BoundObject? {
         for method in [request.message.method, "GET"] {
             let subject = RouteSubject(method: method, path: request.route, query: Self.query(ofURL: request.target))
-            guard let match = rules.body(subject), match.rule.arity == .one else { continue }
-            let object = rules.models.object(boundBy: match.bound, captures: match.captures, of: match.rule.model)
-            if let object { return object }
+            if let object = rules.body(subject).flatMap(object) { return object }
         }
         return nil
+    }
+
+    /// The path, as it goes upstream, of the object that a write acts on: `/orders/5` for `POST /orders/5/cancel`; nil if there is none.
+    ///
+    /// An action's path is one segment below the path of an object, and no route says what is there.
+    func actionPath(_ request: ProxyRequest) -> String? {
+        guard !settings.models.isEmpty, !MethodFacts.isSafe(request.message.method),
+            let path = WriteOutcome.parent(of: request.target, base: settings.url.basePath)
+        else { return nil }
+        let query = Self.query(ofURL: request.target)
+        let isKnown = [request.message.method, "GET"].contains { method in
+            rules.body(RouteSubject(method: method, path: request.route, query: query)) != nil
+        }
+        return isKnown || object(at: path) == nil ? nil : path
+    }
+
+    /// The object that a write changes, unless its response shows that: the one that its path names, or acts on.
+    func written(_ request: ProxyRequest) -> BoundObject? { bound(request) ?? actionPath(request).flatMap(object) }
+
+    /// The object that a path names by the route for retrievals.
+    private func object(at path: String) -> BoundObject? {
+        rules.body(RouteSubject(method: "GET", path: route(ofURL: path))).flatMap(object)
+    }
+
+    private func object(_ match: CompiledUpstream.BodyMatch) -> BoundObject? {
+        guard match.rule.arity == .one else { return nil }
+        return rules.models.object(boundBy: match.bound, captures: match.captures, of: match.rule.model)
     }
 
     /// Whether a successful DELETE means that its target is deleted.
@@ -290,7 +319,15 @@ extension ProxiedUpstream {
         var (paths, patterns): ([String], [InvalidationPattern]) = ([], [])
         let (method, query, base) = (request.message.method, Self.query(ofURL: request.target), settings.url.basePath)
         let success = status.flatMap { (200..<300).contains($0) ? $0 : nil }
-        for pattern in rules.invalidated(method: method, path: request.route, query: query, status: success) {
+        var invalidated = rules.invalidated(method: method, path: request.route, query: query, status: success)
+        if let path = actionPath(request).map({ route(ofURL: $0) }) {
+            // A route to the object itself is seldom for POST.
+            for method in [method, "PATCH", "PUT"] {
+                invalidated += rules.invalidated(method: method, path: path, query: nil, status: success)
+                    .filter { !invalidated.contains($0) }
+            }
+        }
+        for pattern in invalidated {
             if let path = pattern.onlyPath {
                 paths += [base + path] + (path == "/" ? [] : ["\(base)\(path)/"])
             } else {

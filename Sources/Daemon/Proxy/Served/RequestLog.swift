@@ -147,6 +147,8 @@ package struct ServedRequest: Sendable, Equatable {
     package var detail: String? { cacheStatus?.detail ?? end }
     /// Why the upstream was asked although the stored response was within its lifetime.
     package var reason: String?
+    /// The line of config with which it would have been a hit.
+    package var remedy: String?
     package var bytes = 0
     /// The time from the request's head to the response's last byte within Larder, in seconds.
     package var seconds = 0.0
@@ -253,6 +255,7 @@ final class RequestNote: ReplyObserver {
     func counted(as outcome: Outcome) { state.withLock { $0.outcome = outcome } }
     func asked(because reason: Plan.Reason) { state.withLock { $0.served.reason = reason.beforeExpiry?.text } }
     func isOf(_ principal: String?) { state.withLock { $0.served.principal = principal } }
+    func wouldBeHit(by remedy: FreshnessRemedy) { state.withLock { $0.served.remedy = remedy.line } }
     func hasKey(_ key: Digest128) { state.withLock { $0.served.key = key } }
 
     /// Adds the time of a transfer that the request waited for; there may be several.
