@@ -32,7 +32,8 @@ package actor ProxyCore {
     let asksUpstreams: Bool
     /// Counts the responses of this loop, as each worker counts its own.
     let outcomes: WorkerMetrics
-    let log: Logger
+    nonisolated let log: Logger
+    nonisolated let repeated: RepeatedLines
     private var started: Fetches?
     private var followed: LiveDocuments?
     /// Look-ups on disk under way (`Lookup/LookUp.swift`).
@@ -60,6 +61,7 @@ package actor ProxyCore {
         self.cache = cache
         (self.principals, self.modes, self.metrics) = (principals, modes, metrics)
         (self.outcomes, self.requests, self.log) = (outcomes, requests, log)
+        repeated = RepeatedLines(log)
     }
 
     /// Takes over a request from a worker; any thread.
@@ -135,6 +137,12 @@ package actor ProxyCore {
         Plan(request, found, mode: mode, limit: request.upstream.daemon.limits.document, now: now)
     }
 
+    /// Plans a request that has waited long enough.
+    func planAgain(_ request: ProxyRequest, _ number: Int) async {
+        let plan = await plan(request).plan
+        fetches.planned.removeValue(forKey: number)?(plan)
+    }
+
     private func carryOut(_ plan: Plan, _ request: ProxyRequest, _ reply: Reply) async {
         log.decided(plan, on: request, at: now)
         switch plan {
@@ -167,7 +175,7 @@ package actor ProxyCore {
             guard !hasChanged(request, at: digest, since: moment) else { return cache.partsInMemory(request) }
             return cache.admitParts(found, for: request, since: admits ? moment.number : nil)
         } catch {
-            log.error("parts could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
+            repeated.log(.error, "parts could not be read", about: ["error": "\(error)"], ["url": "\(request.key.url)"])
             return nil
         }
     }
@@ -179,7 +187,7 @@ package actor ProxyCore {
         } catch .corrupt {
             // The store has already logged the cause.
         } catch {
-            log.error("variants could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
+            repeated.log(.error, "variants could not be read", about: ["error": "\(error)"], ["url": "\(request.key.url)"])
         }
         return []
     }
