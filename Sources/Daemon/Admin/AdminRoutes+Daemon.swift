@@ -55,7 +55,7 @@ struct StatusResponse: AdminBody {
 
 /// `GET /mode` and `PUT /mode`.
 package struct ModeResponse: AdminBody {
-    static let sentences = ["mode": "`online` or `offline`."]
+    static let sentences = ["mode": "`auto`, `online` or `offline`."]
     package var mode: String
 
     package init(mode: String) { self.mode = mode }
@@ -124,7 +124,7 @@ package struct RequestsResponse: AdminBody {
             "program": "The client's program: the first product in its `User-Agent`.",
             "status": "The status code; 499: the client left before the response began.",
             "outcome":
-                "`hit`, `stale`, `composed`, `miss`, `revalidated`, `offline`, `error` or `bypass`, as in the metrics.",
+                "`hit`, `stale`, `composed`, `miss`, `revalidated`, `offline`, `stale-if-error`, `error` or `bypass`, as in the metrics.",
             "cacheStatus": "Larder's member of `Cache-Status`.", "detail": "What that says in `detail`.",
             "reason": "Why the upstream was asked although the stored response was within its lifetime.",
             "remedy": "The line of config with which it would have been a hit: the response says nothing of caching.",
@@ -190,9 +190,11 @@ package struct UpstreamsResponse: AdminBody {
         static let sentences = [
             "origin": "The URL that it is asked at.",
             "state":
-                "`unused`: not asked yet; `reachable`; `failing`: the last request got no response, or a gateway's 502, 503 or 504; `backing_off`: Larder sends no requests until `back_off_until`.",
+                "`unused`: not asked yet; `reachable`; `unreachable`: the last request got no response; `failing`: of its latest responses, at least five and half of them were errors (5xx, or cut off); `backing_off`: Larder sends no requests until `back_off_until`.",
             "lastError": "The last failure, also when the upstream has been reachable since.",
-            "failingSince": "When it began to fail, if it does (RFC 3339).",
+            "unreachableSince": "When requests began to get no response, if they do (RFC 3339).",
+            "failingSince": "When its responses began to fail, if they do (RFC 3339).",
+            "isHeldBack": "Whether requests get a stale response or 504 at once, because it cannot be reached.",
             "backOffUntil": "When it may be asked again, if Larder is backing off (RFC 3339).",
             "rateLimit": "The limit of which the smallest share is left, as its responses say.",
             "requests": "Requests to it that have ended.", "failures": "Those of them that count as failures.",
@@ -201,7 +203,9 @@ package struct UpstreamsResponse: AdminBody {
         package var origin: String
         package var state: String
         package var lastError: Failure?
+        package var unreachableSince: String?
         package var failingSince: String?
+        package var isHeldBack: Bool
         package var backOffUntil: String?
         package var rateLimit: Limit?
         package var requests: Int
@@ -211,7 +215,9 @@ package struct UpstreamsResponse: AdminBody {
             (self.name, self.origin) = (name, origin)
             state = health.state(at: now).rawValue
             lastError = health.lastError.map { Failure(time: StoreTime.text($0.time), message: $0.message.printable) }
+            unreachableSince = health.unreachableSince.map(StoreTime.text)
             failingSince = health.failingSince.map(StoreTime.text)
+            isHeldBack = health.isHeldBack
             backOffUntil = health.backOffUntil(at: now).map(StoreTime.text)
             rateLimit = health.tightestLimit(at: now).map(Limit.init)
             (requests, failures) = (health.requests, health.failures)

@@ -16,7 +16,7 @@ package struct Status: AdminBody {
         "ok": "Whether nothing needs a person.", "version": "Larder's version.",
         "started": "When the process started (RFC 3339).", "uptime": "Seconds since then.",
         "config": "The config file; absent without one.", "listen": "The addresses for programs, as bound.",
-        "admin": "The addresses of the admin side, as bound.", "mode": "`online` or `offline`.",
+        "admin": "The addresses of the admin side, as bound.", "mode": "`auto`, `online` or `offline`.",
         "configuredMode": "The mode that the config says.", "upstreams": "As in `/upstreams`.",
         "lastHour": "The requests of the last hour.", "sinceStart": "The requests since the start.",
         "store": "The store's file and its bound.", "memory": "The responses that are ready in memory, and their bound.",

@@ -33,6 +33,7 @@ package actor ProxyCore {
     /// Counts the responses of this loop, as each worker counts its own.
     let outcomes: WorkerMetrics
     package nonisolated let log: Logger
+    nonisolated let repeated: RepeatedLines
     private var started: Fetches?
     private var followed: LiveDocuments?
     private var freshnessNotices: FreshnessNotices
@@ -62,6 +63,7 @@ package actor ProxyCore {
         (self.principals, self.modes, self.metrics) = (principals, modes, metrics)
         (self.outcomes, self.requests, self.log) = (outcomes, requests, log)
         freshnessNotices = FreshnessNotices(since: cache.seconds)
+        repeated = RepeatedLines(log)
     }
 
     /// Takes over a request from a worker; any thread.
@@ -138,6 +140,12 @@ package actor ProxyCore {
         Plan(request, found, mode: mode, limit: request.upstream.daemon.limits.document, now: now)
     }
 
+    /// Plans a request that has waited long enough.
+    func planAgain(_ request: ProxyRequest, _ number: Int) async {
+        let plan = await plan(request).plan
+        fetches.planned.removeValue(forKey: number)?(plan)
+    }
+
     private func carryOut(_ plan: Plan, _ request: ProxyRequest, _ reply: Reply) async {
         log.decided(plan, on: request, at: now)
         switch plan {
@@ -182,7 +190,7 @@ package actor ProxyCore {
             guard !hasChanged(request, at: digest, since: moment) else { return cache.partsInMemory(request) }
             return cache.admitParts(found, for: request, since: admits ? moment.number : nil)
         } catch {
-            log.error("parts could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
+            repeated.log(.error, "parts could not be read", about: ["error": "\(error)"], ["url": "\(request.key.url)"])
             return nil
         }
     }
@@ -194,7 +202,7 @@ package actor ProxyCore {
         } catch .corrupt {
             // The store has already logged the cause.
         } catch {
-            log.error("variants could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
+            repeated.log(.error, "variants could not be read", about: ["error": "\(error)"], ["url": "\(request.key.url)"])
         }
         return []
     }

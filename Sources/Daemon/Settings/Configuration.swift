@@ -12,7 +12,7 @@ package struct Configuration: Sendable, Equatable {
     package var admin: [Address] = [.tcp(host: "127.0.0.1", port: 8788)]
     /// The number of worker loops; nil means one for each core, at most four.
     package var workers: Int?
-    package var mode: Mode = .online
+    package var mode: Mode = .auto
     package var store = Store()
     package var memory = Memory()
     package var limits = Limits()
@@ -26,7 +26,7 @@ package struct Configuration: Sendable, Equatable {
     package init() {}
 
     package enum Mode: String, Sendable, CaseIterable {
-        case online, offline
+        case auto, online, offline
     }
 
     package struct Store: Sendable, Equatable {
@@ -93,6 +93,7 @@ package struct Configuration: Sendable, Equatable {
     package func options(for upstream: Upstream) -> UpstreamOptions {
         var options = limits.upstream
         (options.caFile, options.proxy, options.http2) = (upstream.caFile, upstream.proxy, upstream.http2)
+        options.timeouts = options.timeouts.applying(upstream.timeouts)
         return options
     }
 }
@@ -128,6 +129,9 @@ extension Configuration {
         /// The lifetime of responses that say nothing of caching; nil to leave it to the heuristic.
         package var freshUnsaid: Duration?
         package var staleIfError: Duration = .forever
+        /// How long a client waits for a response if a stored one may be served stale.
+        package var patience: Duration = .seconds(2)
+        package var timeouts = UpstreamTimeouts.Changes()
         package var lag = ResponseLag()
         package var backOff: BackOff = .resource
         package var models: [ModelDeclaration] = []
@@ -167,6 +171,8 @@ extension Configuration {
         /// Members of the object that are taken from captures of the path.
         var object: [Binding] = []
         package var overrides = CacheOverrides()
+        package var patience: Duration?
+        package var timeouts = UpstreamTimeouts.Changes()
         package var match = RequestMatching()
         /// Paths whose responses a write to this one invalidates; their captures are those of `declaration`.
         var invalidates: [RoutePattern] = []

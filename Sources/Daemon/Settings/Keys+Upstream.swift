@@ -104,6 +104,13 @@ extension UpstreamDraft: ConfigSection {
         "How long a stale response may be served if the upstream fails or limits requests.":
             .duration("stale_if_error", \.settings.staleIfError, in: .zero ... .forever, isWhole: true),
         """
+        How long a client waits for the upstream if a stored response is merely stale and may be served stale. It then gets \
+        the stored one, and the fetch goes on behind it. What a write or the request itself sends upstream is waited for. \
+        forever: it always waits.
+        """: .duration("patience", \.settings.patience, in: .zero ... .forever),
+        "The upstream's own limits, in place of those in \"timeouts\" below.":
+            .section("timeouts", \.settings.timeouts),
+        """
         Which requests wait when the upstream responds with Retry-After. resource: those of the credential for the limited \
         resource (named by X-RateLimit-Resource or RateLimit, else the first segment of the path). credential: all of the \
         credential's. never: none, not even after a failure.

@@ -74,7 +74,7 @@ extension Explanation {
     private var outcomes: String {
         var lines = ["Now, \(mode):"]
         for (name, outcome) in [("online", online), ("offline", offline)] {
-            let mark = name == mode ? "*" : " "
+            let mark = (name == "offline") == (mode == "offline") ? "*" : " "
             let status = outcome.status.map { " \($0)" } ?? ""
             lines.append("\(mark) \(Self.padded(name, 9))\(outcome.action)\(status): \(outcome.reason)")
             if !outcome.cacheStatus.isEmpty { lines.append("           \(outcome.cacheStatus)") }

@@ -16,7 +16,7 @@ struct Tail: ParsableCommand {
 
             A line has the time (UTC), the status, how the response came about, how long it took, its size, the method, the \
             upstream and the URL without credentials. The outcome is one of hit, stale, composed, miss, revalidated, \
-            offline, error and bypass. Hits from memory are logged only while somebody watches. The first lines may lack them. If \
+            offline, stale-if-error, error and bypass. Hits from memory are logged only while somebody watches. The first lines may lack them. If \
             the daemon restarts, the command waits for it and continues.
             """
     )

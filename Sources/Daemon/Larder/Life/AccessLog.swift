@@ -282,7 +282,7 @@ enum AccessLogLine {
             case (500..., _), (_, "error"): self = .red
             case (400..., _): self = .yellow
             case (_, "hit"), (_, "composed"), (_, "revalidated"): self = .green
-            case (_, "stale"), (_, "offline"): self = .cyan
+            case (_, "stale"), (_, "offline"), (_, "stale-if-error"): self = .cyan
             default: return nil
             }
         }

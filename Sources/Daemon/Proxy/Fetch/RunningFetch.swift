@@ -42,6 +42,8 @@ final class RunningFetch: TransferDelegate {
     private var defect: UpstreamError?
     /// The response that was kept or freshened.
     private var served: ServedResponse?
+    /// The stored response for a client that lost patience.
+    private var meanwhile: (ready: ReadyResponse, use: CacheUse)?
     /// Bytes of the body that count as held in `Fetches`.
     private var charge = 0
     /// Limits the wait for the commit.
@@ -120,6 +122,25 @@ final class RunningFetch: TransferDelegate {
         var client = Fetch.Client(id: id, isLeader: isLeader, wantsRendering: request.wantsRendering)
         client.wantsCut = request.isForWhole
         handle(.joined(client))
+        beginPatience(of: relay, id)
+    }
+
+    /// Serves a client the stored response if the upstream takes longer than the client's patience.
+    private func beginPatience(of relay: Relay, _ id: Int) {
+        let request = relay.request
+        guard relay.reply.isRequest, request.reason.allowsImpatience else { return }
+        let patience = request.upstream.waiting(for: request).patience
+        guard patience < .forever else { return }
+        relay.patience = fetches.loop.after(patience) { [weak self, unowned fetches] in
+            fetches.planAgain(request) { self?.lostPatience(id, $0) }
+        }
+    }
+
+    private func lostPatience(_ id: Int, _ plan: Plan) {
+        guard let stored = plan.inPlaceOfSlowResponse else { return }
+        meanwhile = stored
+        handle(.lostPatience(id))
+        meanwhile = nil
     }
 
     private func left(_ id: Int) {
@@ -137,6 +158,7 @@ final class RunningFetch: TransferDelegate {
 
     func received(head: UpstreamHead) {
         self.head = head
+        fetches.recordResponse(to: request)
         fetches.recordRetryAfter(of: head, to: request)
         absence = fetches.absence(in: head, of: self)
         if absence == nil { proceed() } else { handle(.absence) }
@@ -216,6 +238,9 @@ final class RunningFetch: TransferDelegate {
         case .serveUnstored(let ids): fetches.serveUnstored(state.body.joined(), of: self, to: take(ids))
         case .serveStale(let ids):
             if let stored { fetches.substitute(stored, forStatus: head?.status, to: take(ids)) }
+        case .serveMeanwhile(let id):
+            guard let meanwhile else { return }
+            fetches.serve(meanwhile.ready, to: take([id]), as: { _ in meanwhile.use })
         case .fail(let ids): fetches.failed(error ?? .cancelled, self, relays: take(ids))
         case .fetchApart(let ids): fetches.askApart(take(ids), by: storing?.selection, stored: stored)
         case .fetchWhole(let ids): fetches.askForWhole(take(ids), insteadOf: self)

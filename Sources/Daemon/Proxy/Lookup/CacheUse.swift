@@ -10,6 +10,10 @@ package enum CacheUse: Sendable {
     case offline(isStale: Bool)
     /// Without the upstream, because Larder is backing off.
     case backedOff
+    /// Without the upstream, because it cannot be reached.
+    case unreachable
+    /// While the upstream takes longer than `patience`.
+    case meanwhile
     /// Validated by the upstream; it remains stored unless the upstream has forbidden that.
     case revalidated(CacheStatus.Forward, isStored: Bool)
     /// In place of a failed response, with its status or else the error.
@@ -23,9 +27,10 @@ package enum CacheUse: Sendable {
 
     func outcome(of ready: ReadyResponse) -> Outcome {
         switch self {
-        case .hit(isStale: true), .backedOff: .stale
+        case .hit(isStale: true), .backedOff, .meanwhile: .stale
         case .hit: ready.response.isComposed ? .composed : .hit
-        case .offline, .substituted: .offline
+        case .offline: .offline
+        case .unreachable, .substituted: .staleIfError
         case .revalidated: .revalidated
         case .fetched, .unkept, .completed: .miss
         }
@@ -47,6 +52,12 @@ package enum CacheUse: Sendable {
         case .backedOff:
             status = .hit()
             detail = "retry-after"
+        case .unreachable:
+            status = .hit()
+            detail = "unreachable"
+        case .meanwhile:
+            status = .hit()
+            detail = "patience"
         case .revalidated(let reason, let isStored): status = .forwarded(reason, status: 304, isStored: isStored)
         case .substituted(let reason, let upstreamStatus, _):
             status = .forwarded(reason, status: upstreamStatus)

@@ -16,6 +16,7 @@ package final class ResponseCache: Sendable {
     /// Notifies the streams of followed documents when a response is kept, freshened or dropped.
     let watch: LiveWatch
     let log: Logger
+    let repeated: RepeatedLines
     /// Writes that could not be stored; the disk may have older responses of their upstreams.
     let uncommittedWrites = UncommittedWrites()
     let doubts = OpenDoubts()
@@ -28,7 +29,7 @@ package final class ResponseCache: Sendable {
         self.store = store
         self.memory = memory
         self.watch = watch
-        self.log = log
+        (self.log, repeated) = (log, RepeatedLines(log))
         store.observe { [memory] in memory.endWaiting() }
     }
 

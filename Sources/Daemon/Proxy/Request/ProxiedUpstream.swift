@@ -33,6 +33,7 @@ package final class ProxiedUpstream: Sendable {
     /// The same with its number, for digests of what its rules are applied to; valid within this process.
     let rulesKeyBytes: [UInt8]
     private let hasOverrides: Bool
+    private let hasWaitingRoutes: Bool
     /// Whether any route has rules on queries; otherwise the hit path need not look.
     let hasKeyRules: Bool
     /// Each route's rules on queries, by its index; nil if it has none.
@@ -73,6 +74,7 @@ package final class ProxiedUpstream: Sendable {
         keyRules = settings.routes.map { KeyRules($0.overrides.key, demanding: $0.declaration.query.keys) }
         hasKeyRules = keyRules.contains { $0 != nil }
         hasOverrides = settings.routes.contains { $0.overrides != CacheOverrides() }
+        hasWaitingRoutes = settings.routes.contains { $0.patience != nil || $0.timeouts != UpstreamTimeouts.Changes() }
         links = LinkRewriter(upstream: settings.url.description, authority: "", prefix: settings.prefix)
         secureHosts = settings.hosts.compactMap { OwnHost($0) }.filter(\.isSecure)
         let passesView = (settings.routes + settings.errors).allSatisfy { $0.body == nil }
@@ -110,6 +112,14 @@ package final class ProxiedUpstream: Sendable {
     /// The same by a path and query as they go upstream.
     package func overrides(ofURL url: String) -> CacheOverrides {
         hasOverrides ? overrides(for: route(ofURL: url), query: Self.query(ofURL: url)) : CacheOverrides()
+    }
+
+    /// How long a request waits: the client's patience, and the limits that differ from those of the upstream.
+    func waiting(for request: ProxyRequest) -> (patience: Duration, timeouts: UpstreamTimeouts.Changes) {
+        guard hasWaitingRoutes else { return (settings.patience, UpstreamTimeouts.Changes()) }
+        let method = MethodFacts.isCacheable(request.message.method) ? "GET" : request.message.method
+        let route = rules.waiting(method: method, path: request.route, query: Self.query(ofURL: request.target))
+        return (route?.patience ?? settings.patience, route?.timeouts ?? UpstreamTimeouts.Changes())
     }
 
     /// A response's policy with the configuration applied.

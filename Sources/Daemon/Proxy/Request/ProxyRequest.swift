@@ -173,6 +173,7 @@ package struct ProxyRequest: Sendable {
         if isForBody, upstream.keepsFixedCodings {
             sent.clientCodings = message.fields.combinedBytes("accept-encoding") ?? []
         }
+        sent.timeouts = upstream.waiting(for: self).timeouts
         sent.client = UpstreamSlots.Client(principal: key.principal.rawValue, host: message.peer)
         return sent
     }

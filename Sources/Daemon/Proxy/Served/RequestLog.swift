@@ -211,7 +211,7 @@ enum RequestClock {
 /// Any thread. The request carries it, so that each step can add what it finds out.
 final class RequestNote: ReplyObserver {
     private let requests: RequestLog
-    private let log: Logger
+    private let repeated: RepeatedLines
     /// Seconds from which a request counts as slow; 0 for never.
     private let slowness: Double
     private let metrics: UpstreamMetrics
@@ -232,7 +232,7 @@ final class RequestNote: ReplyObserver {
     /// - Parameter started: when the request's head was read, in ns of the monotonic clock.
     init(_ incoming: IncomingRequest, at place: Address, started: UInt64, _ proxy: ProxyCore) {
         requests = proxy.requests
-        log = proxy.log
+        repeated = proxy.repeated
         slowness = Double(incoming.upstream.daemon.slowRequests.nanoseconds) / 1_000_000_000
         metrics = proxy.metrics.upstream(incoming.upstream.name)
         upstream = incoming.upstream
@@ -298,11 +298,11 @@ final class RequestNote: ReplyObserver {
     private func report(_ served: ServedRequest) {
         let text = { (seconds: Double) in "\((seconds * 1_000).rounded() / 1_000)" }
         var metadata: Logger.Metadata = [
-            "method": "\(served.method)", "url": "\(served.url)", "upstream": "\(upstream.name)",
+            "method": "\(served.method)", "url": "\(served.url)",
             "status": "\(served.status)", "outcome": "\(served.outcome.rawValue)", "seconds": "\(text(served.seconds))",
         ]
         if let seconds = served.upstreamSeconds { metadata["upstream_seconds"] = "\(text(seconds))" }
-        log.warning("a request was slow", metadata: metadata)
+        repeated.log(.warning, "a request was slow", about: ["upstream": "\(upstream.name)"], metadata)
     }
 }
 
