@@ -17,6 +17,8 @@ extension Plan {
         case forOrigin
         /// No response is stored, but its object is known from others.
         case assembled
+        /// The raw view is asked for, and the bytes as received are no longer stored.
+        case receivedBytesGone
         /// The upstream is not asked for now.
         case held(Hold)
 
@@ -26,6 +28,7 @@ extension Plan {
             case .policy(.mustValidate(_, let reason, _)) where reason.isOfRequest: .request
             case .policy, .outdated, .doubt, .assembled, .held: .stale
             case .forOrigin: .bypass
+            case .receivedBytesGone: .miss
             case .forward(let forward): forward
             }
         }
@@ -36,7 +39,7 @@ extension Plan {
             switch self {
             case .outdated(let shortfall): ("outdated", shortfall)
             case .doubt: ("doubt", sentence)
-            case .policy, .forward, .forOrigin, .assembled, .held: nil
+            case .policy, .forward, .forOrigin, .assembled, .receivedBytesGone, .held: nil
             }
         }
 
@@ -62,6 +65,7 @@ extension Plan {
             case .forward(.uriMiss), .forward(.request), .forward(.stale):
                 "nothing is stored under this cache key for this principal and context"
             case .assembled: "no response to it is stored, but its object is known from others"
+            case .receivedBytesGone: "its bytes as received are no longer stored"
             case .forOrigin: "If-Match and If-Unmodified-Since are the origin's to evaluate"
             case .held(.outage(let outage)):
                 "the upstream cannot be reached (\(outage.error.message)); Larder looks again in \(outage.secondsLeft) s"
