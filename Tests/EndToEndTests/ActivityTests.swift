@@ -187,7 +187,9 @@ import Testing
         for _ in 0..<3 { #expect(try larder.get("/users/1?access_token=s3cret").status == 502) }
         for _ in 0..<2 { #expect(try larder.get("/users/1?access_token=s3cret").status == 504) }
         #expect(larder.process.waitForErrors { $0.contains("the upstream cannot be reached") })
-        let warning = try #require(larder.log.split(separator: "\n").first { $0.contains("the upstream cannot be reached") })
+        let warning = try #require(
+            larder.log.split(separator: "\n").first { $0.contains("the upstream cannot be reached") }
+        )
         #expect(warning.contains(" warning "))
         #expect(warning.contains("url=\"\(origin.url)/users/1?access_token=REDACTED\""))
         #expect(warning.contains("host=127.0.0.1"))

@@ -38,7 +38,8 @@ import Testing
         throws
     {
         let gate = Gate()
-        let (larder, _) = try Self.stalled(gate)
+        let (larder, origin) = try Self.stalled(gate)
+        defer { origin.stop() }
         defer { gate.open() }
         let lines = FieldLines(fields.map { FieldLines.Line(name: $0.key, value: $0.value) })
         #expect(try larder.request(method, "/x", lines).cacheStatus.contains("detail=patience"))
@@ -109,7 +110,8 @@ import Testing
             "timeouts: { first_byte: 1h }", "patience: forever",
             #"routes: [{ path: x, patience: 0s }, { path: report, method: GET, timeouts: { first_byte: 100ms } }]"#,
         ]
-        let (larder, _) = try Self.stalled(gate, upstream: routes)
+        let (larder, origin) = try Self.stalled(gate, upstream: routes)
+        defer { origin.stop() }
         #expect(try larder.get("/x").text == "1")
         let late = try larder.get("/report")
         #expect(late.status == 504 && late.text.contains("first_byte_timeout"), "\(late.status) \(late.text)")
@@ -120,7 +122,9 @@ import Testing
         let gate = Gate()
         let origin = try Origin { _ in .hang(gate) }
         let upstream = ["timeouts: { first_byte: 100ms }"]
-        let larder = try Larder(config: Configs.plain(origin, upstream: upstream, top: ["timeouts: { first_byte: 1h }"]))
+        let larder = try Larder(
+            config: Configs.plain(origin, upstream: upstream, top: ["timeouts: { first_byte: 1h }"])
+        )
         let late = try larder.get("/x")
         #expect(late.status == 504 && late.text.contains("first_byte_timeout"))
         gate.open()

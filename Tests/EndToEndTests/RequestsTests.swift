@@ -213,7 +213,8 @@ import Testing
         #expect(state["failures"] as? Int == 1)
     }
 
-    @Test func `an upstream whose responses are errors is failing, and the log has a line for its beginning and its end`()
+    @Test
+    func `an upstream whose responses are errors is failing, and the log has a line for its beginning and its end`()
         throws
     {
         let origin = try Origin { request in .json("{}", status: Int(request.path.dropFirst()) ?? 200) }

@@ -15,7 +15,8 @@ package struct Explanation: AdminBody, Equatable {
         "others": "What is stored of the URL for other requests.",
         "unstored": "The latest response to the URL that was not stored, if it is remembered.",
         "freshness": "The arithmetic of RFC 9111 §4.2 for the variant that would be served.",
-        "mode": "The mode that the daemon is in.", "online": "What the request would get in the mode `online`, or in `auto` if that is the mode now.",
+        "mode": "The mode that the daemon is in.",
+        "online": "What the request would get in the mode `online`, or in `auto` if that is the mode now.",
         "offline": "What the request would get in this mode.",
         "upstream": "What would become of the upstream's response, if it is asked now.",
         "remedy":

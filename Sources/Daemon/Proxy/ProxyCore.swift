@@ -202,7 +202,12 @@ package actor ProxyCore {
         } catch .corrupt {
             // The store has already logged the cause.
         } catch {
-            repeated.log(.error, "variants could not be read", about: ["error": "\(error)"], ["url": "\(request.key.url)"])
+            repeated.log(
+                .error,
+                "variants could not be read",
+                about: ["error": "\(error)"],
+                ["url": "\(request.key.url)"]
+            )
         }
         return []
     }

@@ -55,7 +55,10 @@ struct Serve: ParsableCommand {
     @Option(help: .value("file", "The file that stores objects and responses."), completion: .file()) var store: String?
 
     @Option(
-        help: .value("mode", "auto, online, or offline: serve what is stored, and never ask the upstream. (default: auto)")
+        help: .value(
+            "mode",
+            "auto, online, or offline: serve what is stored, and never ask the upstream. (default: auto)"
+        )
     )
     var mode: Configuration.Mode?
 

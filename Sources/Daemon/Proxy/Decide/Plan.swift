@@ -120,7 +120,8 @@ package enum Plan: Sendable {
             case (.offline, _): return .serve(parts, .offline(isStale: true), .policy(reuse))
             case (_, .stale(_, _, let allowed)) where allowed.contains(.byRequest):
                 return .serve(parts, .hit(isStale: true), .policy(reuse))
-            case (.auto, _), (.online, _): (inquiry.request, inquiry.stored) = (request.asking(because: .policy(reuse)), parts)
+            case (.auto, _), (.online, _):
+                (inquiry.request, inquiry.stored) = (request.asking(because: .policy(reuse)), parts)
             }
         } else if request.range != nil, inquiry.stored != nil, request.isStorable {
             // A part beside an older whole would contradict it: the whole is renewed, and the range cut from it.

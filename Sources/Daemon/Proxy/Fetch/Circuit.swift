@@ -49,7 +49,9 @@ struct Circuit: Hashable {
     /// Trials since the last response, or since a probe failed.
     private var trials = 0
 
-    /// Quick failures in a row that open the circuit: one alone may be the request's fault. A timeout alone suffices.
+    /// Quick failures in a row that open the circuit.
+    ///
+    /// One alone may be the request's fault. A timeout alone suffices.
     static let limit = 3
     /// The longest time between two probes; half of it at the least, so that several Larders do not probe in step.
     static let probeInterval: Int64 = 1_000_000

@@ -32,9 +32,15 @@ final class RunningCircuit {
     private func perform(_ action: Circuit.Action) {
         switch action {
         case .closeConnections: fetches.retireConnections(to: upstream)
-        case .wait(let pause): timer = fetches.loop.after(.microseconds(pause)) { [unowned self] in handle(.probeIsDue) }
+        case .wait(let pause): timer = fetches.loop.after(.microseconds(pause)) { [unowned self] in probeIsDue() }
         case .probe: probe()
         }
+    }
+
+    private func probeIsDue() {
+        // In another mode nothing is probed, and the circuit decides nothing.
+        guard fetches.modes.current == .auto else { return fetches.forgetCircuit(of: upstream) }
+        handle(.probeIsDue)
     }
 
     private func probe() {
@@ -42,7 +48,8 @@ final class RunningCircuit {
         probeCount += 1
         let options = upstream.daemon.options(for: upstream.settings)
         let circuit = LoopReference(self, on: fetches.loop)
-        probes[number] = ConnectionProbe(to: upstream.url(of: "/"), options: options, loop: fetches.loop) { isConnected in
+        probes[number] = ConnectionProbe(to: upstream.url(of: "/"), options: options, loop: fetches.loop) {
+            isConnected in
             circuit.enqueue { $0.ended(number, isConnected) }
         }
     }
@@ -144,10 +151,17 @@ extension Fetches {
     /// Whether a request may be sent for which no client waits; if so, it counts as a trial.
     func admitsRefresh(_ request: ProxyRequest) -> Bool { circuit(for: request)?.admits() ?? true }
 
-    /// Why a write is refused at once: no connection can be made, so it could not be sent. Half open, the client decides.
+    /// Why a write is refused at once: no connection can be made, so it could not be sent.
+    ///
+    /// Half open, it is sent: the client decides.
     func outage(for write: ProxyRequest) -> Outage? {
         guard let circuit = circuit(for: write), circuit.state.state == .open else { return nil }
         return circuit.outage
+    }
+
+    func forgetCircuit(of upstream: ProxiedUpstream) {
+        circuits[upstream.storeKey] = nil
+        metrics.upstream(upstream.name).record { $0.circuit(is: .closed) }
     }
 
     /// Records that an upstream has responded.

@@ -18,7 +18,7 @@ package final class PrincipalResolver: Sendable {
     private struct Known {
         /// Enough for every token of a busy CI.
         var ids = BoundedTable<Digest128, PrincipalID>(limit: 16_384)
-        /// The labels of those met, for display.
+        /// For display.
         var labels = BoundedTable<PrincipalID, String>(limit: 16_384)
         /// How often the store has removed principals; ids found before the last time may be invalid.
         var generation = 0
@@ -74,9 +74,9 @@ package final class PrincipalResolver: Sendable {
     }
 
     /// The label of a principal that this process has met.
-    func label(of principal: PrincipalID) -> String {
-        principal == .anonymous
-            ? ObjectStore.label(ofPrincipal: []) : known.withLock { $0.labels[principal] } ?? "unknown"
+    func label(of principal: PrincipalID) -> String? {
+        guard principal != .anonymous else { return ObjectStore.label(ofPrincipal: []) }
+        return known.withLock { $0.labels[principal] }
     }
 
     /// The principal of a request and its label; the id is nil if no request of its has been stored yet.
