@@ -73,7 +73,12 @@ package final class ProxiedUpstream: Sendable {
         keyRules = settings.routes.map { KeyRules($0.overrides.key, demanding: $0.declaration.query.keys) }
         hasKeyRules = keyRules.contains { $0 != nil }
         hasOverrides = settings.routes.contains { $0.overrides != CacheOverrides() }
-        links = LinkRewriter(upstream: settings.url.description, authority: "", prefix: settings.prefix)
+        links = LinkRewriter(
+            upstream: settings.url.description,
+            authority: "",
+            prefix: settings.prefix,
+            rewritesAll: settings.rewriteLinks
+        )
         secureHosts = settings.hosts.compactMap { OwnHost($0) }.filter(\.isSecure)
         let passesView = (settings.routes + settings.errors).allSatisfy { $0.body == nil }
         self.passesView = passesView
