@@ -181,7 +181,7 @@ package actor ProxyCore {
             guard !hasChanged(request, at: digest, since: moment) else { return cache.partsInMemory(request) }
             return cache.admitParts(found, for: request, since: admits ? moment.number : nil)
         } catch {
-            log.error("parts could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
+            log.error("parts could not be read", metadata: ["url": "\(request.shownURL)", "error": "\(error)"])
             return nil
         }
     }
@@ -193,7 +193,7 @@ package actor ProxyCore {
         } catch .corrupt {
             // The store has already logged the cause.
         } catch {
-            log.error("variants could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
+            log.error("variants could not be read", metadata: ["url": "\(request.shownURL)", "error": "\(error)"])
         }
         return []
     }

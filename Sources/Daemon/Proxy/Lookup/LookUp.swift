@@ -85,7 +85,7 @@ extension ProxyCore {
         } catch .corrupt {
             // The store has logged it once; a document in a damaged place counts as not stored.
         } catch {
-            log.error("a document could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
+            log.error("a document could not be read", metadata: ["url": "\(request.shownURL)", "error": "\(error)"])
         }
         for waiter in diskReads.removeValue(forKey: lookUp) ?? [] { waiter.resume(returning: finding) }
         return (finding, true)
