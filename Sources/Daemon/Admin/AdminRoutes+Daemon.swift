@@ -117,7 +117,7 @@ package struct RequestsResponse: AdminBody {
         static let sentences = [
             "id": "Counts up from 1 since the daemon started.", "time": "When its head had been read (RFC 3339).",
             "client": "The address, `uid:` and the user at a Unix socket, or `-`.",
-            "url": "Path and query as they go upstream, credentials redacted.",
+            "url": "Path and query as clients send them, credentials redacted.",
             "upstream": "The upstream's name; absent where none has the address.",
             "route": "The path of its route; absent without one.",
             "principal": "The label of whose credentials it has, as `larder objects` shows it.",

@@ -38,7 +38,7 @@ package struct Explanation: AdminBody, Equatable {
     /// The request as the cache sees it.
     package struct Asked: AdminBody, Equatable {
         static let sentences = [
-            "method": "The method.", "upstream": "The upstream's name.",
+            "method": "The method.", "upstream": "The upstream's name.", "url": "How the URL was read.",
             "sent": "What is sent upstream, as the client spells it; credentials are replaced.",
             "key": "The URL of the cache key.", "route": "The rule that decides how it is cached.",
             "context": "Fields that choose the representation, besides Vary, with their values.",
@@ -46,6 +46,7 @@ package struct Explanation: AdminBody, Equatable {
         ]
         package var method: String
         package var upstream: String
+        package var url: ReadURL
         package var sent: String
         package var key: String
         package var route: Route?
@@ -200,7 +201,7 @@ package struct Explanation: AdminBody, Equatable {
 
 extension Explanation {
     static let parameters: [AdminRoute.Parameter] = AdminRoute.Parameter.documented([
-        "A path as clients send it to Larder, or an absolute URL of Larder or of an upstream.":
+        "A path as clients send it to Larder or as it goes upstream, or an absolute URL of Larder or of an upstream.":
             .init("url", isRequired: true),
         "A field of the request, as `Name: value`; may be repeated.": .init("header", isRepeatable: true),
         "The method; GET by default.": .init("method"),
@@ -212,8 +213,14 @@ extension Explanation {
         guard let url = request.value("url") else {
             throw ProblemDocument.badRequest("url is missing: give the URL to explain")
         }
-        let incoming: IncomingRequest
+        let (incoming, named): (IncomingRequest, NamedURL)
         do throws(ImaginedRequestError) {
+            named = try NamedURL(
+                url,
+                among: daemon.upstreams,
+                at: daemon.settings.listen,
+                upstream: request.value("upstream")
+            )
             incoming = try IncomingRequest(
                 imagined: request.value("method") ?? "GET",
                 url,
@@ -228,12 +235,17 @@ extension Explanation {
             case .refused: throw ProblemDocument(422, error.description)
             }
         }
-        return Explanation(try await daemon.proxy.explain(incoming), of: incoming, in: daemon.proxy.cache)
+        return Explanation(try await daemon.proxy.explain(incoming), of: incoming, named, in: daemon.proxy.cache)
     }
 
-    init(_ explained: ExplainedRequest, of incoming: IncomingRequest, in cache: ResponseCache) {
+    init(
+        _ explained: ExplainedRequest,
+        of incoming: IncomingRequest,
+        _ named: NamedURL,
+        in cache: ResponseCache
+    ) {
         let (request, selected, now) = (explained.request, explained.selected, explained.now)
-        self.request = Asked(request, incoming, explained.principal)
+        self.request = Asked(request, incoming, named, explained.principal)
         overrides = Overrides(request.overrides)
         variants = explained.variants.map { variant in
             Variant(variant, isSelected: selected.map { variant.ready.replaces($0) } ?? false, now: now)
@@ -347,6 +359,7 @@ extension Explanation.Asked {
     fileprivate init(
         _ request: ProxyRequest,
         _ incoming: IncomingRequest,
+        _ named: NamedURL,
         _ principal: (label: String, isKnown: Bool)
     ) {
         let upstream = request.upstream
@@ -359,6 +372,7 @@ extension Explanation.Asked {
         self.init(
             method: request.message.method,
             upstream: upstream.name,
+            url: ReadURL(incoming, named),
             sent: upstream.url(of: upstream.principal.redacted(url: request.target)),
             key: request.key.url,
             route: match.map { Explanation.Route(upstream.settings.routes[$0.index]) },

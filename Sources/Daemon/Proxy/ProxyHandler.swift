@@ -214,7 +214,7 @@ package final class ProxyHandler: HTTPHandler {
         var served = ServedRequest(
             client: ClientAddress(peer: connection.peer, at: connection.entrance.address),
             method: request.method == .head ? "HEAD" : "GET",
-            url: ready.key.url,
+            url: ready.upstream.clientURL(ofURL: ready.key.url),
             upstream: ready.upstream.name
         )
         served.cacheStatus = cacheStatus

@@ -66,6 +66,7 @@ extension ConfigDraft {
 
     private func validateRelations(of model: ModelDraft, among names: Set<String>, _ reader: inout ConfigReader) {
         for property in model.properties {
+            warnOfModelAsMember(property, among: names, &reader)
             guard let target = property.declaration.relation?.model, !names.contains(target) else { continue }
             reader.once(property.modelPlace, Self.unknownModel(target, names))
         }
@@ -75,6 +76,21 @@ extension ConfigDraft {
         if let base = model.declaration.base, !names.contains(base) {
             reader.once(model.places["base"], Self.unknownModel(base, names))
         }
+    }
+
+    /// Warns of `author: User`, which reads a member called User.
+    private func warnOfModelAsMember(
+        _ property: PropertyDraft,
+        among names: Set<String>,
+        _ reader: inout ConfigReader
+    ) {
+        let (name, from) = (property.declaration.name, property.declaration.from)
+        guard property.isNamed, property.declaration.relation == nil, from != name, names.contains(from) else { return }
+        reader.once(
+            property.place,
+            "\"\(from)\" is read as the name of a member; for an object of the model write \(name): { model: \(from) }",
+            .warning
+        )
     }
 
     /// Reports the mapping's own errors, in all models at once.

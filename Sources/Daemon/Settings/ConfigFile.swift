@@ -230,7 +230,8 @@ extension ConfigFile {
 
     /// The keys of an upstream that determine how its requests and responses are interpreted, except its URL.
     private static let portableKeys: Set<String> = [
-        "prefix", "principal", "context", "shared", "cookies", "cors", "rewrite_links", "hosts", "models", "routes",
+        "prefix", "aliases", "principal", "context", "shared", "cookies", "cors", "rewrite_links", "hosts", "models",
+        "routes",
         "errors",
     ]
 

@@ -76,7 +76,8 @@ extension UpstreamDraft: ConfigSection {
         https://tracker.example is sent with every request, for servers that refuse writes without a known one.
         """: .origin,
         """
-        Rewrite the upstream's absolute URLs in JSON responses so that they point to Larder, for clients that follow them. \
+        Rewrite the upstream's links in responses so that they point to Larder, for clients that follow them: its absolute \
+        URLs in JSON, paths in members and header fields that are links by their names. Location and Link always are. \
         Stored responses stay as received.
         """: .boolean("rewrite_links", \.settings.rewriteLinks),
         """

@@ -507,16 +507,7 @@
     el("a", { href: pageLink(["objects", model, id], more), class: "foreign" }, foreign(`${model} ${id}`));
   const documentLink = (row, words = row.url) => row.id
     ? el("a", { href: pageLink(["documents", String(row.id)]), class: "foreign mono" }, foreign(words)) : code(words);
-  /// The URL by which the daemon explains a request: the upstream's own, which leaves no doubt about prefixes.
-  let origins = null;
-  const explained = async (url, upstream, signal) => {
-    if (!url.startsWith("/") || !upstream) return url;
-    try {
-      origins ??= new Map((await ask("/upstreams", { signal })).upstreams.map(one => [one.name, new URL(one.origin).origin]));
-    } catch (error) { if (!(error instanceof Problem)) throw error; }
-    return origins?.has(upstream) ? origins.get(upstream) + url : url;
-  };
-  const outcomeKinds = { hit: "good", composed: "good", stale: "good", offline: "warn", "stale-if-error": "warn", error: "bad" };
+  const outcomeKinds = { hit: "good", composed: "good", stale: "warn", offline: "warn", "stale-if-error": "warn", error: "bad" };
   const outcome = word => pill(word, outcomeKinds[word]);
   const statusPill = status => el("span", { class: status >= 500 || status === 499 ? "pill bad" : status >= 400 ? "pill warn" : "pill" }, String(status));
 
@@ -732,7 +723,7 @@
     const asking = url.value ? el("details", { class: "section" }, el("summary", {}, "Ask about another request"), form) : form;
     main.append(heading("Explain", { sub: "What is stored for a URL, how fresh it is and why, and what a request would get now. Nothing is fetched." }), asking, fact, result);
     const explain = async request => fill(result, "the explanation", signal, async () => {
-      const parameters = new URLSearchParams({ url: await explained(url.value.trim(), upstream.value.trim(), signal), method: method.value.trim() || "GET" });
+      const parameters = new URLSearchParams({ url: url.value.trim(), method: method.value.trim() || "GET" });
       if (upstream.value.trim()) parameters.set("upstream", upstream.value.trim());
       for (const line of headers.value.split("\n")) if (line.trim()) parameters.append("header", line.trim());
       return explanation(await ask("/explain?" + parameters, { signal }));

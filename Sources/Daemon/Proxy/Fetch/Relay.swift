@@ -201,7 +201,9 @@ extension Reply: Recipient {
         )
         request.note?.served(as: status)
         let replays = request.upstream.settings.cookies == .replay
-        fields.lines += cookies.filter { !replays || !$0.isNamed("set-cookie") }
+        var own = Fields(cookies.filter { !replays || !$0.isNamed("set-cookie") })
+        request.upstream.links(for: request.base).rewrite(&own)
+        fields.lines += own.lines
         request.upstream.addCORS(to: &fields, for: request.message.fields)
         respond(status: code, fields: fields, body: body)
     }

@@ -89,7 +89,7 @@ extension ProxyCore {
                 .error,
                 "a document could not be read",
                 about: ["error": "\(error)"],
-                ["url": "\(request.key.url)"]
+                ["url": "\(request.shownURL)"]
             )
         }
         for waiter in diskReads.removeValue(forKey: lookUp) ?? [] { waiter.resume(returning: finding) }

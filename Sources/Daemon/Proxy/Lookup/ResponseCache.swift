@@ -105,7 +105,7 @@ package final class ResponseCache: Sendable {
             log.log(
                 level: level,
                 "a stored response cannot be restored as it was received, and was dropped",
-                metadata: ["url": "\(request.key.url)"]
+                metadata: ["url": "\(request.shownURL)"]
             )
             store.remove(document.id)
         }

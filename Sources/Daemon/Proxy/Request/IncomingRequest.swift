@@ -120,7 +120,8 @@ extension IncomingRequest {
             upstream: "\(upstream.scheme(for: base))://\(base.authority)\(upstream.settings.prefix)",
             authority: String(url.origin.dropFirst(url.scheme.count + 3)),
             prefix: url.basePath,
-            scheme: url.scheme
+            scheme: url.scheme,
+            rewritesAll: upstream.settings.rewriteLinks
         )
         var fields = fields
         back.rewrite(&fields)

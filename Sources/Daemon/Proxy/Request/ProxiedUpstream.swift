@@ -75,7 +75,12 @@ package final class ProxiedUpstream: Sendable {
         hasKeyRules = keyRules.contains { $0 != nil }
         hasOverrides = settings.routes.contains { $0.overrides != CacheOverrides() }
         hasWaitingRoutes = settings.routes.contains { $0.patience != nil || $0.timeouts != UpstreamTimeouts.Changes() }
-        links = LinkRewriter(upstream: settings.url.description, authority: "", prefix: settings.prefix)
+        links = LinkRewriter(
+            upstream: settings.url.description,
+            authority: "",
+            prefix: settings.prefix,
+            rewritesAll: settings.rewriteLinks
+        )
         secureHosts = settings.hosts.compactMap { OwnHost($0) }.filter(\.isSecure)
         let passesView = (settings.routes + settings.errors).allSatisfy { $0.body == nil }
         self.passesView = passesView

@@ -85,6 +85,9 @@ package struct ProxyRequest: Sendable {
         view == .mapped || upstream.settings.rewriteLinks && view == .wire && message.method == "GET"
     }
 
+    /// Path and query as clients send them, redacted, for logs.
+    var shownURL: String { upstream.clientURL(ofURL: key.url) }
+
     var isHead: Bool { message.method == "HEAD" }
 
     /// Whether its response is the whole document, which other requests may share and which may be stored.

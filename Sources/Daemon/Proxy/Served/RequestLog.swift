@@ -126,7 +126,7 @@ package struct ServedRequest: Sendable, Equatable {
     package var time: Int64 = 0
     package var client: ClientAddress
     package var method: String
-    /// Path and query as they go upstream, redacted; as sent, if it matches no upstream.
+    /// Path and query as clients send them, redacted.
     package var url: String
     /// The upstream's name; nil if it matches none.
     package var upstream: String?
@@ -240,7 +240,8 @@ final class RequestNote: ReplyObserver {
         self.started = started
         let client = ClientAddress(peer: incoming.message.peer, at: place)
         let method = incoming.message.method
-        var served = ServedRequest(client: client, method: method, url: incoming.url, upstream: upstream.name)
+        let url = upstream.clientURL(ofURL: incoming.url)
+        var served = ServedRequest(client: client, method: method, url: url, upstream: upstream.name)
         served.time = RequestClock.wall - Int64((RequestClock.nanoseconds - started) / 1_000)
         served.program = incoming.message.fields[first: "user-agent"].flatMap(ClientProgram.name)
         state = Mutex(State(served: served))

@@ -27,7 +27,7 @@ extension ProxyCore {
             )
         } catch {
             // After an unrecorded write an old response might still be served, so the request is not sent.
-            log.storeFailed("a write could not be recorded", error, url: request.key.url)
+            log.storeFailed("a write could not be recorded", error, url: request.shownURL)
             return refuse(.storeFailed(error), reply)
         }
         count(.bypass, for: request)
