@@ -5,7 +5,9 @@ import Testing
 /// A config that is read again while the daemon serves.
 @Suite(.scripts) struct ReloadTests {
     /// Writes the daemon's config anew.
-    private func write(_ config: String, of larder: Larder) throws { try larder.folder.write(config, to: "larder.yaml") }
+    private func write(_ config: String, of larder: Larder) throws {
+        try larder.folder.write(config, to: "larder.yaml")
+    }
 
     private func reload(_ larder: Larder) throws -> Response { try larder.admin("POST", "/reload") }
 
@@ -64,7 +66,9 @@ import Testing
         #expect(command.errors.contains("larder.yaml:4:5: error: upstreams.api: unknown key \"prefx\""))
 
         larder.process.signal(SIGHUP)
-        #expect(larder.process.waitForErrors { $0.contains("the config is not reloaded") && $0.contains(":4:5: error:") })
+        #expect(
+            larder.process.waitForErrors { $0.contains("the config is not reloaded") && $0.contains(":4:5: error:") }
+        )
         #expect(try larder.get("/x").isHit)
         // Once it is mended, it is taken.
         try write("upstreams: { api: { url: '\(origin.url)', prefix: /a } }\n", of: larder)
@@ -108,7 +112,8 @@ import Testing
     @Test func `an address that cannot be had changes nothing`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(config: "upstreams: { api: { url: '\(origin.url)' } }\n")
-        let config = "upstreams: { api: { url: '\(origin.url)' }, b: { url: '\(origin.url)', listen: '127.0.0.1:\(origin.port)' } }\n"
+        let config =
+            "upstreams: { api: { url: '\(origin.url)' }, b: { url: '\(origin.url)', listen: '127.0.0.1:\(origin.port)' } }\n"
         try write(config, of: larder)
         let response = try reload(larder)
         #expect(response.status == 409)
@@ -131,7 +136,9 @@ import Testing
         #expect(try larder.waitForObjects(1, of: "User"))
         #expect(try larder.sql("SELECT called FROM User") == ["Ada"])
         try write(
-            config("properties: { called: full_name }, version: 1, migrations: [{ to: 1, rename: { name: full_name } }]"),
+            config(
+                "properties: { called: full_name }, version: 1, migrations: [{ to: 1, rename: { name: full_name } }]"
+            ),
             of: larder
         )
         let response = try reload(larder)

@@ -190,7 +190,12 @@ package actor ProxyCore {
             guard !hasChanged(request, at: digest, since: moment) else { return cache.partsInMemory(request) }
             return cache.admitParts(found, for: request, since: admits ? moment.number : nil)
         } catch {
-            repeated.log(.error, "parts could not be read", about: ["error": "\(error)"], ["url": "\(request.shownURL)"])
+            repeated.log(
+                .error,
+                "parts could not be read",
+                about: ["error": "\(error)"],
+                ["url": "\(request.shownURL)"]
+            )
             return nil
         }
     }

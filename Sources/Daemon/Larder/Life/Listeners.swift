@@ -122,7 +122,8 @@ final class Listeners: Sendable {
         return result
     }
 
-    private func apply(_ difference: Difference, _ server: Server, _ former: [Listener], _ words: String) -> [Listener] {
+    private func apply(_ difference: Difference, _ server: Server, _ former: [Listener], _ words: String) -> [Listener]
+    {
         var listeners = former
         for (given, sockets) in difference.bound {
             listeners.append(Listener(given: given, bound: server.start(sockets)))

@@ -38,7 +38,8 @@ extension Fetches {
     /// Whom a back-off concerns; those of single URLs are one subject.
     private func subject(of backOff: BackOff, _ request: ProxyRequest) -> Logger.Metadata {
         [
-            "upstream": "\(request.upstream.name)", "credential": "\(principals.label(of: request.key.principal) ?? "unknown")",
+            "upstream": "\(request.upstream.name)",
+            "credential": "\(principals.label(of: request.key.principal) ?? "unknown")",
             "holds_for": "\(backOff.scope.description)",
         ]
     }
