@@ -132,12 +132,14 @@ final class RunningFetch: TransferDelegate {
         let patience = request.upstream.waiting(for: request).patience
         guard patience < .forever else { return }
         relay.patience = fetches.loop.after(patience) { [weak self, unowned fetches] in
-            fetches.planAgain(request) { self?.lostPatience(id, $0) }
+            fetches.planAgain(request) { self?.lostPatience(id, request, $0) }
         }
     }
 
-    private func lostPatience(_ id: Int, _ plan: Plan) {
-        guard let stored = plan.inPlaceOfSlowResponse else { return }
+    private func lostPatience(_ id: Int, _ request: ProxyRequest, _ plan: Plan) {
+        // The bytes as received may be gone from the store; the upstream has them.
+        guard let stored = plan.inPlaceOfSlowResponse, !stored.ready.needsReceivedBytes(in: request.view)
+        else { return }
         meanwhile = stored
         handle(.lostPatience(id))
         meanwhile = nil
