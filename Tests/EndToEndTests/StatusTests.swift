@@ -5,13 +5,16 @@ import Testing
 @Suite(.scripts) struct StatusTests {
     @Test func `the status shows addresses, upstreams, hits and bounds, and that nothing needs attention`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
-        let larder = try Larder(config: "upstreams: { api: { url: '\(origin.url)' } }\nmemory: { maximum_size: 32MiB }\n")
+        let larder = try Larder(
+            config: "upstreams: { api: { url: '\(origin.url)' } }\nmemory: { maximum_size: 32MiB }\n"
+        )
         for _ in 1...4 { _ = try larder.get("/x") }
         #expect(try larder.waitForDocuments(1))
         let command = try larder.command("status")
         #expect(command.end == .exited(0), "\(command.errors)")
         for text in [
-            ", online\n", "config       \(larder.folder.file("larder.yaml"))\n", "listen       127.0.0.1:\(larder.port)\n",
+            ", online\n", "config       \(larder.folder.file("larder.yaml"))\n",
+            "listen       127.0.0.1:\(larder.port)\n",
             "admin        127.0.0.1:\(larder.adminPort)\n", "4 requests, 75.0 % hits, 0 errors", " of 1.0 GiB, ",
             " of 32.0 MiB, 1 response", "nothing needs attention",
         ] { #expect(command.output.contains(text), "\(text) is not in \(command.output)") }
