@@ -291,6 +291,27 @@ import Testing
         }
     }
 
+    @Test func `tail shows only the requests that its options choose`() throws {
+        let origin = try Origin { request in .json("{}", status: request.path == "/gone" ? 410 : 200) }
+        let larder = try Larder(origin)
+        let choices = [
+            ["--program", "gh"], ["--status", "4xx"], ["--status", "410"], ["--outcome", "miss"],
+            ["--upstream", "elsewhere"],
+        ]
+        let tails = try choices.map { try start(larder, "tail", "--lines", "100", $0[0], $0[1]) }
+        _ = try larder.get("/plain", ["User-Agent": "curl/8"])
+        _ = try larder.get("/gone", ["User-Agent": "gh/2.0"])
+        _ = try larder.get("/last", ["User-Agent": "gh/2.0"])
+        #expect(eventually { tails[0].output.contains("/last") && tails[3].output.contains("/last") })
+        #expect(eventually { tails[1].output.contains("/gone") && tails[2].output.contains("/gone") })
+        for (tail, unwanted) in zip(tails, ["/plain", "/last", "/last", "nothing", "/"]) {
+            #expect(!tail.output.contains(unwanted), "\(tail.output)")
+            tail.signal(SIGINT)
+        }
+        let mistake = try larder.command("tail", "--status", "9xx")
+        #expect(mistake.end == .exited(64) && mistake.errors.contains("404, or 5xx"))
+    }
+
     @Test func `tail shows colours at a terminal, unless NO_COLOR is set`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(origin)

@@ -97,6 +97,10 @@ extension AdminRoute {
                 let start = request.fields.combined("last-event-id").flatMap { Int64($0) } ?? after
                 return .events { reply, fields in daemon.requestStreams.open(after: start, reply, fields: fields) }
             },
+        "Who asks how much: the requests of the last minute, hour or day, by client program, principal, upstream, route and URL. Hits from memory that nobody watches are counted by samples of one in \(RequestLog.sampleSize).":
+            .json("GET /top", query: TopResponse.parameters) { request, daemon in
+                try TopResponse(request, daemon.requests.top)
+            },
         "How each upstream does: whether it is reachable, its last error, what is left of its rate limit.":
             .json("GET /upstreams") { _, daemon in UpstreamsResponse(upstreams: daemon.upstreamStates) },
     ])
@@ -115,6 +119,9 @@ package struct RequestsResponse: AdminBody {
             "client": "The address, `uid:` and the user at a Unix socket, or `-`.",
             "url": "Path and query as they go upstream, credentials redacted.",
             "upstream": "The upstream's name; absent where none has the address.",
+            "route": "The path of its route; absent without one.",
+            "principal": "The label of whose credentials it has, as `larder objects` shows it.",
+            "program": "The client's program: the first product in its `User-Agent`.",
             "status": "The status code; 499: the client left before the response began.",
             "outcome":
                 "`hit`, `stale`, `composed`, `miss`, `revalidated`, `offline`, `error` or `bypass`, as in the metrics.",
@@ -131,6 +138,9 @@ package struct RequestsResponse: AdminBody {
         package var method: String
         package var url: String
         package var upstream: String?
+        package var route: String?
+        package var principal: String?
+        package var program: String?
         package var status: Int
         package var outcome: String
         package var cacheStatus: String?
@@ -144,6 +154,7 @@ package struct RequestsResponse: AdminBody {
         package init(_ served: ServedRequest) {
             (id, time, client) = (served.id, StoreTime.text(served.time), served.client.text)
             (method, url, upstream) = (served.method, served.url.printable, served.upstream)
+            (route, principal, program) = (served.route, served.principal, served.program)
             (status, outcome, bytes) = (served.status, served.outcome.rawValue, served.bytes)
             (cacheStatus, detail, key) = (served.cacheStatus?.text, served.detail, served.keyText)
             reason = served.reason?.printable

@@ -81,6 +81,7 @@ package actor ProxyCore {
     func serve(_ incoming: IncomingRequest, _ reply: Reply) async {
         do {
             let principal = try await principals.identify(incoming)
+            incoming.note?.isOf(principals.label(of: principal))
             let request = makeRequest(incoming, of: principal)
             if case .over = incoming.live {
                 reply.endEvents(request)
@@ -199,7 +200,7 @@ package actor ProxyCore {
         count(use.outcome(of: ready), for: request)
         do {
             guard let shown = try await cache.inView(of: request, ready)
-            else { return fetches.ask(Plan.Inquiry(request.asking(because: .forward(.miss))), reply) }
+            else { return fetches.ask(Plan.Inquiry(request.asking(because: .receivedBytesGone)), reply) }
             reply.serve(shown, for: request, as: use, now: now)
         } catch {
             refuse(.storeFailed(error), reply)

@@ -28,7 +28,7 @@ package struct RecordingImport {
     /// The kinds of data left out, each with its number.
     package var losses: [(text: String, count: Int)] { file.losses }
     /// What looks secret and was not redacted, with how often each was seen.
-    package private(set) var suspects: [String: Int] = [:]
+    package private(set) var lookalikes: [String: Int] = [:]
 
     /// - Parameter origins: The origins to import; empty for the only one in the file.
     package init(_ file: ForeignRecording, _ path: String, origins: [Origin], into folder: RecordingFolder)
@@ -77,7 +77,7 @@ package struct RecordingImport {
             }
         }
         try writer.lookThrough()
-        suspects = writer.suspects
+        lookalikes = writer.lookalikes
         try replacement.commit()
     }
 

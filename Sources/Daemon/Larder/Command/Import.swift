@@ -48,11 +48,11 @@ struct Import: ParsableCommand {
             let losses: [JSONText] = result.losses.map { ["what": .string($0.text), "count": .integer($0.count)] }
             return Terminal.out([
                 "folder": .string(target.path), "exchanges": .integer(result.count), "left_out": .array(losses),
-                "look_secret": .counts(result.suspects),
+                "look_secret": .counts(result.lookalikes),
             ])
         }
         var summary = RecordingSummary()
-        (summary.count, summary.suspects) = (result.count, result.suspects)
+        (summary.count, summary.lookalikes) = (result.count, result.lookalikes)
         for sentence in summary.sentences(folder: target.path) { Terminal.say(sentence) }
         for loss in result.losses { Terminal.out("left out: \(loss.text) (\(loss.count))") }
     }

@@ -43,6 +43,7 @@ struct LarderCommand: ParsableCommand {
             WhyCommand.self,
             Clean.self,
             Save.self, Load.self, SeedCommand.self, ReloadCommand.self, ModeCommand.self, Changes.self, Tail.self,
+            Top.self,
             WarningsCommand.self,
             RouteCommand.self,
             MapCommand.self, Explain.self, KeyCommand.self,

@@ -11,6 +11,7 @@ struct Tail: ParsableCommand {
             It prints the last requests, then each new one when its response is complete, until Ctrl-C:
 
               larder tail
+              larder tail --program PyGithub --status 5xx
               larder tail --lines 0 --json | jq 'select(.outcome == "miss") | .url'
 
             A line has the time (UTC), the status, how the response came about, how long it took, its size, the method, the \
@@ -23,9 +24,30 @@ struct Tail: ParsableCommand {
     @Option(name: [.customShort("n"), .long], help: .value("n", "How many of the last requests to begin with."))
     var lines = 10
 
+    @Option(help: .value("name", "Only requests to this upstream."))
+    var upstream: String?
+
+    @Option(help: .value("path", "Only requests of this route, as the config writes its path."))
+    var route: String?
+
+    @Option(help: .value("program", "Only requests of this client program."))
+    var program: String?
+
+    @Option(help: .value("label", "Only requests with this principal's credentials."))
+    var principal: String?
+
+    @Option(help: .value("outcome", "Only requests with this outcome, such as miss."))
+    var outcome: String?
+
+    @Option(help: .value("status", "Only responses with this status: 404, or 5xx."))
+    var status: String?
+
     @OptionGroup var options: AdminOptions
 
     func validate() throws {
+        guard status?.wholeMatch(of: /[1-5](xx|[0-9]{2})/) != nil || status == nil else {
+            throw ValidationError("--status: give a status such as 404, or 5xx for all that begin with 5")
+        }
         guard (0...1000).contains(lines) else {
             throw ValidationError("--lines: \(lines) is not a number from 0 to 1000")
         }
@@ -97,7 +119,15 @@ struct Tail: ParsableCommand {
         return nil
     }
 
+    private func isWanted(_ request: RequestsResponse.Request) -> Bool {
+        func fits(_ wanted: String?, _ value: String?) -> Bool { wanted == nil || wanted == value }
+        let isOfStatus = status.map { "\(request.status)".hasPrefix($0.prefix { $0 != "x" }) } ?? true
+        return isOfStatus && fits(upstream, request.upstream) && fits(route, request.route)
+            && fits(program, request.program) && fits(principal, request.principal) && fits(outcome, request.outcome)
+    }
+
     private func show(_ request: RequestsResponse.Request) {
+        guard isWanted(request) else { return }
         let format: Configuration.AccessLog.Format = options.json ? .json : .short
         let line = AccessLogLine.text(request, format, colours: Terminal.hasColours(on: 1))
         // Nothing in it needs an escape any more, and its colours are escapes themselves.

@@ -16,6 +16,8 @@ extension Plan {
         case forOrigin
         /// No response is stored, but its object is known from others.
         case assembled
+        /// The raw view is asked for, and the bytes as received are no longer stored.
+        case receivedBytesGone
         case backedOff(BackOff, secondsLeft: Int64)
 
         /// The reason for `Cache-Status`, if the upstream is asked.
@@ -24,6 +26,7 @@ extension Plan {
             case .policy(.mustValidate(_, let reason, _)) where reason.isOfRequest: .request
             case .policy, .outdated, .doubt, .assembled, .backedOff: .stale
             case .forOrigin: .bypass
+            case .receivedBytesGone: .miss
             case .forward(let forward): forward
             }
         }
@@ -34,7 +37,7 @@ extension Plan {
             switch self {
             case .outdated(let shortfall): ("outdated", shortfall)
             case .doubt: ("doubt", sentence)
-            case .policy, .forward, .forOrigin, .assembled, .backedOff: nil
+            case .policy, .forward, .forOrigin, .assembled, .receivedBytesGone, .backedOff: nil
             }
         }
 
@@ -53,6 +56,7 @@ extension Plan {
             case .forward(.uriMiss), .forward(.request), .forward(.stale):
                 "nothing is stored under this cache key for this principal and context"
             case .assembled: "no response to it is stored, but its object is known from others"
+            case .receivedBytesGone: "its bytes as received are no longer stored"
             case .forOrigin: "If-Match and If-Unmodified-Since are the origin's to evaluate"
             case .backedOff(let backOff, let seconds):
                 "the upstream responded with \(backOff.status) and Retry-After, which applies to "

@@ -131,7 +131,7 @@ extension IncomingRequest {
 
 extension ProxiedUpstream {
     /// The path for matching routes; captures of routes are stored, so it contains no credentials.
-    fileprivate func redactedRoute(ofURL url: String) -> String {
+    func redactedRoute(ofURL url: String) -> String {
         let route = route(ofURL: url)
         // Only a path parameter can contain a credential.
         guard route.utf8.contains(0x3B) else { return route }

@@ -275,6 +275,12 @@ extension ProxiedUpstream {
         return rules.deletes(path: request.route, query: query, status: (200..<300).contains(status) ? status : nil)
     }
 
+    /// The path of the route of a request, as the config writes it; nil if none matches.
+    func routePath(method: String, path: String, query: String?) -> String? {
+        rules.route(method: method, path: path, query: query, status: nil)
+            .map { settings.routes[$0.index].declaration.path }
+    }
+
     /// Further targets that a write of this path invalidates by its route: paths, and patterns of paths.
     ///
     /// - Parameter status: of its response; nil before the response, or if it never came.

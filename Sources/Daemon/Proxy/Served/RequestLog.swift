@@ -19,6 +19,11 @@ package final class RequestLog: Sendable {
     /// How long hits are noted after the list was requested.
     private static let attention: UInt64 = 60_000_000_000
 
+    /// Of this many hits from memory that are not noted, one is counted in the lists, for all of them.
+    package static let sampleSize = 64
+
+    /// Who asks how much.
+    package let top = TopLists()
     /// Until when hits are noted, in ns of the monotonic clock.
     private let watchedUntil = Atomic<UInt64>(0)
     fileprivate let state = Mutex(State())
@@ -42,6 +47,7 @@ package final class RequestLog: Sendable {
     func recordsHits(at now: UInt64) -> Bool { watchedUntil.load(ordering: .relaxed) > now }
 
     func record(_ request: ServedRequest) {
+        top.count(request)
         let (listeners, noted) = state.withLock { state in
             var noted = request
             state.lastID += 1
@@ -124,6 +130,12 @@ package struct ServedRequest: Sendable, Equatable {
     package var url: String
     /// The upstream's name; nil if it matches none.
     package var upstream: String?
+    /// The path of its route, as the config writes it.
+    package var route: String?
+    /// The label of whose credentials it has; nil before they were looked at.
+    package var principal: String?
+    /// The client's program: the first product in `User-Agent`.
+    package var program: String?
     /// As the client got it; `clientLeft` if it left before.
     package var status = 0
     package var outcome = Outcome.error
@@ -228,6 +240,7 @@ final class RequestNote: ReplyObserver {
         let method = incoming.message.method
         var served = ServedRequest(client: client, method: method, url: incoming.url, upstream: upstream.name)
         served.time = RequestClock.wall - Int64((RequestClock.nanoseconds - started) / 1_000)
+        served.program = incoming.message.fields[first: "user-agent"].flatMap(ClientProgram.name)
         state = Mutex(State(served: served))
     }
 
@@ -239,6 +252,7 @@ final class RequestNote: ReplyObserver {
     /// Records the outcome that the metrics have counted.
     func counted(as outcome: Outcome) { state.withLock { $0.outcome = outcome } }
     func asked(because reason: Plan.Reason) { state.withLock { $0.served.reason = reason.beforeExpiry?.text } }
+    func isOf(_ principal: String?) { state.withLock { $0.served.principal = principal } }
     func hasKey(_ key: Digest128) { state.withLock { $0.served.key = key } }
 
     /// Adds the time of a transfer that the request waited for; there may be several.
@@ -269,12 +283,12 @@ final class RequestNote: ReplyObserver {
             state.served.conclude(state.outcome, isWhole: isWhole)
             return (state.served, state.isStream)
         }
-        guard let (served, isStream) = ended else { return }
+        guard let (ended, isStream) = ended else { return }
+        var served = ended
+        served.route = upstream.routePath(method: served.method, path: route.path, query: route.query)
         requests.record(served)
         guard !isStream else { return }
-        let match = upstream.rules.route(method: served.method, path: route.path, query: route.query, status: nil)
-        let path = match.map { upstream.settings.routes[$0.index].declaration.path }
-        metrics.responded(route: path, seconds: seconds)
+        metrics.responded(route: served.route, seconds: seconds)
         if slowness > 0, seconds > slowness { report(served) }
     }
 
