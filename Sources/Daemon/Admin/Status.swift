@@ -134,9 +134,8 @@ extension Status {
             texts.append("the config could not be reloaded at \(time), the former one is in force: \(failed.error)")
         }
         if !state.keysForRestart.isEmpty {
-            texts.append(
-                "a restart is needed for these keys of the config: \(state.keysForRestart.joined(separator: ", "))"
-            )
+            let keys = state.keysForRestart.joined(separator: ", ")
+            texts.append("a restart is needed for these keys of the config: \(keys)")
         }
         texts += upstreams.compactMap(\.trouble)
         return texts.map { Note(text: $0, needsAttention: true) }

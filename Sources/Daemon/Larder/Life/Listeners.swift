@@ -5,7 +5,7 @@ import Logging
 import Settings
 import Synchronization
 
-/// The addresses that the daemon listens on; they follow the config. Any thread.
+/// The addresses that the daemon listens on, which follow the config; any thread.
 final class Listeners: Sendable {
     private let data: Server
     private let admin: Server
