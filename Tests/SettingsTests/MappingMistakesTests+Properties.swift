@@ -260,7 +260,9 @@ extension MappingMistakesTests {
         Mistaken(
             "a model in the place of a member",
             #"""
-            models: { User: { identity: id }, Order: { identity: id, properties: { customer: User, User: User, buyer: { from: User, model: User } } } }
+            models: { User: { identity: id }, Order: { identity: id, properties: { customer: User } },
+              Cart: { identity: id, properties: { User: User } },
+              Sale: { identity: id, properties: { buyer: { from: User, model: User } } } }
             """#,
             #"""
             2:72: "User" is read as the name of a member; for an object of the model write customer: { model: User }
