@@ -136,6 +136,6 @@ import Testing
     ])
     func `an invalid request for a mode changes nothing`(target: String, body: String) async throws {
         #expect(try await ask("PUT", target, body: body).status == 400)
-        #expect(daemon.core.modes.current == .online)
+        #expect(daemon.core.modes.current == .auto)
     }
 }

@@ -104,6 +104,23 @@ import Testing
         #expect(try late.value().text == "3")
     }
 
+    @Test func `a response that has stopped halfway is not joined by others that may get a stale one`() throws {
+        let gate = Gate()
+        let (larder, origin) = try Self.stalled(gate)
+        defer { origin.stop() }
+        origin.behave { _ in
+            let start = Array("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 3\r\n\r\n2".utf8)
+            return OriginResponse(steps: [.send(start), .wait(gate), .send(Array("22".utf8))])
+        }
+        let first = Background { try larder.get("/x", ["Cache-Control": "max-age=0"]) }
+        #expect(origin.waitForRequests(2))
+        pause(.seconds(3))
+        #expect(try larder.get("/x").cacheStatus.contains("detail=patience"))
+        #expect(origin.waitForRequests(3))
+        gate.open()
+        #expect(try first.value().text == "222")
+    }
+
     @Test func `a route has its own patience and its own timeouts`() throws {
         let gate = Gate()
         let routes = [

@@ -44,6 +44,8 @@ final class RunningFetch: TransferDelegate {
     private var served: ServedResponse?
     /// The stored response for a client that lost patience.
     private var meanwhile: (ready: ReadyResponse, use: CacheUse)?
+    /// When the head or the latest piece of the body came, in ns of the loop's clock.
+    private var lastPiece: UInt64?
     /// Bytes of the body that count as held in `Fetches`.
     private var charge = 0
     /// Limits the wait for the commit.
@@ -99,7 +101,9 @@ final class RunningFetch: TransferDelegate {
     ///
     /// None may after a write to the upstream (law 10).
     func isJoinable(by request: ProxyRequest) -> Bool {
-        guard request.upstream === self.request.upstream, change == .none, !state.isTransferred else { return false }
+        guard request.upstream === self.request.upstream, change == .none, !state.isTransferred,
+            !hasStalled(for: request)
+        else { return false }
         return switch state.phase {
         // After a 304 or a failure the stored response would be served, which is of one variant.
         case .asking, .noting: stored?.matches(request) ?? true
@@ -108,6 +112,13 @@ final class RunningFetch: TransferDelegate {
         case .gathering: state.body.isWhole && matches(request) && !request.insistsOnAsking
         case .freshening, .committing, .over: false
         }
+    }
+
+    /// Whether the response has begun, and has stopped for longer than a client waits that may get a stale one.
+    private func hasStalled(for request: ProxyRequest) -> Bool {
+        guard let lastPiece, request.reason.allowsImpatience else { return false }
+        let patience = max(.seconds(1), request.upstream.waiting(for: request).patience)
+        return patience < .forever && fetches.loop.now > lastPiece + patience.nanoseconds
     }
 
     /// Adds a client, and sends it what has arrived so far.
@@ -159,7 +170,7 @@ final class RunningFetch: TransferDelegate {
     }
 
     func received(head: UpstreamHead) {
-        self.head = head
+        (self.head, lastPiece) = (head, fetches.loop.now)
         fetches.recordResponse(to: request)
         fetches.recordRetryAfter(of: head, to: request)
         absence = fetches.absence(in: head, of: self)
@@ -167,6 +178,7 @@ final class RunningFetch: TransferDelegate {
     }
 
     func received(body bytes: UnsafeRawBufferPointer) -> Flow {
+        lastPiece = fetches.loop.now
         switch state.phase {
         case .noting: return .pause
         case .relaying, .gathering: break

@@ -188,12 +188,18 @@ extension Fetches {
         case .failure(let error) where status == nil:
             let failure = Failure(error, of: request)
             if let news = metrics.record({ $0.gotNoResponse(failure.message, at: time) }) { log(news, failure) }
-        case .failure(let error): responded(Failure(error, of: request), to: request, at: time)
+        case .failure(let error): brokeOff(Failure(error, of: request), at: time)
         case .success(let summary):
-            var failure = summary.defect.map { Failure($0, of: request) }
-            if failure == nil, let status, status >= 500 { failure = Failure(status: status, of: request) }
+            if let defect = summary.defect { return brokeOff(Failure(defect, of: request), at: time) }
+            let failure = status.flatMap { $0 >= 500 ? Failure(status: $0, of: request) : nil }
             responded(failure, to: request, at: time)
         }
+    }
+
+    private func brokeOff(_ failure: Failure, at time: Int64) {
+        let subject: Logger.Metadata = ["upstream": "\(failure.request.upstream.name)", "cause": "\(failure.words)"]
+        repeated.log(.warning, "the upstream's response broke off", about: subject, failure.metadata)
+        responded(failure, to: failure.request, at: time)
     }
 
     private func responded(_ failure: Failure?, to request: ProxyRequest, at time: Int64) {
