@@ -282,7 +282,7 @@ import Testing
                 throw ListenError.inUse("127.0.0.1:1")
             }
         }
-        #expect(running.core.modes.current == .online)
+        #expect(running.core.modes.current == .auto)
     }
 
     @Test func `while a recording runs nothing is replaced, and a later one has the new config`() async throws {

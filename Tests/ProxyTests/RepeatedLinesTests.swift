@@ -20,7 +20,9 @@ import Testing
         #expect(holds(lines.all))
     }
 
-    @Test func `a spell of events has a line for its beginning and one for its end, with the number of both`() async throws {
+    @Test func `a spell of events has a line for its beginning and one for its end, with the number of both`()
+        async throws
+    {
         let subject: Logger.Metadata = ["upstream": "api", "credential": "p-1"]
         for number in 0..<34 {
             let details: Logger.Metadata = ["url": "/\(number)"]
