@@ -13,7 +13,7 @@ import Testing
         let command = try larder.command("status")
         #expect(command.end == .exited(0), "\(command.errors)")
         for text in [
-            ", online\n", "config       \(larder.folder.file("larder.yaml"))\n",
+            ", auto\n", "config       \(larder.folder.file("larder.yaml"))\n",
             "listen       127.0.0.1:\(larder.port)\n",
             "admin        127.0.0.1:\(larder.adminPort)\n", "4 requests, 75.0 % hits, 0 errors", " of 1.0 GiB, ",
             " of 32.0 MiB, 1 response", "nothing needs attention",
