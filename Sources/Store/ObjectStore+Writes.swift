@@ -28,7 +28,8 @@ extension ObjectStore {
     {
         let queued = core.queuedResponses
         return try await submitAhead(as: .write, bytes: write.observation?.body.count ?? 0) { session, isAhead in
-            let prepared = prepared.map { session.current($0, of: write.observation?.subject, upstream: write.upstream) }
+            let subject = write.observation?.subject
+            let prepared = prepared.map { session.current($0, of: subject, upstream: write.upstream) }
             if isAhead, try !session.mayGoAhead(write, prepared, of: queued) { return nil }
             let completion = try session.complete(write, prepared)
             if let shown = write.observation {

@@ -130,10 +130,13 @@ import Testing
 
     @Test func `documents are listed by what their URL begins with`() async throws {
         try await daemon.fill()
-        let answer = try json(await ask("GET", "/documents?url=/users/"))
-        let documents = try #require(answer["documents"] as? [[String: Any]])
-        #expect(documents.compactMap { $0["url"] as? String }.sorted() == ["/users/hubot", "/users/octocat"])
-        #expect(documents.allSatisfy { $0["status"] as? Int == 200 && $0["objects"] as? Int == 1 })
+        for url in ["/users/", "/github/users/"] {
+            let answer = try json(await ask("GET", "/documents?url=\(url)"))
+            let documents = try #require(answer["documents"] as? [[String: Any]])
+            let urls = documents.compactMap { $0["url"] as? String }.sorted()
+            #expect(urls == ["/github/users/hubot", "/github/users/octocat"])
+            #expect(documents.allSatisfy { $0["status"] as? Int == 200 && $0["objects"] as? Int == 1 })
+        }
     }
 
     @Test func `warnings are listed`() async throws {

@@ -23,7 +23,7 @@ import Testing
         #expect(try server.ask("GET /mode HTTP/1.1\r\nHost: \(server.authority)\r\n").status == 401)
         let answer = try server.ask("GET /mode HTTP/1.1\r\nHost: \(server.authority)\r\n\(server.credential)")
         #expect(answer.status == 200)
-        #expect(answer.text == "{\"mode\":\"online\"}\n")
+        #expect(answer.text == "{\"mode\":\"auto\"}\n")
     }
 
     @Test func `a Unix socket needs no token: its permissions decide`() async throws {

@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test func `the mode can be read and changed`() async throws {
-        #expect(try json(await ask("GET", "/mode"))["mode"] as? String == "online")
+        #expect(try json(await ask("GET", "/mode"))["mode"] as? String == "auto")
         #expect(try await ask("PUT", "/mode", body: #"{"mode": "offline"}"#).status == 200)
         #expect(daemon.core.modes.current == .offline)
         #expect(try json(await ask("GET", "/mode"))["mode"] as? String == "offline")
@@ -136,6 +136,6 @@ import Testing
     ])
     func `an invalid request for a mode changes nothing`(target: String, body: String) async throws {
         #expect(try await ask("PUT", target, body: body).status == 400)
-        #expect(daemon.core.modes.current == .online)
+        #expect(daemon.core.modes.current == .auto)
     }
 }

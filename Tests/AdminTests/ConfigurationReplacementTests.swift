@@ -212,7 +212,8 @@ import Testing
         #expect(try await running.core.store.count().models == ["Thing": 1])
     }
 
-    @Test func `models that are older than the stored objects are refused, and nothing has changed then`() async throws {
+    @Test func `models that are older than the stored objects are refused, and nothing has changed then`() async throws
+    {
         let (origin, other) = (try NamedOrigin("one"), try NamedOrigin("two"))
         func config(_ rest: String, _ upstreams: String = "") -> String {
             """
@@ -265,7 +266,10 @@ import Testing
         let running = try RunningCore("upstreams: { api: { url: http://127.0.0.1:9 } }")
         func replace(by text: String) async throws {
             try await running.replace(by: text) { _ in
-                .init(commit: { used.withLock { $0.append("used") } }, abandon: { used.withLock { $0.append("given up") } })
+                .init(
+                    commit: { used.withLock { $0.append("used") } },
+                    abandon: { used.withLock { $0.append("given up") } }
+                )
             }
         }
         let model = "models: { Thing: { identity: id, version: "
@@ -278,7 +282,7 @@ import Testing
                 throw ListenError.inUse("127.0.0.1:1")
             }
         }
-        #expect(running.core.modes.current == .online)
+        #expect(running.core.modes.current == .auto)
     }
 
     @Test func `while a recording runs nothing is replaced, and a later one has the new config`() async throws {

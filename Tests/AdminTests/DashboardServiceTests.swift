@@ -124,7 +124,7 @@ import Testing
         let row = try #require((found["documents"] as? [[String: Any]])?.first)
         let id = try #require(row["id"] as? Int)
         let whole = try json(await ask("GET", "/documents/\(id)"))
-        #expect(whole["url"] as? String == "/users/hubot")
+        #expect(whole["url"] as? String == "/github/users/hubot")
         #expect(whole["text"] as? String == #"{"id": 2, "login": "hubot"}"#)
         #expect(whole["shown"] as? Int == 27 && whole["bytes"] as? Int == 27)
         #expect((whole["objects"] as? [[String: String]]) == [["model": "User", "id": "2"]])

@@ -113,6 +113,7 @@ import Testing
         #expect(text.contains("larder_upstream_ratelimit_limit{\(label)} 5000\n"))
         #expect(text.contains(#"larder_upstream_ratelimit_remaining{upstream="a\"b\\c\n"} 7"# + "\n"))
         #expect(text.contains(#"larder_upstream_failing{upstream="a\"b\\c\n"} 1"# + "\n"))
+        #expect(text.contains(#"larder_upstream_unreachable{upstream="a\"b\\c\n"} 1"# + "\n"))
     }
 
     @Test(
@@ -146,7 +147,8 @@ import Testing
         upstream.responded(route: nil, seconds: 100)
         upstream.record { $0.limited(RateLimit(limit: 5000, remaining: 4990, resource: "core")) }
         upstream.record { $0.limited(RateLimit(remaining: 7)) }
-        _ = upstream.record { $0.failed("refused", at: 0) }
+        for _ in 0..<5 { _ = upstream.record { $0.responded("500", at: 0) } }
+        _ = upstream.record { $0.gotNoResponse("refused", at: 0) }
         return PrometheusText.write(
             Metric.all,
             Metric.Reading(

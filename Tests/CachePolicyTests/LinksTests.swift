@@ -166,6 +166,15 @@ extension URIReference {
             #"["http://localhost:8787/github{/id}", "http:\/\/localhost:8787\/github\/a"]"#
         ),
         (#"{"a" : "https://api.github.com:443?q" }"#, #"{"a" : "http://localhost:8787/github?q" }"#),
+        (
+            #"["https:\u002f\u002Fapi.github.com\u002fa"]"#,
+            #"["http:\u002f\u002flocalhost:8787\u002fgithub\u002fa"]"#
+        ),
+        (#"{"next":"/a?page=2","html_url" : "\/a"}"#, #"{"next":"/github/a?page=2","html_url" : "\/github\/a"}"#),
+        (
+            #"{"_links":{"self":{"href":"/"},"prevPage":"\u002fa"}}"#,
+            #"{"_links":{"self":{"href":"/github/"},"prevPage":"\u002fgithub\u002fa"}}"#
+        ),
         (#"["HTTPS://Api.GitHub.com/A"]"#, #"["http://localhost:8787/github/A"]"#),
         (#"["a\"", "https://api.github.com/", 1"#, #"["a\"", "http://localhost:8787/github/", 1"#),
         (#""https://api.github.com/unfinished"#, #""http://localhost:8787/github/unfinished"#),
@@ -175,11 +184,81 @@ extension URIReference {
     }
 
     @Test(arguments: [
+        (#"{"next":"/api/v4/x?page=2","path":"/api/v4/x"}"#, #"{"next":"/x?page=2","path":"/api/v4/x"}"#),
+        (#"{"next":"\/api\/v4\/x"}"#, #"{"next":"\/x"}"#),
+        (#"{"self":"/api/v4","first":"/api/v4?p=1"}"#, #"{"self":"/","first":"/?p=1"}"#),
+        (
+            #"{"links":["/api/v4/x","/api/v45","/other","http:\/\/gitlab.test:8080\/api\/v4\/y"]}"#,
+            #"{"links":["/x","/api/v45","/other","http:\/\/127.0.0.1:1\/y"]}"#
+        ),
+    ])
+    func `paths below a base path are rewritten in members that are links`(_ body: String, _ expected: String) {
+        #expect(Self.deep.rewritten(body: bytes(body)).map { text($0) } == expected)
+    }
+
+    @Test func `with rewrite_links each field that is a link by its name is rewritten`() {
+        let all = LinkRewriter(
+            upstream: "https://api.github.com",
+            authority: "localhost:8787",
+            prefix: "/github",
+            rewritesAll: true
+        )
+        var answer = fields([
+            ("Content-Location", "/a"), ("Next-Page", "https://api.github.com/a?page=2"), ("X-Next", "2"),
+            ("X-Url", "https://other.test/a"), ("X-Path", "/a"),
+            ("Access-Control-Allow-Origin", "https://api.github.com"),
+        ])
+        all.rewrite(&answer)
+        #expect(
+            answer
+                == fields([
+                    ("Content-Location", "/github/a"), ("Next-Page", "http://localhost:8787/github/a?page=2"),
+                    ("X-Next", "2"), ("X-Url", "https://other.test/a"), ("X-Path", "/a"),
+                    ("Access-Control-Allow-Origin", "https://api.github.com"),
+                ])
+        )
+    }
+
+    @Test(arguments: [
+        ("s=1", "s=1"), ("s=1; Path=/; HttpOnly", "s=1; Path=/github; HttpOnly"),
+        ("s=1; path=/a/", "s=1; Path=/github/a"),
+        ("s=1; Domain=api.github.com; Secure; SameSite=Lax", "s=1; SameSite=Lax"),
+        ("s=1; domain=.localhost;Secure;SameSite=None; Partitioned", "s=1; domain=.localhost"),
+        ("__Secure-s=1; Secure; SameSite=None; Domain=x", "__Secure-s=1; Secure; SameSite=None"),
+        ("s=1; Path", "s=1; Path"),
+        (
+            "s=\"a,b\"; Expires=Sun, 06 Nov 1994 08:49:37 GMT; Secure",
+            "s=\"a,b\"; Expires=Sun, 06 Nov 1994 08:49:37 GMT"
+        ),
+    ])
+    func `a cookie fits the address that the client used`(_ cookie: String, _ expected: String) {
+        var answer = fields([("Set-Cookie", cookie)])
+        Self.plain.rewrite(&answer)
+        #expect(answer == fields([("Set-Cookie", expected)]))
+    }
+
+    @Test(arguments: [
+        ("s=1; Path=/api/v4/x", "s=1; Path=/x"), ("s=1; Path=/api", "s=1; Path=/"), ("s=1; Path=/", "s=1; Path=/"),
+        ("s=1; Path=/other", "s=1; Path=/other"), ("s=1; Path=/api/v4/", "s=1; Path=/"),
+    ])
+    func `a cookie's path loses the base path`(_ cookie: String, _ expected: String) {
+        var answer = fields([("Set-Cookie", cookie)])
+        Self.deep.rewrite(&answer)
+        #expect(answer == fields([("Set-Cookie", expected)]))
+        let secure = LinkRewriter(upstream: "https://a.test", authority: "larder.internal", prefix: "", scheme: "https")
+        var kept = fields([("Set-Cookie", "s=1; Secure; SameSite=None; Path=/")])
+        secure.rewrite(&kept)
+        #expect(kept == fields([("Set-Cookie", "s=1; Secure; SameSite=None; Path=/")]))
+    }
+
+    @Test(arguments: [
         "", "{}", #"{"https://api.github.com/a":1}"#, #"{"https://api.github.com/a" : 1}"#,
         #"["see https://api.github.com/a"]"#,
         #"["https://api.github.com.evil.test/"]"#, #"["https://api.github.co"]"#, "https://api.github.com/",
         #"["\"https://api.github.com/"]"#,
-        #"["http://api.github.com/"]"#, #"["https:\u002f\u002fapi.github.com/"]"#, #"["#, #"["\"#,
+        #"["http://api.github.com/"]"#, #"{"url":"//api.github.com/"}"#,
+        #"{"path":"/a","x":["/b"],"next":"a","self":7,"url":""}"#,
+        #"["https:\u002fapi.github.com/"]"#, #"["https:\u012f\u002fapi.github.com/"]"#, #"["#, #"["\"#,
     ])
     func `a body keeps its bytes unless a JSON value in it is a URL of the upstream`(_ body: String) {
         #expect(Self.plain.rewritten(body: bytes(body)) == nil)

@@ -80,6 +80,32 @@ import Testing
 
     @Test(
         arguments: [
+            ([], 200, 60, .unsaid), ([("ETag", "\"a\"")], 203, 60, .unsaid), ([], 404, 0, .none), ([], 500, 0, .none),
+            ([("Last-Modified", date(exampleDate - 1_000))], 200, 60, .unsaid),
+            ([("Cache-Control", "")], 200, 0, .none),
+            ([("Cache-Control", "no-cache")], 200, 0, .none), ([("Cache-Control", "max-age=5")], 200, 5, .maxAge),
+            ([("Expires", "0")], 200, 0, .expires), ([("Pragma", "no-cache")], 200, 0, .none),
+            ([("Larder-Cache-Control", "max-age=7")], 200, 7, .targeted),
+        ] as [([(String, String)], Int, Int64, StoredPolicy.LifetimeSource)]
+    )
+    func `fresh_unsaid is the lifetime of a response that says nothing of caching`(
+        _ fields: [(String, String)],
+        _ status: Int,
+        _ lifetime: Int64,
+        _ source: StoredPolicy.LifetimeSource
+    ) {
+        let stored = policy(fields, status: status).stored
+        let answer = stored.applying(CacheOverrides(), freshUnsaid: .seconds(60))
+        #expect(answer.lifetime == lifetime)
+        #expect(answer.lifetimeSource == source)
+        var route = CacheOverrides()
+        route.fresh = .seconds(9)
+        #expect(policy([]).stored.applying(route, freshUnsaid: .seconds(60)).lifetime == 9)
+        #expect(policy([]).stored.applying(CacheOverrides()).lifetime == 0)
+    }
+
+    @Test(
+        arguments: [
             (404, "", 30, .negative), (410, "", 30, .negative), (404, "max-age=5", 5, .maxAge),
             (404, "no-cache", 0, .none),
             (200, "", 0, .none), (403, "", 0, .none),

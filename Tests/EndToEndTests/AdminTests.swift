@@ -153,7 +153,7 @@ import Testing
         let (_, larder) = try AdminTests.blog()
         #expect(try larder.command("objects", "User").output.contains("ada"))
         #expect(try larder.command("objects", "User", "1", "--json").output.contains("Ada"))
-        #expect(try larder.command("mode").output.contains("online"))
+        #expect(try larder.command("mode").output.contains("auto"))
         #expect(try larder.command("mode", "offline").end == .exited(0))
         #expect(try larder.admin("GET", "/mode").text.contains("offline"))
         let dry = try larder.command("clean", "--all", "--dry-run", "--json")

@@ -99,6 +99,7 @@ import Testing
 
     @Test func `with the upstream away it is served too, and other views get the failure with the way`() throws {
         let (origin, larder) = try Self.daemon()
+        _ = try larder.command("mode", "online")
         origin.stop()
         let detail = try larder.get("/users/1", Self.mapped)
         #expect(detail.status == 200 && detail.text == #"{"id":1,"login":"ada","name":"Ada"}"#)

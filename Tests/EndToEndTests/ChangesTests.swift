@@ -150,6 +150,8 @@ import Testing
         let behind = try larder.command("changes", "--since", lines[0][0], "--values")
         #expect(behind.output.contains(#"{"id":2,"login":"u2","name":"a"}"#) && !behind.output.contains("u1"))
         #expect(try larder.command("changes", "--json").output.hasPrefix(#"{"changes":[{"context":"#))
+        #expect(try larder.command("changes", "--limit", "1").output.split(separator: "\n").count == 1)
+        #expect(try larder.command("changes", "--limit", "1", "--follow").end == .exited(64))
         let unknown = try larder.command("changes", "--model", "Nobody")
         #expect(unknown.end == .exited(1) && unknown.errors.contains("no model is named \"Nobody\""))
         #expect(try larder.command("changes", "--since", "x").end == .exited(64))

@@ -232,7 +232,7 @@ struct DashboardTests {
         try browser.click("Change mode")
         #expect(try browser.shows("Go offline?"))
         try browser.click("Cancel")
-        #expect(try larder.admin("GET", "/mode").object["mode"] as? String == "online")
+        #expect(try larder.admin("GET", "/mode").object["mode"] as? String == "auto")
         try browser.click("Change mode")
         try browser.click("Go offline")
         #expect(try eventually { try larder.admin("GET", "/mode").object["mode"] as? String == "offline" })

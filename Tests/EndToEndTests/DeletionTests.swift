@@ -174,6 +174,20 @@ import Testing
         #expect(items.isHit)
     }
 
+    @Test func `with on_delete: keep an object is not shown as before a write whose effect nothing has shown`() throws {
+        let list = #"[{"id":1,"title":"a","state":"open"}]"#
+        let bodies = Monitor(["/items": list])
+        let origin = try Self.origin(bodies) { _ in .json(#"{"id":1,"state":"closed"}"#) }
+        let config = Self.config(origin, "keep").replacing("title: title", with: "title: title, state: state")
+        let larder = try Larder(origin, config: config)
+        _ = try larder.get("/items")
+        #expect(try larder.waitForObjects(1, of: "Item"))
+        // It leaves out the title.
+        #expect(try larder.request("PATCH", "/items/1", body: "{}").status == 200)
+        #expect(try larder.get("/items/1").status == 404)
+        #expect(try !larder.get("/items").isHit)
+    }
+
     @Test(arguments: ["GET", "HEAD"]) func `a 404 removes the object like a deletion, until it is found again`(
         method: String
     )

@@ -395,7 +395,7 @@ import Testing
         #expect(end == .exited(0), "\(errors)")
         for line in [
             "GET \(origin.url)/x\n", "\n  key        /x\n", "\n  principal  anonymous\n", "\nOne response is stored:\n",
-            "Cache-Control: max-age", "\nNow, online:\n", "* online   fetch: the request says no-cache\n",
+            "Cache-Control: max-age", "\nNow, auto:\n", "* online   fetch: the request says no-cache\n",
         ] {
             #expect(text.contains(line), "\(line)in\n\(text)")
         }

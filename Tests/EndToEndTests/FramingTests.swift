@@ -319,7 +319,7 @@ import Testing
             #expect(try larder.request("POST", path).text == "[1,2]")
         }
         #expect(try larder.documents() == 0)
-        #expect(!larder.log.contains("the upstream fails"))
+        #expect(!larder.log.contains("the upstream cannot be reached"))
         #expect(try larder.command("explain", "/length").output.contains("follow the end"))
     }
 }

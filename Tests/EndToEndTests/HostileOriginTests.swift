@@ -280,7 +280,7 @@ import Testing
         #expect(answer.status == 502)
         #expect(answer.isProblem)
         // The log says which key mends it.
-        #expect(distrustful.process.waitForErrors { $0.contains("the upstream fails") })
+        #expect(distrustful.process.waitForErrors { $0.contains("the upstream cannot be reached") })
         #expect(
             distrustful.log.contains("self-signed certificate")
                 && distrustful.log.contains("upstreams.upstream.ca_file")

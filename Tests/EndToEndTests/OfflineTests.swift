@@ -177,7 +177,9 @@ import Testing
     @Test func `a stale response is served if the upstream resets or hangs`() throws {
         let gate = Gate()
         let origin = try Origin { _ in .json(#"{"id":1}"#, Fresh.never) }
-        let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { first_byte: 2s }"]))
+        let larder = try Larder(
+            config: Configs.plain(origin, upstream: ["patience: forever", "timeouts: { first_byte: 2s }"])
+        )
         _ = try larder.get("/x")
         #expect(try larder.waitForDocuments(1))
         origin.always(.reset)

@@ -5,7 +5,9 @@ import Testing
 /// A config that is read again while the daemon serves.
 @Suite(.scripts) struct ReloadTests {
     /// Writes the daemon's config anew.
-    private func write(_ config: String, of larder: Larder) throws { try larder.folder.write(config, to: "larder.yaml") }
+    private func write(_ config: String, of larder: Larder) throws {
+        try larder.folder.write(config, to: "larder.yaml")
+    }
 
     private func reload(_ larder: Larder) throws -> Response { try larder.admin("POST", "/reload") }
 
@@ -42,7 +44,45 @@ import Testing
         gate.open()
         #expect(try slow.value().text == #"{"path":"/slow"}"#)
         #expect(!stream.state.current.isOver)
-        #expect(larder.log.contains("the config is reloaded changed=upstreams.api.routes.**"))
+        #expect(larder.process.waitForErrors { $0.contains("the config is reloaded changed=upstreams.api.routes.**") })
+    }
+
+    @Test func `clients under load get every response while models, routes and limits change`() throws {
+        let origin = try Origin { .json(#"{"id":\#($0.path.dropFirst(3)),"name":"x"}"#) }
+        func config(_ round: Int) -> String {
+            """
+            upstreams: { api: { url: '\(origin.url)' } }
+            models: { User: { identity: id, properties: { called\(round % 3): name } } }
+            routes: [{ path: "u/{id}", model: User, fresh: \(round % 2)s }]
+            limits: { head: \(8 + round)KiB }
+            memory: { maximum_size: \(1 + round % 2)MiB }
+            """
+        }
+        let larder = try Larder(config: config(0))
+        let isOver = Gate()
+        let clients = (0..<4).map { number in
+            Background {
+                let client = try larder.client()
+                var wrong: [String] = []
+                var count = 0
+                while count < 100 || !isOver.isOpenNow {
+                    let id = (count * 7 + number) % 20
+                    let response = try client.get("/u/\(id)")
+                    if response.text != #"{"id":\#(id),"name":"x"}"# {
+                        wrong.append("\(response.status) \(response.text)")
+                    }
+                    count += 1
+                }
+                return wrong
+            }
+        }
+        for round in 1...12 {
+            try write(config(round), of: larder)
+            #expect(try reload(larder).status == 200)
+        }
+        isOver.open()
+        for client in clients { #expect(try client.value() == []) }
+        #expect(try eventually { try larder.sql("SELECT count(*) FROM User WHERE called0 = 'x'") == ["20"] })
     }
 
     @Test func `a config with mistakes changes nothing, and each mistake is reported with its place`() throws {
@@ -64,7 +104,7 @@ import Testing
         #expect(command.errors.contains("larder.yaml:4:5: error: upstreams.api: unknown key \"prefx\""))
 
         larder.process.signal(SIGHUP)
-        #expect(larder.process.waitForErrors { $0.contains("the config is not reloaded") && $0.contains(":4:5: error:") })
+        #expect(larder.process.waitForErrors { $0.components(separatedBy: ":4:5: error:").count > 3 })
         #expect(try larder.get("/x").isHit)
         // Once it is mended, it is taken.
         try write("upstreams: { api: { url: '\(origin.url)', prefix: /a } }\n", of: larder)
@@ -108,8 +148,8 @@ import Testing
     @Test func `an address that cannot be had changes nothing`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(config: "upstreams: { api: { url: '\(origin.url)' } }\n")
-        let config = "upstreams: { api: { url: '\(origin.url)' }, b: { url: '\(origin.url)', listen: '127.0.0.1:\(origin.port)' } }\n"
-        try write(config, of: larder)
+        let other = "b: { url: '\(origin.url)', listen: '127.0.0.1:\(origin.port)' }"
+        try write("upstreams: { api: { url: '\(origin.url)' }, \(other) }\n", of: larder)
         let response = try reload(larder)
         #expect(response.status == 409)
         #expect(response.text.contains("cannot listen on 127.0.0.1:\(origin.port)"))
@@ -131,7 +171,9 @@ import Testing
         #expect(try larder.waitForObjects(1, of: "User"))
         #expect(try larder.sql("SELECT called FROM User") == ["Ada"])
         try write(
-            config("properties: { called: full_name }, version: 1, migrations: [{ to: 1, rename: { name: full_name } }]"),
+            config(
+                "properties: { called: full_name }, version: 1, migrations: [{ to: 1, rename: { name: full_name } }]"
+            ),
             of: larder
         )
         let response = try reload(larder)
@@ -141,7 +183,7 @@ import Testing
         #expect(try larder.get("/users/1", ["Larder-View": "mapped"]).text == #"{"id":1,"called":"Ada"}"#)
         #expect(try larder.get("/users/1").text == #"{"id":1,"name":"Ada"}"#)
         #expect(origin.requests.count == 1)
-        #expect(larder.log.contains("were stored at version 0"), "\(larder.log)")
+        #expect(larder.process.waitForErrors { $0.contains("were stored at version 0") })
     }
 
     @Test func `what only a restart changes is named, and the rest applies: levels, limits, logs`() throws {
@@ -156,7 +198,7 @@ import Testing
         let response = try reload(larder)
         #expect(keys(response).all == ["workers", "limits.target", "log.level", "access_log.file"])
         #expect(keys(response).restart == ["workers"])
-        #expect(larder.log.contains("keys=workers"))
+        #expect(larder.process.waitForErrors { $0.contains("keys=workers") })
         let long = "/" + String(repeating: "x", count: 400)
         #expect(try eventually { try larder.get(long).status == 414 })
         _ = try larder.get("/seen")

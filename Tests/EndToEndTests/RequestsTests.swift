@@ -197,9 +197,10 @@ import Testing
         #expect(limit["resource"] as? String == "core")
         #expect((limit["reset"] as? String)?.hasSuffix("Z") == true)
         _ = try larder.get("/gone")
-        #expect(try becomes("failing", larder))
+        #expect(try becomes("unreachable", larder))
         state = try upstream(larder)
-        #expect(state["failing_since"] is String)
+        #expect(state["unreachable_since"] is String)
+        #expect(state["is_held_back"] as? Bool == false)
         let error = try #require(state["last_error"] as? [String: Any])
         #expect((error["message"] as? String)?.contains("GET \(origin.url)/gone: ") == true)
         _ = try larder.get("/pause")
@@ -207,22 +208,35 @@ import Testing
         state = try upstream(larder)
         #expect(state["state"] as? String == "backing_off")
         #expect(state["back_off_until"] is String)
-        #expect(state["failing_since"] == nil)
+        #expect(state["unreachable_since"] == nil)
         #expect(state["requests"] as? Int == 3)
         #expect(state["failures"] as? Int == 1)
     }
 
-    @Test func `a gateway error counts as a failing upstream, and an origin's own error does not`()
+    @Test
+    func `an upstream whose responses are errors is failing, and the log has a line for its beginning and its end`()
         throws
     {
         let origin = try Origin { request in .json("{}", status: Int(request.path.dropFirst()) ?? 200) }
         let larder = try Larder(origin)
-        for (status, expected) in [(500, "reachable"), (503, "failing"), (404, "reachable"), (502, "failing")] {
-            _ = try larder.get("/\(status)")
-            #expect(try becomes(expected, larder), "\(status)")
-        }
+        for status in [404, 500, 503, 500, 502] { _ = try larder.get("/\(status)") }
+        #expect(try becomes("reachable", larder))
+        _ = try larder.get("/500")
+        #expect(try becomes("failing", larder))
+        #expect(try upstream(larder)["failing_since"] is String)
         let error = try upstream(larder)["last_error"] as? [String: Any]
-        #expect((error?["message"] as? String)?.hasSuffix("/502: a gateway responded with 502 Bad Gateway") == true)
+        let words = "/500: the upstream responded with 500 Internal Server Error"
+        #expect((error?["message"] as? String)?.hasSuffix(words) == true)
+        #expect(try larder.total("larder_upstream_failing") == 1)
+        #expect(try larder.admin("GET", "/readyz").status == 200)
+        for _ in 0..<10 { _ = try larder.get("/500") }
+        #expect(larder.process.waitForErrors { $0.contains("the upstream's responses fail") })
+        #expect(larder.log.contains("5 of the last 6 responses"))
+        for _ in 0..<20 { _ = try larder.get("/200") }
+        #expect(try becomes("reachable", larder))
+        #expect(larder.process.waitForErrors { $0.contains("the upstream's responses succeed again") })
+        #expect(larder.log.contains("failed_requests=15"))
+        #expect(larder.log.ranges(of: "the upstream's responses fail").count == 1)
     }
 }
 

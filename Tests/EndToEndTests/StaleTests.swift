@@ -109,8 +109,8 @@ import Testing
     func `stale-if-error applies to every kind of failure`(failure: String) throws {
         let origin = try Origin { _ in .json("1", ["Cache-Control": "max-age=0, stale-if-error=600"]) }
         // Who is not silent has all the time it takes.
-        let limits = failure == "silence" ? ["timeouts: { first_byte: 2s }"] : []
-        let larder = try Larder(config: Configs.plain(origin, top: limits))
+        let limits = failure == "silence" ? ["timeouts: { first_byte: 2s }", "patience: forever"] : []
+        let larder = try Larder(config: Configs.plain(origin, upstream: limits))
         _ = try larder.get("/x")
         #expect(try larder.waitForDocuments(1))
         Self.fail(origin, failure)
@@ -286,5 +286,24 @@ import Testing
         #expect(try larder.get("/x").status == 503)
         origin.always(.json("1", Fresh.hour))
         #expect(try eventually { try larder.get("/x").status == 200 })
+    }
+
+    @Test func `the log has one line for the beginning of a back-off, with whose it is, and one for its end`() throws {
+        let gate = Gate()
+        let origin = try Origin { _ in OriginResponse.json("no", ["Retry-After": "3"], status: 429).after(gate) }
+        let larder = try Larder.patient(origin)
+        let clients = Background {
+            try together(34) { try larder.get("/search/\($0)", ["Authorization": "Bearer secret-word"]) }
+        }
+        #expect(origin.waitForRequests(34))
+        gate.open()
+        #expect(try clients.value().allSatisfy { $0.status == 429 })
+        #expect(try larder.get("/search/more", ["Authorization": "Bearer secret-word"]).status == 429)
+        #expect(larder.process.waitForErrors { $0.contains("no longer backing off") })
+        let lines = larder.log.split(separator: "\n").filter { $0.contains("backing off") }
+        #expect(lines.count == 2, "\(lines)")
+        #expect(lines.allSatisfy { $0.contains("credential=p-") && $0.contains("paths below /search") })
+        #expect(lines.last?.contains("times=34") == true && lines.last?.contains("held_back=1") == true, "\(lines)")
+        #expect(!larder.log.contains("secret-word"))
     }
 }

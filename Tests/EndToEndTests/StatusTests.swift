@@ -5,13 +5,16 @@ import Testing
 @Suite(.scripts) struct StatusTests {
     @Test func `the status shows addresses, upstreams, hits and bounds, and that nothing needs attention`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
-        let larder = try Larder(config: "upstreams: { api: { url: '\(origin.url)' } }\nmemory: { maximum_size: 32MiB }\n")
+        let larder = try Larder(
+            config: "upstreams: { api: { url: '\(origin.url)' } }\nmemory: { maximum_size: 32MiB }\n"
+        )
         for _ in 1...4 { _ = try larder.get("/x") }
         #expect(try larder.waitForDocuments(1))
         let command = try larder.command("status")
         #expect(command.end == .exited(0), "\(command.errors)")
         for text in [
-            ", online\n", "config       \(larder.folder.file("larder.yaml"))\n", "listen       127.0.0.1:\(larder.port)\n",
+            ", auto\n", "config       \(larder.folder.file("larder.yaml"))\n",
+            "listen       127.0.0.1:\(larder.port)\n",
             "admin        127.0.0.1:\(larder.adminPort)\n", "4 requests, 75.0 % hits, 0 errors", " of 1.0 GiB, ",
             " of 32.0 MiB, 1 response", "nothing needs attention",
         ] { #expect(command.output.contains(text), "\(text) is not in \(command.output)") }
@@ -29,7 +32,7 @@ import Testing
         _ = try larder.get("/x")
         let shown = try larder.command("status")
         #expect(shown.end == .exited(1))
-        #expect(shown.output.contains("! upstream upstream fails since "))
+        #expect(shown.output.contains("! upstream upstream cannot be reached since "))
         let json = try larder.command("status", "--json")
         #expect(json.end == .exited(1))
         #expect(json.output.contains(#""ok":false"#))
@@ -66,7 +69,7 @@ import Testing
         }
         let status = try larder.command("status")
         #expect(status.end == .exited(0))
-        #expect(status.output.contains("- the mode is offline, as it was set at run time; the config says online"))
+        #expect(status.output.contains("- the mode is offline, as it was set at run time; the config says auto"))
         // A reload that leaves the key alone leaves the mode alone.
         try larder.folder.write("slow_requests: 1s\n" + upstreams, to: "larder.yaml")
         #expect(try larder.command("reload").end == .exited(0))

@@ -163,6 +163,27 @@ import Testing
         #expect(try larder.get("/users").isHit)
     }
 
+    @Test func `a write that began before another may be the first to show a member that the other left out`() throws {
+        let gate = Gate()
+        let origin = try Origin { request in
+            switch String(decoding: request.body, as: UTF8.self) {
+            case "first":
+                gate.wait()
+                return .json(#"{"id":1,"login":"ada","name":"old"}"#)
+            case "second": return .json(#"{"id":1,"login":"ada"}"#)
+            default: return .json(#"[{"id":1,"login":"ada","name":"new"}]"#, Fresh.hour)
+            }
+        }
+        let larder = try Larder(config: Configs.blog(origin, upstream: [Users.bound, "lag: 1h"]))
+        let first = Background { try larder.request("PATCH", "/people/ada", body: "first").status }
+        #expect(eventually { origin.requests.count == 1 })
+        #expect(try larder.request("PATCH", "/people/ada", body: "second").status == 200)
+        gate.open()
+        #expect(try first.value() == 200)
+        // The first response was made before the second write.
+        for _ in 1...3 { #expect(try larder.get("/users").text.contains("new")) }
+    }
+
     @Test func `values that a write's response showed are not served after a later write without a body`() throws {
         let users = try Users()
         let larder = try users.larder()

@@ -11,7 +11,9 @@ import Testing
     private let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 
     @Test(arguments: [1, 3])
-    func `an address that is not listened on any more ends its connections once they are idle`(workers: Int) async throws {
+    func `an address that is not listened on any more ends its connections once they are idle`(
+        workers: Int
+    ) async throws {
         let held = Monitor<[Reply]>([])
         let handler: @Sendable (borrowing RequestHead, HTTPConnection) -> Void = { request, connection in
             if request.path.elementsEqual("/held".utf8) {

@@ -12,6 +12,7 @@ import Testing
         request: .init(
             method: "GET",
             upstream: "api",
+            url: .init(client: "/api/x", upstream: "/x", readAs: "client"),
             sent: "https://api.example.com/x",
             key: "/x",
             route: .init(path: "x", method: "GET", model: "[X]"),
@@ -82,7 +83,8 @@ import Testing
             notModified: "renews it",
             storing: "is not stored: its route says cache: never",
             failure: "it is passed on"
-        )
+        ),
+        remedy: "The response says nothing of caching."
     )
 
     private func object(_ json: [UInt8]) throws -> [String: Any] {
@@ -121,7 +123,7 @@ import Testing
     @Test func `members that may be missing are not required`() throws {
         var least = Self.whole
         (least.overrides, least.unstored, least.freshness, least.upstream) = (nil, nil, nil, nil)
-        (least.request.route, least.online.status) = (nil, nil)
+        (least.request.route, least.online.status, least.remedy) = (nil, nil, nil)
         let required = try object(ResponseSchema.make(of: Explanation.self).bytes)["required"] as? [String] ?? []
         #expect(Set(try object(AdminJSON.encode(least)).keys) == Set(required))
         #expect(try AdminJSON.decode(Explanation.self, from: AdminJSON.encode(least)) == least)

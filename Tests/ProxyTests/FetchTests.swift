@@ -42,6 +42,7 @@ import Testing
     private enum Step: Hashable {
         case join(isLeader: Bool, wantsRendering: Bool, wantsCut: Bool)
         case leave(Int)
+        case losePatience(Int)
         case absence
         case head(Fetch.Head)
         case piece(fits: Bool)
@@ -96,7 +97,9 @@ import Testing
         }
         // The one who asks is there before anything comes.
         if world.clients.isEmpty, !fetch.isRefresh { return steps }
-        for (id, given) in world.clients.enumerated() where given != .left { steps.append(.leave(id)) }
+        for (id, given) in world.clients.enumerated() where given != .left {
+            steps += [.leave(id), .losePatience(id)]
+        }
         if world.isFreshening { steps += [Fetch.Admission.unusable, .ready, .withheld].map { .freshened($0) } }
         if world.isCommitting { steps += [.committed, .commitIsLate] }
         guard !world.isTransferred else { return steps }
@@ -131,6 +134,7 @@ import Testing
         case .leave(let id):
             event = .left(id)
             world.clients[id] = .left
+        case .losePatience(let id): event = .lostPatience(id)
         case .absence: (event, world.isNoting, world.hasHead) = (.absence, true, true)
         case .head(let head): (event, world.isNoting, world.hasHead) = (.head(head), false, true)
         case .piece(let fits):
@@ -181,6 +185,9 @@ import Testing
                 try #require(world.clients[id] == .nothing, "a client gets two responses")
                 world.clients[id] = .elsewhere
             }
+        case .serveMeanwhile(let id):
+            try #require(world.clients[id] == .nothing, "a client gets two responses")
+            world.clients[id] = .elsewhere
         case .admit:
             try #require(
                 world.isWhole && !world.isOdd && world.isTransferred && world.fetch.body.isWhole,
@@ -291,6 +298,21 @@ import Testing
         _ = fetch.handle(.head(Fetch.Head(isStorable: true)))
         #expect(fetch.handle(.left(0)) == [.resume])
         #expect(fetch.handle(.ended(.whole)) == [.stopJoining, .admit])
+    }
+
+    @Test func `a client that loses patience is served at once, and the transfer goes on for the next ones`() {
+        var fetch = Fetch(limit: 10)
+        _ = fetch.handle(.joined(Fetch.Client(id: 0, isLeader: true)))
+        #expect(fetch.handle(.lostPatience(0)) == [.serveMeanwhile(0)])
+        #expect(fetch.handle(.left(0)) == [])
+        #expect(fetch.handle(.head(Fetch.Head(isStorable: true))) == [])
+        #expect(fetch.handle(.ended(.whole)) == [.stopJoining, .admit])
+
+        // A response that has begun is not replaced.
+        fetch = Fetch(limit: 10)
+        _ = fetch.handle(.joined(Fetch.Client(id: 0, isLeader: true)))
+        _ = fetch.handle(.head(Fetch.Head(isStorable: true)))
+        #expect(fetch.handle(.lostPatience(0)) == [])
     }
 
     @Test func `if a commit takes too long, clients get the last bytes, and the fetch still waits for it`() {

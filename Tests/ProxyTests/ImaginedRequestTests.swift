@@ -34,13 +34,13 @@ import Testing
     func `paths, Larder's URLs and upstreams' URLs are understood`(_ text: String, _ name: String, _ target: String)
         throws
     {
-        let asked = try IncomingRequest.place(of: text, among: try Self.upstreams(), at: Self.listen)
+        let asked = try NamedURL(text, among: try Self.upstreams(), at: Self.listen)
         #expect(asked.upstream.name == name)
         #expect(asked.target == target)
     }
 
     @Test(arguments: [
-        "", "users", "//", "/", "/githubx", "https://api.github.com/", "https://api.github.com/v33", "http://",
+        "", "users", "https://api.github.com/", "https://api.github.com/v33", "http://",
         "http://api.github.com/v3", "https://api.github.com:444/v3", "http://evil.example/github",
         "ftp://lab.example/x",
         "http://user@lab.example:8080/x", "/lab/a#b", "/lab/a b", "/lab/\r\nX: y", "/lab/\u{0}",
@@ -49,8 +49,49 @@ import Testing
     func `a URL of no upstream is refused with a reason`(_ text: String) throws {
         let upstreams = try Self.upstreams()
         #expect(throws: ImaginedRequestError.self) {
-            try IncomingRequest.place(of: text, among: upstreams, at: Self.listen)
+            try NamedURL(text, among: upstreams, at: Self.listen)
         }
+    }
+
+    @Test(
+        arguments: [
+            // By the client's path, by the upstream's, and by neither's prefix.
+            ("/github/v3/users", "github", "/github/v3/users", .client),
+            ("/v3/users?q", "github", "/github/users?q", .upstream),
+            ("/v3", "github", "/github", .upstream), ("/lab/v3/x", "lab", "/lab/v3/x", .client),
+            ("/", "lab", "/lab/", .upstream), ("/projects/1", "lab", "/lab/projects/1", .upstream),
+            ("/githubx", "lab", "/lab/githubx", .upstream), ("http://lab.example:8080/a", "lab", "/lab/a", .url),
+        ] as [(String, String, String, NamedURL.Reading)]
+    )
+    func `a path is the client's or the upstream's, as the longer of prefix and base path says`(
+        _ text: String,
+        _ name: String,
+        _ target: String,
+        _ reading: NamedURL.Reading
+    ) throws {
+        let upstreams = try Self.upstreams().filter { $0.name != "own" }
+        let asked = try NamedURL(text, among: upstreams, at: Self.listen)
+        #expect(asked.upstream.name == name)
+        #expect(asked.target == target)
+        #expect(asked.reading == reading)
+    }
+
+    @Test(arguments: [
+        ("https://a.example/v2", "", "/v2/orders?x", "/orders?x"), ("https://a.example/v2", "", "/v2?x", "/?x"),
+        ("https://a.example/v2", "", "/v2", "/"), ("https://a.example", "/shop", "/orders", "/shop/orders"),
+        ("https://a.example", "/shop", "/?x", "/shop/?x"), ("https://a.example/v2", "/v2", "/v2/x", "/v2/x"),
+        ("https://a.example/v2", "/shop", "/v2/orders", "/shop/orders"), ("https://a.example", "", "/x", "/x"),
+    ])
+    func `the client's path is found for each that goes upstream`(
+        _ url: String,
+        _ prefix: String,
+        _ sent: String,
+        _ client: String
+    ) throws {
+        let upstream = try ProxyFixture.upstream { settings in
+            (settings.url, settings.prefix) = (try UpstreamURL(url), prefix)
+        }
+        #expect(upstream.clientURL(ofURL: sent) == client)
     }
 
     @Test func `an ambiguous path needs the upstream's name`() throws {
@@ -61,7 +102,7 @@ import Testing
         }
         func place(_ text: String, _ upstreams: [ProxiedUpstream], named name: String? = nil) throws -> ProxiedUpstream
         {
-            try IncomingRequest.place(of: text, among: upstreams, at: [], named: name).upstream
+            try NamedURL(text, among: upstreams, at: [], upstream: name).upstream
         }
         #expect(throws: ImaginedRequestError.self) { try place("/x", two) }
         #expect(throws: ImaginedRequestError.self) { try place("https://api.example.com/x", two) }

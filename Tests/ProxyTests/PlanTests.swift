@@ -6,6 +6,7 @@ import Testing
 @testable import HTTPSemantics
 @testable import Proxy
 @testable import Settings
+@testable import Upstream
 
 @Suite struct PlanTests {
     private func plan(
@@ -24,6 +25,7 @@ import Testing
         case .serve(_, .hit(isStale: true), _): "stale hit"
         case .serve(_, .offline(let isStale), _): isStale ? "offline stale" : "offline"
         case .serve(_, .backedOff, _): "backed off"
+        case .serve(_, .unreachable, _): "unreachable"
         case .serve: "another response"
         case .serveAndRefresh(_, _, _, let inquiry): inquiry == nil ? "stale hit without refresh" : "hit and refresh"
         case .ask(let inquiry):
@@ -137,7 +139,7 @@ import Testing
             let request = ProxyFixture.request(method, "/x", request, of: upstream)
             let whole = fields.map { ProxyFixture.answer($0, of: upstream, for: request) }
             let plan = plan(request, LookUpResult(whole: whole), now: 1_100)
-                .heldBack(by: backOff, secondsLeft: 7, now: 1_100)
+                .heldBack(by: .backOff(backOff, secondsLeft: 7), now: 1_100)
             return (words(plan), plan.sentence)
         }
         #expect(held([("Cache-Control", "max-age=600")]).0 == "hit")
@@ -151,5 +153,60 @@ import Testing
         #expect(held([("Cache-Control", "max-age=60, stale-while-revalidate=100")]).0 == "stale hit without refresh")
         #expect(held(nil, [], "OPTIONS").0 == "ask method")
         #expect(held(nil, [], "PUT").0 == "write")
+    }
+
+    @Test func `an upstream that cannot be reached holds back everything, also a write`() throws {
+        let upstream = try ProxyFixture.upstream()
+        let hold = Hold.outage(Outage(error: .refused("Connection refused"), secondsLeft: 2))
+        func held(_ fields: [(String, String)]?, _ request: [(String, String)] = [], _ method: String = "GET") -> Plan {
+            let request = ProxyFixture.request(method, "/x", request, of: upstream)
+            let whole = fields.map { ProxyFixture.answer($0, of: upstream, for: request) }
+            return plan(request, LookUpResult(whole: whole), mode: .auto, now: 1_100).heldBack(by: hold, now: 1_100)
+        }
+        #expect(words(held([("Cache-Control", "max-age=600")])) == "hit")
+        #expect(words(held(minute)) == "unreachable")
+        #expect(held(minute).sentence.contains("Connection refused); Larder looks again in 2 s"))
+        #expect(words(held([("Cache-Control", "max-age=60, must-revalidate")])) == "504")
+        #expect(words(held([("Cache-Control", "max-age=60, stale-if-error=1")])) == "504")
+        #expect(words(held(minute, [("Cache-Control", "no-cache")])) == "504")
+        for method in ["GET", "OPTIONS", "PUT"] {
+            guard case .refuse(let problem) = held(nil, [], method) else {
+                Issue.record("\(method)")
+                continue
+            }
+            #expect(problem.status == 504 && problem.retryAfter == 2)
+            #expect(problem.detail?.contains("\(method) was not sent") == true)
+        }
+    }
+
+    @Test func `patience is lost only with what is stale by age and may be served stale`() throws {
+        let upstream = try ProxyFixture.upstream()
+        func use(
+            _ fields: [(String, String)]?,
+            _ request: [(String, String)] = [],
+            form: StoredDocument.Form = .asReceived,
+            now: Int64 = 1_100
+        ) -> CacheUse? {
+            let request = ProxyFixture.request("GET", "/x", request, of: upstream)
+            let whole = fields.map { ProxyFixture.answer($0, form: form, of: upstream, for: request) }
+            return plan(request, LookUpResult(whole: whole), now: now).inPlaceOfSlowResponse?.use
+        }
+        guard case .meanwhile? = use(minute) else {
+            Issue.record("a stale response is not served")
+            return
+        }
+        // Another fetch may have brought a new one.
+        guard case .hit(isStale: false)? = use(minute, now: 1_010) else {
+            Issue.record("a fresh response is not served")
+            return
+        }
+        #expect(use(nil) == nil)
+        #expect(use([("Cache-Control", "max-age=60, must-revalidate")]) == nil)
+        #expect(use([("Cache-Control", "no-cache")]) == nil)
+        #expect(use([("Cache-Control", "max-age=60, stale-if-error=1")]) == nil)
+        #expect(use(minute, form: .outdated(reason: "")) == nil)
+        for directive in ["no-cache", "max-age=0", "max-age=10", "min-fresh=10"] {
+            #expect(use(minute, [("Cache-Control", directive)]) == nil, "\(directive)")
+        }
     }
 }

@@ -2,6 +2,7 @@ import DaemonTestSupport
 import Testing
 
 @testable import Proxy
+@testable import Settings
 
 @Suite struct TargetNormaliserTests {
     private func normalise(_ target: String, prefix: String = "", basePath: String = "") throws(TargetNormaliser
@@ -25,6 +26,21 @@ import Testing
     ])
     func `dot segments are resolved, the rest is kept as it is`(_ target: String, _ upstream: String) throws {
         #expect(text(try normalise(target)) == upstream)
+    }
+
+    @Test(arguments: [
+        ("/p/api/v3", "/base"), ("/p/api/v3/", "/base/"), ("/p/api/v3/users?a=1", "/base/users?a=1"),
+        ("/p/api/graphql", "/base/graphql"), ("/p/api/v3/old/x", "/base/new/x"), ("/p/api/v33", "/base/api/v33"),
+        ("/p/users/api/v3/x", "/base/users/api/v3/x"), ("/p/x/../api/v3/a", "/base/a"), ("/p/api", "/base/api"),
+        ("/p/api/v3/api/v3/x", "/base/api/v3/x"),
+    ])
+    func `an alias stands for its path, and so does what is below it`(_ target: String, _ upstream: String) throws {
+        let aliases = [("/api/v3", ""), ("/api/graphql", "/graphql"), ("/api/v3/old", "/new")]
+            .map { PathAlias(path: $0.0, target: $0.1) }
+        let normaliser = TargetNormaliser(prefix: "/p", aliases: aliases, basePath: "/base")
+        let parts = target.split(separator: "?", maxSplits: 1)
+        let query = parts.count > 1 ? bytes(String(parts[1])) : nil
+        #expect(text(try normaliser.normalise(path: bytes(String(parts[0])), query: query)) == upstream)
     }
 
     @Test(arguments: [

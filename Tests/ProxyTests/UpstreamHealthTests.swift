@@ -10,29 +10,31 @@ import Testing
 @Suite struct UpstreamHealthTests {
     private let second: Int64 = 1_000_000
 
-    @Test func `the first failure is logged, the next ones are counted until the recovery`() {
+    @Test func `the first request without a response is logged, the next ones are counted until the recovery`() {
         var health = UpstreamHealth()
         #expect(health.state(at: 0) == .unused)
-        #expect(health.responded(at: second) == nil)
+        #expect(health.responded(at: second) == [])
         #expect(health.state(at: second) == .reachable)
-        #expect(health.failed("refused", at: 10 * second) == .fails)
-        for moment in 11..<27 { #expect(health.failed("refused", at: Int64(moment) * second) == nil) }
-        #expect(health.state(at: 30 * second) == .failing)
-        #expect(health.failingSince == 10 * second)
-        #expect(health.responded(at: 190 * second) == .recovered(after: .seconds(180), failures: 17))
+        #expect(health.gotNoResponse("refused", at: 10 * second) == .unreachable)
+        for moment in 11..<27 { #expect(health.gotNoResponse("refused", at: Int64(moment) * second) == nil) }
+        for _ in 0..<5 { health.heldBack() }
+        #expect(health.state(at: 30 * second) == .unreachable)
+        #expect(health.unreachableSince == 10 * second)
+        let recovery = UpstreamHealth.News.reachable(after: .seconds(180), failures: 17, held: 5)
+        #expect(health.responded(at: 190 * second) == [recovery])
         #expect(health.state(at: 190 * second) == .reachable)
         #expect(health.lastError?.message == "refused")
         #expect(health.requests == 19)
         #expect(health.failures == 17)
     }
 
-    @Test func `an upstream that fails every other time is reported once in ten seconds`() {
+    @Test func `an upstream that gives no response every other time is reported once in ten seconds`() {
         var health = UpstreamHealth()
         var warnings = 0
         for moment in 0..<200 {
             let time = Int64(moment) * second / 4
             if moment.isMultiple(of: 2) {
-                if health.failed("reset", at: time) != nil { warnings += 1 }
+                if health.gotNoResponse("reset", at: time) != nil { warnings += 1 }
             } else {
                 _ = health.responded(at: time)
             }
@@ -42,11 +44,54 @@ import Testing
 
     @Test func `a lasting failure is logged, even right after another`() {
         var health = UpstreamHealth()
-        #expect(health.failed("reset", at: 0) == .fails)
+        #expect(health.gotNoResponse("reset", at: 0) == .unreachable)
         _ = health.responded(at: second)
-        #expect(health.failed("reset", at: 2 * second) == nil)
-        #expect(health.failed("reset", at: 11 * second) == .fails)
-        #expect(health.responded(at: 12 * second) == .recovered(after: .seconds(10), failures: 2))
+        #expect(health.gotNoResponse("reset", at: 2 * second) == nil)
+        #expect(health.gotNoResponse("reset", at: 11 * second) == .unreachable)
+        #expect(health.responded(at: 12 * second) == [.reachable(after: .seconds(10), failures: 2, held: 0)])
+    }
+
+    @Test func `an upstream fails once five of its latest responses, and half of them, are errors`() {
+        var health = UpstreamHealth()
+        for moment in 0..<4 { #expect(health.responded("500", at: Int64(moment) * second) == []) }
+        #expect(health.state(at: 4 * second) == .reachable)
+        let news = health.responded("500", at: 4 * second)
+        guard case .fails(let recent)? = news.first else {
+            Issue.record("\(news)")
+            return
+        }
+        #expect(recent.errors == 5 && recent.count == 5 && news.count == 1)
+        #expect(health.state(at: 4 * second) == .failing)
+        #expect(health.failingSince == 0)
+        for moment in 5..<30 { #expect(health.responded("500", at: Int64(moment) * second) == []) }
+        // While most of the latest responses are errors, one success changes nothing.
+        #expect(health.responded(at: 30 * second) == [])
+        #expect(health.state(at: 30 * second) == .failing)
+        var end: [UpstreamHealth.News] = []
+        for moment in 31..<50 where end.isEmpty { end = health.responded(at: Int64(moment) * second) }
+        #expect(end == [.works(after: .seconds(45), failures: 30)])
+        #expect(health.state(at: 50 * second) == .reachable)
+        #expect(health.failures == 30)
+    }
+
+    @Test func `a few errors among many responses are no failing upstream, and after a pause one success ends it`() {
+        var health = UpstreamHealth()
+        for moment in 0..<400 {
+            let error = moment.isMultiple(of: 3) ? "500" : nil
+            #expect(health.responded(error, at: Int64(moment) * second / 10) == [])
+        }
+        for _ in 0..<20 { _ = health.responded("500", at: 100 * second) }
+        #expect(health.state(at: 100 * second) == .failing)
+        #expect(health.responded(at: 200 * second) == [.works(after: .seconds(100), failures: 20)])
+    }
+
+    @Test func `an upstream with errors as often as not does not flicker`() {
+        var health = UpstreamHealth()
+        var news = 0
+        for moment in 0..<1_000 {
+            news += health.responded(moment.isMultiple(of: 2) ? "500" : nil, at: Int64(moment) * second / 10).count
+        }
+        #expect(news == 1)
     }
 
     @Test func `a client that leaves does not count as the upstream's failure`() {

@@ -1,10 +1,10 @@
 import Mapping
-import Store
 import Testing
 
 @testable import HTTPSemantics
 @testable import Proxy
 @testable import Settings
+@testable import Store
 @testable import Upstream
 
 @Suite struct WriteOutcomeTests {
@@ -54,6 +54,61 @@ import Testing
         #expect(
             try outdatedPaths("POST", "/posts", outcome(201, [("Location", "https://evil.example/x")])) == ["/posts"]
         )
+    }
+
+    /// Orders, with an action, lines and a status of their own.
+    private func shop() throws -> ProxiedUpstream {
+        let yaml = """
+            upstreams: { shop: { url: "https://api.example.com/v2" } }
+            models: { Order: { identity: id }, Line: { identity: id }, Status: { identity: name } }
+            routes:
+              - { path: "orders", model: [Order] }
+              - { path: "orders/{id}", model: Order, object: { id: id } }
+              - { path: "orders/{id}", method: PATCH, model: Order, object: { id: id }, invalidates: [stats, "all/**"] }
+              - { path: "orders/{id}/lines", method: GET, model: [Line] }
+              - { path: "orders/{id}/cancel", method: POST, invalidates: ["customers/{id}"] }
+            """
+        let settings = ConfigFile.parse(yaml, file: "x", environment: [:]).settings
+        return ProxiedUpstream(try CompiledUpstream(settings.upstreams[0]))
+    }
+
+    private func request(_ method: String, _ route: String, of upstream: ProxiedUpstream) throws -> ProxyRequest {
+        let recorded = IncomingRequest(recorded: method, "/v2\(route)", fields: Fields(), upstream)
+        return ProxyRequest(
+            try #require(recorded),
+            principal: .anonymous,
+            otherFields: nil,
+            ProxyFixture.hasher,
+            credentialHasher: ProxyFixture.hasher
+        )
+    }
+
+    @Test(arguments: [
+        ("POST", "/orders/5/cancel", "5"), ("POST", "/orders/5/ship?fast=1", "5"), ("DELETE", "/orders/5/lock", "5"),
+        ("PUT", "/orders/5/lock/", "5"), ("PATCH", "/orders/5", "5"), ("POST", "/orders/5/lines", nil),
+        ("POST", "/orders/5/a/b", nil), ("POST", "/orders", nil), ("POST", "/elsewhere/5/cancel", nil),
+    ])
+    func `an action on an object is a write to it`(method: String, path: String, identity: String?) throws {
+        let shop = try shop()
+        #expect(shop.written(try request(method, path, of: shop))?.identity == identity)
+    }
+
+    @Test func `an action makes outdated what a write to its object does`() throws {
+        let shop = try shop()
+        let cancel = try request("POST", "/orders/5/cancel", of: shop)
+        #expect(outcome(204).outdatedPaths(by: cancel) == ["/v2/orders/5/cancel", "/v2/orders/5", "/v2/orders"])
+        let further = shop.routeInvalidations(by: cancel, status: 204)
+        #expect(further.paths == ["/v2/customers/5", "/v2/customers/5/", "/v2/stats", "/v2/stats/"])
+        #expect(further.patterns.map { $0.matches("/v2/all/x") } == [true])
+    }
+
+    @Test func `the end of an action deletes no object`() throws {
+        let shop = try shop()
+        let unlock = try request("DELETE", "/orders/5/lock", of: shop)
+        #expect(outcome(204).effect(of: unlock) == .changed)
+        #expect(outcome(204).effect(of: try request("DELETE", "/orders/5", of: shop)) == .deleted)
+        let absent = outcome(404).completed(as: .absent, of: unlock, suspect: SuspectID(rawValue: 1), start: 0, end: 1)
+        #expect(absent.paths == ["/v2/orders/5/lock"] && absent.bound == nil)
     }
 
     @Test func `a token shows what invalidates a write's target, also by a pattern`() throws {

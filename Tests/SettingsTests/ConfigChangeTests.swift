@@ -24,7 +24,7 @@ struct ConfigChangeTests {
     }
 
     @Test func `a config does not differ from itself, however it is written`() throws {
-        let other = "upstreams:\n  api:\n    url: 'https://a.example'\nlimits: { head: 32KiB }\nmode: online\n"
+        let other = "upstreams:\n  api:\n    url: 'https://a.example'\nlimits: { head: 32KiB }\nmode: auto\n"
         #expect(try changes(from: Self.upstream, to: other) == [])
     }
 
@@ -32,7 +32,7 @@ struct ConfigChangeTests {
         ("listen: 127.0.0.1:1", "changed listen [127.0.0.1:8787] → [127.0.0.1:1]"),
         ("admin: [127.0.0.1:1]", "changed admin [127.0.0.1:8788] → [127.0.0.1:1]"),
         ("workers: 3", "changed workers 3, restart"),
-        ("mode: offline", "changed mode online → offline"),
+        ("mode: offline", "changed mode auto → offline"),
         ("store: { path: /x }", "changed store.path /x, restart"),
         ("store: { group: x }", "changed store.group x, restart"),
         ("store: { maximum_size: 64MiB }", "changed store.maximum_size 1GiB → 64MiB"),

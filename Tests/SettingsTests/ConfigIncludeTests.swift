@@ -184,7 +184,7 @@ struct ConfigIncludeTests {
         #expect(
             folder.complaints() == [
                 "main.yaml:2:60: error: there is no model \"Usr\"; did you mean \"User\"?",
-                "base.yaml:11:7: error: mode: \"sleepy\" is not one of online, offline",
+                "base.yaml:11:7: error: mode: \"sleepy\" is not one of auto, online, offline",
             ]
         )
     }

@@ -138,8 +138,8 @@ struct ConfigMistakesOfPartsTests {
         ),
         ("{ path: 'a/{x}', model: User, object: { id: y } }", "3:51: \"a/{x}\" has no capture \"y\"; it has x"),
         (
-            "{ path: 'a/{x}', method: POST, invalidates: ['b/{y}'] }",
-            "3:56: \"a/{x}\" has no capture \"y\"; it has x. Write \"*\" for any component"
+            "{ path: 'a/{x}/b/c', method: POST, invalidates: ['b/{y}'] }",
+            "3:60: \"a/{x}/b/c\" has no capture \"y\"; it has x. Write \"*\" for any component"
         ),
         (
             "{ path: a, method: POST, invalidates: ['b/{y}'] }",

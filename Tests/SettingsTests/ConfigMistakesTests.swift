@@ -59,7 +59,7 @@ struct ConfigMistakesTests {
         (one + "workers: ~", "2:10: workers: nothing was found here; write a whole number from 1 to 64"),
         (one + "workers: 0", "2:10: workers: \"0\" is not a whole number from 1 to 64"),
         (one + "workers: [1]", "2:10: workers: a list was found here; write a whole number from 1 to 64"),
-        (one + "mode: offlne", "2:7: mode: \"offlne\" is not one of online, offline; did you mean \"offline\"?"),
+        (one + "mode: offlne", "2:7: mode: \"offlne\" is not one of auto, online, offline; did you mean \"offline\"?"),
         (
             one + "timeouts: { connect: 5 s }",
             "2:22: timeouts.connect: \"5 s\" is not a duration as Larder writes it; write 5s"

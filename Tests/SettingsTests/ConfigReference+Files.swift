@@ -96,7 +96,7 @@ extension ConfigFacts {
     /// Whether it is a section whose own keys have defaults.
     fileprivate var isPlainSection: Bool {
         guard case .section(let facts) = kind else { return false }
-        return !facts.contains(where: \.isRequired)
+        return !facts.contains(where: \.isRequired) && facts.contains { $0.fallback != nil }
     }
 }
 

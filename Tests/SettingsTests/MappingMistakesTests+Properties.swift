@@ -257,5 +257,16 @@ extension MappingMistakesTests {
             2:95: models.User.properties.b.range: "a" was found here; write a number, or ~ for no bound
             """#
         ),
+        Mistaken(
+            "a model in the place of a member",
+            #"""
+            models: { User: { identity: id }, Order: { identity: id, properties: { customer: User } },
+              Cart: { identity: id, properties: { User: User } },
+              Sale: { identity: id, properties: { buyer: { from: User, model: User } } } }
+            """#,
+            #"""
+            2:72: "User" is read as the name of a member; for an object of the model write customer: { model: User }
+            """#
+        ),
     ]
 }

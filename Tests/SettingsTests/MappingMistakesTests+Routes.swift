@@ -14,6 +14,27 @@ extension MappingMistakesTests {
             """#
         ),
         Mistaken(
+            "a write with captures that names no object",
+            #"""
+            models: { A: { identity: id } }
+            routes:
+              - { path: "a/{id}", model: A, object: { id: id } }
+              - { path: "a/{id}", method: PUT, invalidates: b }
+              - { path: "a/{id}/cancel", method: POST, invalidates: b }
+              - { path: "a/{id}/b/{n}/cancel", method: POST, invalidates: "a/{id}" }
+              - { path: "refunds/{order}", method: POST }
+              - { path: "refunds", method: POST }
+              - { path: "b/{id}", method: POST, model: A }
+              - { path: "c/{id}", method: GET }
+              - { path: "d/{id}", invalidates: b }
+              - { path: "e/{id}/f/g", method: POST, invalidates: "d/{id}" }
+            """#,
+            #"""
+            7:13: this write names no object, so objects that it changes are shown as they were; say which one it changes, with "model" and "object", such as { id: n }
+            8:13: this write names no object, so objects that it changes are shown as they were; say which one it changes, with "model" and "object", such as { id: order }
+            """#
+        ),
+        Mistaken(
             "roots",
             #"""
             models: { User: { identity: id } }

@@ -57,7 +57,8 @@ struct ReplacedModelsTests {
         await bench.store.close()
     }
 
-    @Test func `the bound on the file, the delay and the limit on objects change while the store is open`() async throws {
+    @Test func `the bound on the file, the delay and the limit on objects change while the store is open`() async throws
+    {
         let bench = try Bench()
         try await bench.replaceModels(try exampleModels()) {
             ($0.maximumFileBytes, $0.batchDelay, $0.objectLimit) = (8 << 20, .milliseconds(2), 1)

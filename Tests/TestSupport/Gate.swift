@@ -7,6 +7,8 @@ package final class Gate: Sendable {
     /// Lets everyone through, now and later.
     package func open() { isOpen.withLock { $0 = true } }
 
+    package var isOpenNow: Bool { isOpen.current }
+
     /// Waits until the gate is open; false when it stayed shut for `limit`, which is longer than any test waits for what it
     /// wants to see before it opens the gate.
     @discardableResult

@@ -122,9 +122,19 @@ extension AdminRequest {
 
     /// A query parameter with one of a few values, listed in errors in this order; nil if it is absent or empty.
     func choice<Value>(_ name: String, of words: KeyValuePairs<String, Value>) throws -> Value? {
+        try choice(name, among: words.map { ($0.key, $0.value) })
+    }
+
+    /// The same for the cases of a type.
+    func choice<Value>(_ name: String, of type: Value.Type) throws -> Value?
+    where Value: CaseIterable & RawRepresentable<String> {
+        try choice(name, among: type.allCases.map { ($0.rawValue, $0) })
+    }
+
+    private func choice<Value>(_ name: String, among words: [(word: String, value: Value)]) throws -> Value? {
         guard let text = value(name) else { return nil }
-        if let chosen = words.first(where: { $0.key == text }) { return chosen.value }
-        let all = words.map(\.key)
+        if let chosen = words.first(where: { $0.word == text }) { return chosen.value }
+        let all = words.map(\.word)
         let list = all.dropLast().joined(separator: ", ") + " or " + (all.last ?? "")
         throw ProblemDocument.badRequest("\(name) is \(list); it was \"\(text)\"")
     }

@@ -33,7 +33,7 @@ package struct CleanResponse: AdminBody {
         "bytes": "The size of what was removed, without the overhead of the file.",
         "models": "The number of objects of each model.",
         "orphaned": "Other objects that no document shows any more. They stay stored until space is needed.",
-        "dryRun": "True if nothing was removed.",
+        "dryRun": "True if nothing was removed.", "url": "How the `url` of the request was read.",
         "disk":
             "`freed`, or `pending`: another program reads the store, and the space is freed when that program is done. Absent after a dry run.",
     ]
@@ -44,6 +44,7 @@ package struct CleanResponse: AdminBody {
     package var orphaned: Int
     package var dryRun: Bool?
     package var disk: String?
+    package var url: ReadURL?
 
     init(_ result: CleanResult, isDryRun: Bool) {
         let count = result.removed
@@ -114,9 +115,10 @@ package struct MappingWarningResponse: AdminBody {
 
 /// `GET /documents`.
 package struct DocumentsResponse: AdminBody {
-    static let sentences = nextSentence
+    static let sentences = nextSentence.merging(["url": "How the `url` of the request was read."]) { $1 }
     package var documents: [Document]
     package var next: String?
+    package var url: ReadURL?
 
     package struct Document: AdminBody {
         static let sentences = documentSentences.merging(["used": "When it was last used (RFC 3339)."]) { $1 }
@@ -143,7 +145,7 @@ package struct DocumentsResponse: AdminBody {
 /// `GET /documents/{id}`: a stored response in one view.
 struct DocumentResponse: AdminBody {
     static let sentences = documentSentences.merging([
-        "id": "Its number.", "url": "Path and query, as sent upstream.", "used": "When it was last used (RFC 3339).",
+        "id": "Its number.", "used": "When it was last used (RFC 3339).",
         "form":
             "How a request gets it: `received`; `composed`: with newer values of its objects; `outdated`: newer values are known, but cannot be put in, and the next request is a miss.",
         "reason": "Why it is outdated.", "view": "`wire`, `mapped` or `raw`.",
@@ -267,6 +269,7 @@ extension DocumentResponse {
         }
         let shownView = shown.ready == nil ? "raw" : request.value("view") ?? "wire"
         self.init(shown, view: shownView, limit: limit, now: daemon.store.clock.seconds)
+        url = daemon.clientURL(ofURL: url, upstream: upstream)
     }
 }
 
@@ -318,7 +321,8 @@ let objectSentences = ownerSentences.merging([
     "model": "The model's name.", "id": "The identity.", "observed": "When it was last observed (RFC 3339).",
 ]) { $1 }
 let documentSentences = ownerSentences.merging([
-    "id": "Its number, for `/documents/{id}`.", "url": "Path and query.", "status": "The status code.",
+    "id": "Its number, for `/documents/{id}`.", "url": "Path and query, as clients send them.",
+    "status": "The status code.",
     "objects": "How many objects it shows.", "bytes": "The length of the body received.",
     "received": "When it was received (RFC 3339).",
 ]) { $1 }

@@ -52,16 +52,18 @@ extension AdminRoute {
         "The stored responses. A page may be short, or even empty, and have a next.": .json(
             "GET /documents",
             query: Parameter.documented([
-                "Only those whose path and query, as sent upstream, begin with this; or with those of a URL of Larder or an upstream.":
+                "Only those whose path and query begin with this: a path as clients send it or as it goes upstream, or a URL of Larder or an upstream.":
                     Parameter("url"),
-                "Only those whose path and query contain this, whatever the case of ASCII letters.":
+                "Only those whose path and query, as they go upstream, contain this, whatever the case of ASCII letters.":
                     Parameter("search"),
                 "`-stored`: the latest stored first; always so with `search`.": Parameter("sort"),
             ]) + Paging.parameters + Ownership.parameters
         ) { request, daemon in
-            let page = try await documents(request, daemon)
+            let read = try request.value("url").map { try StoredURL($0, of: request.value("upstream"), in: daemon) }
+            let page = try await documents(request, read, daemon)
             if page.rows.isEmpty { try await daemon.checkOwnership(of: request) }
-            return DocumentsResponse(documents: page.rows.map { .init($0) }, next: page.cursor)
+            let documents = page.rows.map { DocumentsResponse.Document(daemon.shown($0)) }
+            return DocumentsResponse(documents: documents, next: page.cursor, url: read?.shown)
         },
         "One stored response as a client would get it: fields, body, and how fresh it is.":
             .json("GET /documents/{id}", query: DocumentResponse.parameters) { request, daemon in
@@ -76,8 +78,10 @@ extension AdminRoute {
                 let paging = try Paging(request)
                 let page = try await daemon.store.warnings(limit: paging.limit, after: paging.after)
                 let declarations = daemon.models.values.flatMap(\.declarations)
-                let rows = page.rows.map { row in
-                    WarningsResponse.Warning(row) { model in declarations.first { $0.name == model }?.local ?? [] }
+                let rows = page.rows.map { warning in
+                    WarningsResponse.Warning(daemon.shown(warning)) { model in
+                        declarations.first { $0.name == model }?.local ?? []
+                    }
                 }
                 return WarningsResponse(warnings: rows, next: page.cursor)
             },
@@ -123,7 +127,11 @@ extension AdminRoute {
         return ObjectsResponse(objects: page.rows.map { .init($0) }, next: page.next, examined: page.examined)
     }
 
-    private static func documents(_ request: AdminRequest, _ daemon: DaemonCore) async throws -> Page<DocumentRow> {
+    private static func documents(
+        _ request: AdminRequest,
+        _ begins: StoredURL?,
+        _ daemon: DaemonCore
+    ) async throws -> Page<DocumentRow> {
         let (url, text, sort) = (request.value("url"), request.value("search"), request.value("sort"))
         let (upstream, principal) = (request.value("upstream"), request.value("principal"))
         guard sort == nil || sort == "-stored" else {
@@ -136,7 +144,6 @@ extension AdminRoute {
             )
         }
         let paging = try Paging(request)
-        let begins = try url.map { try StoredURL($0, of: upstream, in: daemon) }
         return try await daemon.store.list(
             DocumentListing(
                 text: text,

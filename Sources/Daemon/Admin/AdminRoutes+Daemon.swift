@@ -55,7 +55,7 @@ struct StatusResponse: AdminBody {
 
 /// `GET /mode` and `PUT /mode`.
 package struct ModeResponse: AdminBody {
-    static let sentences = ["mode": "`online` or `offline`."]
+    static let sentences = ["mode": "`auto`, `online` or `offline`."]
     package var mode: String
 
     package init(mode: String) { self.mode = mode }
@@ -97,6 +97,10 @@ extension AdminRoute {
                 let start = request.fields.combined("last-event-id").flatMap { Int64($0) } ?? after
                 return .events { reply, fields in daemon.requestStreams.open(after: start, reply, fields: fields) }
             },
+        "Who asks how much: the requests of the last minute, hour or day, by client program, principal, upstream, route and URL. Hits from memory that nobody watches are counted by samples of one in \(RequestLog.sampleSize).":
+            .json("GET /top", query: TopResponse.parameters) { request, daemon in
+                try TopResponse(request, daemon.requests.top)
+            },
         "How each upstream does: whether it is reachable, its last error, what is left of its rate limit.":
             .json("GET /upstreams") { _, daemon in UpstreamsResponse(upstreams: daemon.upstreamStates) },
     ])
@@ -113,13 +117,17 @@ package struct RequestsResponse: AdminBody {
         static let sentences = [
             "id": "Counts up from 1 since the daemon started.", "time": "When its head had been read (RFC 3339).",
             "client": "The address, `uid:` and the user at a Unix socket, or `-`.",
-            "url": "Path and query as they go upstream, credentials redacted.",
+            "url": "Path and query as clients send them, credentials redacted.",
             "upstream": "The upstream's name; absent where none has the address.",
+            "route": "The path of its route; absent without one.",
+            "principal": "The label of whose credentials it has, as `larder objects` shows it.",
+            "program": "The client's program: the first product in its `User-Agent`.",
             "status": "The status code; 499: the client left before the response began.",
             "outcome":
-                "`hit`, `stale`, `composed`, `miss`, `revalidated`, `offline`, `error` or `bypass`, as in the metrics.",
+                "`hit`, `stale`, `composed`, `miss`, `revalidated`, `offline`, `stale-if-error`, `error` or `bypass`, as in the metrics.",
             "cacheStatus": "Larder's member of `Cache-Status`.", "detail": "What that says in `detail`.",
             "reason": "Why the upstream was asked although the stored response was within its lifetime.",
+            "remedy": "The line of config with which it would have been a hit: the response says nothing of caching.",
             "bytes": "Bytes of the response's body.",
             "seconds": "From the request's head to the response's last byte, as Larder hands it to the socket.",
             "upstreamSeconds": "How long the upstream took; absent if it was not asked.",
@@ -131,11 +139,15 @@ package struct RequestsResponse: AdminBody {
         package var method: String
         package var url: String
         package var upstream: String?
+        package var route: String?
+        package var principal: String?
+        package var program: String?
         package var status: Int
         package var outcome: String
         package var cacheStatus: String?
         package var detail: String?
         package var reason: String?
+        package var remedy: String?
         package var bytes: Int
         package var seconds: Double
         package var upstreamSeconds: Double?
@@ -144,9 +156,10 @@ package struct RequestsResponse: AdminBody {
         package init(_ served: ServedRequest) {
             (id, time, client) = (served.id, StoreTime.text(served.time), served.client.text)
             (method, url, upstream) = (served.method, served.url.printable, served.upstream)
+            (route, principal, program) = (served.route, served.principal, served.program)
             (status, outcome, bytes) = (served.status, served.outcome.rawValue, served.bytes)
             (cacheStatus, detail, key) = (served.cacheStatus?.text, served.detail, served.keyText)
-            reason = served.reason?.printable
+            (reason, remedy) = (served.reason?.printable, served.remedy)
             (seconds, upstreamSeconds) = (Self.rounded(served.seconds), served.upstreamSeconds.map(Self.rounded))
         }
 
@@ -177,9 +190,11 @@ package struct UpstreamsResponse: AdminBody {
         static let sentences = [
             "origin": "The URL that it is asked at.",
             "state":
-                "`unused`: not asked yet; `reachable`; `failing`: the last request got no response, or a gateway's 502, 503 or 504; `backing_off`: Larder sends no requests until `back_off_until`.",
+                "`unused`: not asked yet; `reachable`; `unreachable`: the last request got no response; `failing`: of its latest responses, at least five and half of them were errors (5xx, or cut off); `backing_off`: Larder sends no requests until `back_off_until`.",
             "lastError": "The last failure, also when the upstream has been reachable since.",
-            "failingSince": "When it began to fail, if it does (RFC 3339).",
+            "unreachableSince": "When requests began to get no response, if they do (RFC 3339).",
+            "failingSince": "When its responses began to fail, if they do (RFC 3339).",
+            "isHeldBack": "Whether requests get a stale response or 504 at once, because it cannot be reached.",
             "backOffUntil": "When it may be asked again, if Larder is backing off (RFC 3339).",
             "rateLimit": "The limit of which the smallest share is left, as its responses say.",
             "requests": "Requests to it that have ended.", "failures": "Those of them that count as failures.",
@@ -188,7 +203,9 @@ package struct UpstreamsResponse: AdminBody {
         package var origin: String
         package var state: String
         package var lastError: Failure?
+        package var unreachableSince: String?
         package var failingSince: String?
+        package var isHeldBack: Bool
         package var backOffUntil: String?
         package var rateLimit: Limit?
         package var requests: Int
@@ -198,7 +215,9 @@ package struct UpstreamsResponse: AdminBody {
             (self.name, self.origin) = (name, origin)
             state = health.state(at: now).rawValue
             lastError = health.lastError.map { Failure(time: StoreTime.text($0.time), message: $0.message.printable) }
+            unreachableSince = health.unreachableSince.map(StoreTime.text)
             failingSince = health.failingSince.map(StoreTime.text)
+            isHeldBack = health.isHeldBack
             backOffUntil = health.backOffUntil(at: now).map(StoreTime.text)
             rateLimit = health.tightestLimit(at: now).map(Limit.init)
             (requests, failures) = (health.requests, health.failures)

@@ -109,14 +109,18 @@ extension AdminRoute {
 
 extension CleanRequest {
     func response(to request: AdminRequest, in daemon: DaemonCore) async throws -> AdminResponse {
-        let filters = try await filters(in: daemon)
-        guard request.acceptsEvents else { return .json(try await perform(filters, in: daemon) { _ in true }) }
+        let read = try url.map { try StoredURL($0, of: upstream, in: daemon) }
+        let filters = try await filters(read, in: daemon)
+        guard request.acceptsEvents else { return .json(try await perform(filters, read, in: daemon) { _ in true }) }
         return .events { reply, fields in
             reply.start(status: 200, fields: fields, framing: .chunked)
             let events = CleanEvents(reply)
             Task {
                 do {
-                    events.end("done", AdminJSON.encode(try await perform(filters, in: daemon) { events.progress($0) }))
+                    events.end(
+                        "done",
+                        AdminJSON.encode(try await perform(filters, read, in: daemon) { events.progress($0) })
+                    )
                 } catch { events.end("error", ProblemDocument(error).bytes) }
             }
         }
@@ -124,6 +128,7 @@ extension CleanRequest {
 
     private func perform(
         _ filters: [CleanFilter],
+        _ read: StoredURL?,
         in daemon: DaemonCore,
         progress: @escaping CleanProgress
     ) async throws -> CleanResponse {
@@ -139,11 +144,13 @@ extension CleanRequest {
             if result.isStopped { break }
         }
         guard let total else { preconditionFailure("a clean has a filter") }
-        return CleanResponse(total, isDryRun: isDryRun)
+        var response = CleanResponse(total, isDryRun: isDryRun)
+        response.url = read?.shown
+        return response
     }
 
     /// The store's filters that together make up this request.
-    private func filters(in daemon: DaemonCore) async throws -> [CleanFilter] {
+    private func filters(_ read: StoredURL?, in daemon: DaemonCore) async throws -> [CleanFilter] {
         try await checkNames(in: daemon)
         var filter = CleanFilter(
             model: model,
@@ -152,10 +159,7 @@ extension CleanRequest {
             principal: principal,
             olderThan: olderThan
         )
-        if let url {
-            let stored = try StoredURL(url, of: upstream, in: daemon)
-            (filter.upstream, filter.url) = (stored.upstream, { $0 == stored.url })
-        }
+        if let read { (filter.upstream, filter.url) = (read.upstream, { $0 == read.url }) }
         guard let route else { return try await named([filter], in: daemon) }
         let filters = try daemon.routes(spelled: route, of: upstream).map { found -> CleanFilter in
             (filter.upstream, filter.url) = (found.upstream, found.covers)
@@ -254,33 +258,5 @@ final class CleanEvents: Sendable {
             return state.number
         }
         reply.write(EventStreamText.event(name, id: number, data: data.onOneLine))
-    }
-}
-
-/// A URL given to select documents, as the store has it.
-struct StoredURL: Sendable {
-    /// The upstream; nil if any may be meant.
-    let upstream: String?
-    /// Path and query, as in listings.
-    let url: String
-
-    /// Reads path and query, as in listings, or a URL of Larder's or an upstream's.
-    ///
-    /// A path is taken as it is: it may be stored for any upstream, or none may have it any more.
-    init(_ text: String, of upstream: String?, in daemon: DaemonCore) throws {
-        if text.hasPrefix("/") {
-            (self.upstream, url) = (upstream, text)
-            return
-        }
-        do throws(ImaginedRequestError) {
-            let incoming = try IncomingRequest(
-                imagined: "GET",
-                text,
-                of: daemon.upstreams,
-                named: upstream,
-                daemon.settings
-            )
-            (self.upstream, url) = (incoming.upstream.name, incoming.url)
-        } catch { throw ProblemDocument.badRequest(error.description) }
     }
 }

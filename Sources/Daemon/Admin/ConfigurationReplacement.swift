@@ -166,7 +166,8 @@ extension DaemonCore {
         } catch { throw .invalid(error) }
     }
 
-    private func storeConfiguration(_ settings: Configuration, _ compiled: CompiledConfiguration) -> StoreConfiguration {
+    private func storeConfiguration(_ settings: Configuration, _ compiled: CompiledConfiguration) -> StoreConfiguration
+    {
         StoreConfiguration(settings, path: settings.store.path ?? "", compiled.upstreams)
     }
 }

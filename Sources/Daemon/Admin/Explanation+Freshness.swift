@@ -100,6 +100,10 @@ extension Explanation.Freshness {
             if let fresh = route.fresh { return "the route's fresh: \(Units.text(fresh))" }
             return "the route's cache: force"
         case .negative: return "the route's negative: \(route.negative.map(Units.text) ?? "")"
+        case .unsaid:
+            return
+                "the upstream's fresh_unsaid: \(upstream.settings.freshUnsaid.map(Units.text) ?? ""), as the response says "
+                + "nothing of caching"
         }
     }
 }

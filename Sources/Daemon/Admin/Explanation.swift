@@ -15,9 +15,12 @@ package struct Explanation: AdminBody, Equatable {
         "others": "What is stored of the URL for other requests.",
         "unstored": "The latest response to the URL that was not stored, if it is remembered.",
         "freshness": "The arithmetic of RFC 9111 §4.2 for the variant that would be served.",
-        "mode": "The mode that the daemon is in.", "online": "What the request would get in this mode.",
+        "mode": "The mode that the daemon is in.",
+        "online": "What the request would get in the mode `online`, or in `auto` if that is the mode now.",
         "offline": "What the request would get in this mode.",
         "upstream": "What would become of the upstream's response, if it is asked now.",
+        "remedy":
+            "What to write into the config so that such requests are hits, where the response's fields prevent it.",
         "overrides": "What the route says in place of the upstream.",
     ]
     package var request: Asked
@@ -30,11 +33,12 @@ package struct Explanation: AdminBody, Equatable {
     package var online: Outcome
     package var offline: Outcome
     package var upstream: Expectations?
+    package var remedy: String?
 
     /// The request as the cache sees it.
     package struct Asked: AdminBody, Equatable {
         static let sentences = [
-            "method": "The method.", "upstream": "The upstream's name.",
+            "method": "The method.", "upstream": "The upstream's name.", "url": "How the URL was read.",
             "sent": "What is sent upstream, as the client spells it; credentials are replaced.",
             "key": "The URL of the cache key.", "route": "The rule that decides how it is cached.",
             "context": "Fields that choose the representation, besides Vary, with their values.",
@@ -42,6 +46,7 @@ package struct Explanation: AdminBody, Equatable {
         ]
         package var method: String
         package var upstream: String
+        package var url: ReadURL
         package var sent: String
         package var key: String
         package var route: Route?
@@ -196,7 +201,7 @@ package struct Explanation: AdminBody, Equatable {
 
 extension Explanation {
     static let parameters: [AdminRoute.Parameter] = AdminRoute.Parameter.documented([
-        "A path as clients send it to Larder, or an absolute URL of Larder or of an upstream.":
+        "A path as clients send it to Larder or as it goes upstream, or an absolute URL of Larder or of an upstream.":
             .init("url", isRequired: true),
         "A field of the request, as `Name: value`; may be repeated.": .init("header", isRepeatable: true),
         "The method; GET by default.": .init("method"),
@@ -208,8 +213,14 @@ extension Explanation {
         guard let url = request.value("url") else {
             throw ProblemDocument.badRequest("url is missing: give the URL to explain")
         }
-        let incoming: IncomingRequest
+        let (incoming, named): (IncomingRequest, NamedURL)
         do throws(ImaginedRequestError) {
+            named = try NamedURL(
+                url,
+                among: daemon.upstreams,
+                at: daemon.settings.listen,
+                upstream: request.value("upstream")
+            )
             incoming = try IncomingRequest(
                 imagined: request.value("method") ?? "GET",
                 url,
@@ -224,12 +235,17 @@ extension Explanation {
             case .refused: throw ProblemDocument(422, error.description)
             }
         }
-        return Explanation(try await daemon.proxy.explain(incoming), of: incoming, in: daemon.proxy.cache)
+        return Explanation(try await daemon.proxy.explain(incoming), of: incoming, named, in: daemon.proxy.cache)
     }
 
-    init(_ explained: ExplainedRequest, of incoming: IncomingRequest, in cache: ResponseCache) {
+    init(
+        _ explained: ExplainedRequest,
+        of incoming: IncomingRequest,
+        _ named: NamedURL,
+        in cache: ResponseCache
+    ) {
         let (request, selected, now) = (explained.request, explained.selected, explained.now)
-        self.request = Asked(request, incoming, explained.principal)
+        self.request = Asked(request, incoming, named, explained.principal)
         overrides = Overrides(request.overrides)
         variants = explained.variants.map { variant in
             Variant(variant, isSelected: selected.map { variant.ready.replaces($0) } ?? false, now: now)
@@ -265,6 +281,23 @@ extension Explanation {
             offline = Outcome(explained.offline, request, now: now)
         }
         upstream = explained.inquiry.map { Expectations($0, assembled: explained.assembled, now: now) }
+        remedy = Self.remedy(for: request, selected, explained.unstored)
+    }
+}
+
+extension Explanation {
+    /// The line of config that would make requests like this one hits.
+    private static func remedy(
+        for request: ProxyRequest,
+        _ selected: ReadyResponse?,
+        _ unstored: NotStoredReasons.Note?
+    ) -> String? {
+        guard MethodFacts.isCacheable(request.message.method), request.overrides.cache != .never else { return nil }
+        guard let selected else {
+            guard unstored?.reason.rule == Storability.Reason.noStore.rawValue else { return nil }
+            return FreshnessRemedy.route(request.route, cache: .force).sentence
+        }
+        return FreshnessRemedy(for: selected, route: request.route)?.sentence
     }
 }
 
@@ -326,6 +359,7 @@ extension Explanation.Asked {
     fileprivate init(
         _ request: ProxyRequest,
         _ incoming: IncomingRequest,
+        _ named: NamedURL,
         _ principal: (label: String, isKnown: Bool)
     ) {
         let upstream = request.upstream
@@ -338,6 +372,7 @@ extension Explanation.Asked {
         self.init(
             method: request.message.method,
             upstream: upstream.name,
+            url: ReadURL(incoming, named),
             sent: upstream.url(of: upstream.principal.redacted(url: request.target)),
             key: request.key.url,
             route: match.map { Explanation.Route(upstream.settings.routes[$0.index]) },

@@ -101,7 +101,11 @@ struct Metric: Documented, Sendable {
             },
         "Requests to the upstream that have not ended.":
             Metric(.gauge, "larder_upstream_in_flight") { perUpstream($0) { Double($0.inFlight.value) } },
-        "1 if the last request got no response, or a gateway's 502, 503 or 504; else 0.":
+        "1 if the last request got no response, else 0.":
+            Metric(.gauge, "larder_upstream_unreachable") {
+                perUpstream($0) { $0.health.unreachableSince == nil ? 0 : 1 }
+            },
+        "1 if many of the latest responses were errors (5xx, or cut off), else 0.":
             Metric(.gauge, "larder_upstream_failing") { perUpstream($0) { $0.health.failingSince == nil ? 0 : 1 } },
         "Requests that are left of a rate limit, as the upstream's last response that named the limit said.":
             Metric(.gauge, "larder_upstream_ratelimit_remaining") { limits($0) { $0.remaining } },
@@ -113,6 +117,8 @@ struct Metric: Documented, Sendable {
             Metric(.counter, "larder_back_offs_total") { perUpstream($0) { Double($0.backOffs.value) } },
         "Client requests that were not sent because Larder was backing off.":
             Metric(.counter, "larder_held_back_requests_total") { perUpstream($0) { Double($0.backedOff.value) } },
+        "Client requests that were not sent because the upstream could not be reached.":
+            Metric(.counter, "larder_unreachable_requests_total") { perUpstream($0) { Double($0.unreachable.value) } },
     ])
 
     private static let store: [Metric] = documented([

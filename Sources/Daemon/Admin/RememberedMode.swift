@@ -30,7 +30,8 @@ struct RememberedMode: Sendable {
             guard unlink(path) == 0 || errno == ENOENT else { throw POSIXError(.init(rawValue: errno) ?? .EIO) }
             return
         }
-        try Data("\(mode.rawValue) \(configured.rawValue)\n".utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+        let text = "\(mode.rawValue) \(configured.rawValue)\n"
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
     }
 }
 

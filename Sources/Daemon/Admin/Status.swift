@@ -16,10 +16,11 @@ package struct Status: AdminBody {
         "ok": "Whether nothing needs a person.", "version": "Larder's version.",
         "started": "When the process started (RFC 3339).", "uptime": "Seconds since then.",
         "config": "The config file; absent without one.", "listen": "The addresses for programs, as bound.",
-        "admin": "The addresses of the admin side, as bound.", "mode": "`online` or `offline`.",
+        "admin": "The addresses of the admin side, as bound.", "mode": "`auto`, `online` or `offline`.",
         "configuredMode": "The mode that the config says.", "upstreams": "As in `/upstreams`.",
         "lastHour": "The requests of the last hour.", "sinceStart": "The requests since the start.",
-        "store": "The store's file and its bound.", "memory": "The responses that are ready in memory, and their bound.",
+        "store": "The store's file and its bound.",
+        "memory": "The responses that are ready in memory, and their bound.",
         "notes": "What is to be known or done, the most urgent first.",
     ]
     package var ok: Bool
@@ -133,7 +134,8 @@ extension Status {
             texts.append("the config could not be reloaded at \(time), the former one is in force: \(failed.error)")
         }
         if !state.keysForRestart.isEmpty {
-            texts.append("a restart is needed for these keys of the config: \(state.keysForRestart.joined(separator: ", "))")
+            let keys = state.keysForRestart.joined(separator: ", ")
+            texts.append("a restart is needed for these keys of the config: \(keys)")
         }
         texts += upstreams.compactMap(\.trouble)
         return texts.map { Note(text: $0, needsAttention: true) }
@@ -147,11 +149,15 @@ extension Status {
         warnings: Int
     ) -> [Note] {
         var texts: [String] = []
-        if mode != configured { texts.append("the mode is \(mode), as it was set at run time; the config says \(configured)") }
+        if mode != configured {
+            texts.append("the mode is \(mode), as it was set at run time; the config says \(configured)")
+        }
         texts += upstreams.compactMap { upstream in
             upstream.backOffUntil.map { "upstream \(upstream.name) gets no requests until \($0), as it has asked" }
         }
-        if warnings > 0 { texts.append("\(warnings) warnings about responses since the start; `larder warnings` lists them") }
+        if warnings > 0 {
+            texts.append("\(warnings) warnings about responses since the start; `larder warnings` lists them")
+        }
         return texts.map { Note(text: $0, needsAttention: false) }
     }
 }
@@ -159,8 +165,9 @@ extension Status {
 extension UpstreamsResponse.Upstream {
     /// What is wrong with it, if a person has to do something; nil if not.
     fileprivate var trouble: String? {
-        guard let failingSince else { return nil }
         let cause = lastError.map { ": \($0.message)" } ?? ""
+        if let unreachableSince { return "upstream \(name) cannot be reached since \(unreachableSince)\(cause)" }
+        guard let failingSince else { return nil }
         return "upstream \(name) fails since \(failingSince)\(cause)"
     }
 }

@@ -307,7 +307,7 @@ extension WhyResponse {
                 found.members.removeAll { !$0.spellings.contains(member) }
                 if found.members.isEmpty { continue }
             }
-            objects.append(.init(row, found, now: daemon.store.clock.now()))
+            objects.append(.init(row, daemon.shown(found, of: row.upstream), now: daemon.store.clock.now()))
         }
         if objects.isEmpty, let member, !known.isEmpty {
             let nearest = Suggestion.nearest(to: member, among: known).map { ": did you mean \($0)?" } ?? ""
@@ -339,7 +339,7 @@ extension ShowingDocumentsResponse {
                 patience: end - .now
             )
             let now = daemon.store.clock.now()
-            documents += page.rows.map { ShowingDocumentResponse($0, now: now) }
+            documents += page.rows.map { ShowingDocumentResponse(daemon.shown($0), now: now) }
             if let position = page.next {
                 next = "\(row.id)-\(position)"
                 break

@@ -10,7 +10,7 @@ struct FreshnessLifetime: Sendable, Equatable {
     /// Whether the upstream declares the response stale from the start.
     var isOverOnArrival: Bool {
         switch source {
-        case .none, .heuristic, .route, .negative: false
+        case .none, .heuristic, .route, .negative, .unsaid: false
         case .maxAge, .sMaxAge, .expires, .targeted: seconds <= 0
         }
     }

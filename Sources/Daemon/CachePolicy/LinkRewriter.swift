@@ -7,11 +7,26 @@ package struct LinkRewriter: Sendable, Equatable {
     /// `scheme://authority/prefix` of the client's side, without a trailing `/`.
     private(set) var client: [UInt8]
     private let base: URIReference
-    private let basePath: [UInt8]
-    private let clientPrefix: [UInt8]
+    /// Without a trailing `/`, as `clientPrefix`.
+    let basePath: [UInt8]
+    let clientPrefix: [UInt8]
+    /// Whether all fields with links are rewritten, and not only those that clients follow by themselves.
+    private let rewritesAll: Bool
 
-    /// - Parameter upstream: The base URL, such as `https://api.github.com/v3`.
-    package init(upstream: String, authority: String, prefix: String, scheme: String = "http") {
+    /// Whether a path at this server differs from that at the upstream.
+    var hasOtherPaths: Bool { basePath != clientPrefix }
+
+    /// - Parameters:
+    ///   - upstream: The base URL, such as `https://api.github.com/v3`.
+    ///   - rewritesAll: Whether all fields with links are rewritten, and not only those that clients follow by themselves.
+    package init(
+        upstream: String,
+        authority: String,
+        prefix: String,
+        scheme: String = "http",
+        rewritesAll: Bool = false
+    ) {
+        self.rewritesAll = rewritesAll
         base = URIReference(upstream)
         var path = base.path
         while path.last == 0x2F { path.removeLast() }
@@ -52,7 +67,7 @@ package struct LinkRewriter: Sendable, Equatable {
             return client + rest + Self.tail(parsed)
         }
         // An absolute path: its host is now this server, where the paths have another prefix.
-        guard parsed.scheme == nil, parsed.path.first == 0x2F, basePath != clientPrefix else { return nil }
+        guard parsed.scheme == nil, parsed.path.first == 0x2F, hasOtherPaths else { return nil }
         if let rest = Self.rest(of: parsed.path, under: basePath) {
             let path = clientPrefix + rest
             return (path.isEmpty ? [0x2F] : path) + Self.tail(parsed)
@@ -70,7 +85,7 @@ package struct LinkRewriter: Sendable, Equatable {
         return (path.isEmpty ? [0x2F] : path) + (url.query.map { [0x3F] + $0 } ?? [])
     }
 
-    private static func rest(of path: [UInt8], under base: [UInt8]) -> ArraySlice<UInt8>? {
+    static func rest(of path: [UInt8], under base: [UInt8]) -> ArraySlice<UInt8>? {
         guard path.starts(with: base) else { return nil }
         let rest = path[base.count...]
         return rest.isEmpty || rest.first == 0x2F ? rest : nil
@@ -80,13 +95,18 @@ package struct LinkRewriter: Sendable, Equatable {
         (reference.query.map { [0x3F] + $0 } ?? []) + (reference.fragment.map { [0x23] + $0 } ?? [])
     }
 
-    /// Rewrites `Location` and the targets of `Link`; all other fields stay unchanged.
+    /// Rewrites `Location`, the targets of `Link`, and what `Set-Cookie` says of host and path; with `rewritesAll` also the other
+    /// fields that are links by their names, such as `Content-Location` and `Next-Page`.
     package func rewrite(_ fields: inout Fields) {
         for index in fields.lines.indices {
             if fields.lines[index].isNamed("location") {
                 if let new = rewritten(fields.lines[index].value) { fields.lines[index].value = new }
             } else if fields.lines[index].isNamed("link") {
                 fields.lines[index].value = rewritten(link: fields.lines[index].value)
+            } else if fields.lines[index].isNamed("set-cookie") {
+                if let new = rewritten(cookie: fields.lines[index].value) { fields.lines[index].value = new }
+            } else if rewritesAll, LinkNames.contain(field: fields.lines[index].lowercasedName) {
+                if let new = rewritten(fields.lines[index].value) { fields.lines[index].value = new }
             }
         }
     }
@@ -109,100 +129,5 @@ package struct LinkRewriter: Sendable, Equatable {
             }
         }
         return result
-    }
-
-    /// The JSON text with absolute upstream URLs in its strings rewritten to this server; nil if there are none.
-    ///
-    /// It rewrites string values (not member names) that *begin* with the upstream's base URL, followed by the end of the
-    /// string, `/`, `?`, `#`, or the `{` of a URI template. URLs inside a text stay unchanged. `\/` is read as `/`; if the base
-    /// was spelled with it, the new URL is too. All other bytes are kept. The scan is one pass and does not validate the JSON.
-    package func rewritten(body: [UInt8]) -> [UInt8]? {
-        var result: [UInt8] = []
-        var copied = 0
-        body.withUnsafeBufferPointer { body in
-            var index = 0
-            while index < body.count {
-                guard body[index] == 0x22 else {
-                    index += 1
-                    continue
-                }
-                let start = index + 1
-                let end = Self.endOfString(body, from: start)
-                index = end + 1
-                guard let match = matchedBase(body, from: start, to: end), !Self.isName(body, after: end)
-                else { continue }
-                if result.isEmpty { result.reserveCapacity(body.count) }
-                result += body[copied..<start]
-                result += match.isEscaped ? Self.escapingSlashes(client) : client
-                copied = match.end
-            }
-        }
-        guard copied > 0 else { return nil }
-        return result + body[copied...]
-    }
-
-    /// The position of the closing quote, or the end of an unfinished text.
-    private static func endOfString(_ body: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
-        var index = start
-        while index < body.count, body[index] != 0x22 { index += body[index] == 0x5C ? 2 : 1 }
-        return min(index, body.count)
-    }
-
-    /// Whether the string that ends here is a member name, because a colon follows.
-    private static func isName(_ body: UnsafeBufferPointer<UInt8>, after end: Int) -> Bool {
-        var index = end + 1
-        while index < body.count {
-            switch body[index] {
-            case 0x20, 0x09, 0x0A, 0x0D: index += 1
-            case 0x3A: return true
-            default: return false
-            }
-        }
-        return false
-    }
-
-    /// The position after the upstream's base, if the string begins with it.
-    private func matchedBase(_ body: UnsafeBufferPointer<UInt8>, from start: Int, to end: Int) -> BaseMatch? {
-        // Nearly all strings differ in their first byte.
-        guard start < end, body[start] | 0x20 == 0x68 else { return nil }
-        for base in upstream {
-            if let match = Self.match(base, body, from: start, to: end) { return match }
-        }
-        return nil
-    }
-
-    /// The position after the upstream's base, and whether its slashes are escaped.
-    private typealias BaseMatch = (end: Int, isEscaped: Bool)
-
-    private static func match(_ base: [UInt8], _ body: UnsafeBufferPointer<UInt8>, from start: Int, to end: Int)
-        -> BaseMatch?
-    {
-        var index = start
-        var isEscaped = false
-        var slashes = 0
-        for wanted in base {
-            if wanted == 0x2F {
-                slashes += 1
-                if index < end, body[index] == 0x5C {
-                    isEscaped = true
-                    index += 1
-                }
-            }
-            guard index < end else { return nil }
-            // Scheme and host are case-insensitive, the base path is not.
-            let byte = slashes <= 2 ? asciiLowercased(body[index]) : body[index]
-            guard byte == wanted else { return nil }
-            index += 1
-        }
-        guard index < end else { return (index, isEscaped) }
-        switch body[index] {
-        case 0x2F, 0x3F, 0x23, 0x7B: return (index, isEscaped)
-        case 0x5C where index + 1 < end && body[index + 1] == 0x2F: return (index, isEscaped)
-        default: return nil
-        }
-    }
-
-    private static func escapingSlashes(_ bytes: [UInt8]) -> [UInt8] {
-        bytes.flatMap { $0 == 0x2F ? [0x5C, 0x2F] : [$0] }
     }
 }

@@ -110,6 +110,9 @@ package struct ResponsePolicy: Sendable, Equatable {
         stored.staleIfError = directives.staleIfError ?? -1
         stored.flags = Self.flags(directives, isShared: settings.isShared)
         if dateField == nil { stored.flags.insert(.dateAssumed) }
+        if targeted == nil, !["cache-control", "expires", "pragma"].contains(where: { fields.contains($0) }) {
+            stored.flags.insert(.saysNothing)
+        }
         self.stored = stored
         vary = VaryField(fields)
         let isPrivate = directives.isPrivate || !directives.privateFields.isEmpty

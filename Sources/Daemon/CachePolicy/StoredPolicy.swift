@@ -15,6 +15,8 @@ package struct StoredPolicy: Sendable, Equatable {
         case negative
         /// A targeted field (RFC 9213).
         case targeted
+        /// `fresh_unsaid:` of the upstream's configuration.
+        case unsaid
     }
 
     /// Flags, stored as bits; bits 4 and 7 had a meaning once and must not be reused.
@@ -39,6 +41,8 @@ package struct StoredPolicy: Sendable, Equatable {
         package static let staleByRoute = Flags(rawValue: 1 << 8)
         /// A 304 with a strong tag, to a request that differs in its `OtherFields`, makes it that request's response too.
         package static let isReleasedByValidation = Flags(rawValue: 1 << 9)
+        /// The response had none of `Cache-Control`, `Expires` and `Pragma`, nor a targeted field.
+        package static let saysNothing = Flags(rawValue: 1 << 10)
         /// The flags that forbid some use of a response.
         static let restrictions: Flags = [.noCache, .mustRevalidate, .noStore]
     }
@@ -100,9 +104,20 @@ package struct StoredPolicy: Sendable, Equatable {
         return min(max(0, apparentAge, correctedAge), DeltaSeconds.maximum)
     }
 
-    /// The policy with a route's configuration applied.
-    package func applying(_ route: CacheOverrides) -> StoredPolicy {
+    /// Whether `fresh_unsaid` gives the lifetime: the response says nothing of caching, and is neither an error nor an absence.
+    package var takesUnsaidLifetime: Bool {
+        flags.contains(.saysNothing) && StatusFacts.isHeuristicallyCacheable(Int(status))
+            && !StatusFacts.isNegative(Int(status))
+    }
+
+    /// The policy with the configuration applied.
+    ///
+    /// - Parameter freshUnsaid: the lifetime of responses that say nothing of caching; nil to leave it to the heuristic.
+    package func applying(_ route: CacheOverrides, freshUnsaid: Duration? = nil) -> StoredPolicy {
         var policy = self
+        if let fresh = freshUnsaid?.seconds, takesUnsaidLifetime {
+            (policy.lifetime, policy.lifetimeSource) = (fresh, .unsaid)
+        }
         if route.cache == .never { policy.flags.insert(.neverReused) }
         let takesLifetime = StatusFacts.takesRouteLifetime(Int(status))
         let isForced = route.cache == .force && takesLifetime
@@ -127,7 +142,7 @@ package struct StoredPolicy: Sendable, Equatable {
     /// Whether the upstream itself named the lifetime.
     private var saysLifetime: Bool {
         switch lifetimeSource {
-        case .none, .heuristic, .negative: flags.contains(.noCache)
+        case .none, .heuristic, .negative, .unsaid: flags.contains(.noCache)
         case .maxAge, .sMaxAge, .expires, .route, .targeted: true
         }
     }

@@ -87,4 +87,22 @@ package struct UpstreamTimeouts: Sendable, Equatable {
     package var firstByte: Duration = .seconds(30)
     /// Between two pieces of the body; nil for no limit, as event streams need it.
     package var stall: Duration? = .seconds(30)
+
+    /// The limits that an upstream or a route sets itself; nil for those of the level above.
+    package struct Changes: Sendable, Equatable {
+        package var connect: Duration?
+        package var firstByte: Duration?
+        package var stall: Duration?
+
+        package init() {}
+    }
+
+    /// These limits with an upstream's or a route's own.
+    package func applying(_ changes: Changes) -> UpstreamTimeouts {
+        var timeouts = self
+        timeouts.connect = changes.connect ?? connect
+        timeouts.firstByte = changes.firstByte ?? firstByte
+        timeouts.stall = changes.stall ?? stall
+        return timeouts
+    }
 }

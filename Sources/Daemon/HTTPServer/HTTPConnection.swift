@@ -243,7 +243,7 @@ package final class HTTPConnection {
 /// Used on the worker's thread only.
 final class ConnectionHost {
     let loop: EventLoop
-    var limits: HTTPLimits {
+    @exclusivity(unchecked) var limits: HTTPLimits {
         didSet {
             idleNanoseconds = limits.idle.nanoseconds
             parser = RequestParser(limits: limits)
@@ -251,7 +251,7 @@ final class ConnectionHost {
         }
     }
     /// The idle limit in nanoseconds, precomputed because it is needed for each response.
-    private(set) var idleNanoseconds: UInt64
+    @exclusivity(unchecked) private(set) var idleNanoseconds: UInt64
     let worker: HTTPWorker
     let handler: any HTTPHandler
     let counter: ConnectionCounter

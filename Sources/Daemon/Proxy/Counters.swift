@@ -59,8 +59,10 @@ package enum Outcome: String, Sendable, CaseIterable {
     case miss
     /// Validated by the upstream.
     case revalidated
-    /// From memory or disk, because the upstream must not or could not be asked.
+    /// From memory or disk, because the mode is offline.
     case offline
+    /// From memory or disk, because the upstream failed or cannot be reached.
+    case staleIfError = "stale-if-error"
     /// A problem document of Larder's own.
     case error
     /// Relayed without a look-up, such as unsafe methods.
@@ -69,7 +71,7 @@ package enum Outcome: String, Sendable, CaseIterable {
     /// Whether it was served without the upstream.
     package var isHit: Bool {
         switch self {
-        case .hit, .stale, .composed, .offline: true
+        case .hit, .stale, .composed, .offline, .staleIfError: true
         case .miss, .revalidated, .error, .bypass: false
         }
     }
@@ -83,6 +85,7 @@ package final class WorkerMetrics: Sendable {
     let misses = Counter()
     let revalidated = Counter()
     let offline = Counter()
+    let staleIfError = Counter()
     let errors = Counter()
     let bypassed = Counter()
     /// Bytes of request heads and bodies.
@@ -109,6 +112,7 @@ package final class WorkerMetrics: Sendable {
         case .miss: use(misses)
         case .revalidated: use(revalidated)
         case .offline: use(offline)
+        case .staleIfError: use(staleIfError)
         case .error: use(errors)
         case .bypass: use(bypassed)
         }
@@ -146,6 +150,8 @@ package final class UpstreamMetrics: Sendable {
     package let backOffs = Counter()
     /// Retrievals not sent because of such a pause.
     package let backedOff = Counter()
+    /// Requests not sent because it cannot be reached.
+    package let unreachable = Counter()
     private let finished = Mutex(Finished())
     private let condition = Mutex(UpstreamHealth())
     private let routes = Mutex<[String?: Histogram]>([:])
@@ -174,6 +180,12 @@ package final class UpstreamMetrics: Sendable {
 
     package var allFinished: Finished { finished.withLock { $0 } }
     package var health: UpstreamHealth { condition.withLock { $0 } }
+
+    /// Counts a request that was not sent because the upstream cannot be reached.
+    func heldBack() {
+        unreachable.add()
+        record { $0.heldBack() }
+    }
 
     func record<Result: Sendable>(_ event: (inout UpstreamHealth) -> Result) -> Result {
         condition.withLock { event(&$0) }

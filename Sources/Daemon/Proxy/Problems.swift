@@ -48,9 +48,20 @@ extension ProblemDocument {
         return problem
     }
 
+    /// The upstream cannot be reached, and nothing stored may be used.
+    static func unreachable(_ outage: Outage, _ method: String, upstream: String) -> ProblemDocument {
+        var problem = make(504, "unreachable", "The upstream cannot be reached") {
+            "Upstream \"\(upstream)\": \(outage.error.message). \(method) was not sent. Larder tries again in "
+                + "\(outage.secondsLeft) s; in the mode `online` it sends every request."
+        }
+        problem.extra = [(name: "error", value: .string(outage.error.label))]
+        problem.retryAfter = outage.secondsLeft
+        return problem
+    }
+
     static let unknownOffline = make(504, "offline", "Not stored, and Larder is offline") {
         "No response to this URL, credential and representation is stored, and in offline mode Larder does not ask the upstream. "
-            + "Switch with `larder mode online`."
+            + "Switch with `larder mode auto`."
     }
 
     /// The same, if the object that the URL stands for is known from other responses.
@@ -64,7 +75,7 @@ extension ProblemDocument {
 
     static func offline(_ method: String) -> ProblemDocument {
         make(504, "offline", "Larder is offline") {
-            "\(method) needs the upstream, which Larder does not ask in offline mode. Switch with `larder mode online`."
+            "\(method) needs the upstream, which Larder does not ask in offline mode. Switch with `larder mode auto`."
         }
     }
 

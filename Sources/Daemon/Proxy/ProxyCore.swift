@@ -33,8 +33,10 @@ package actor ProxyCore {
     /// Counts the responses of this loop, as each worker counts its own.
     let outcomes: WorkerMetrics
     package nonisolated let log: Logger
+    nonisolated let repeated: RepeatedLines
     private var started: Fetches?
     private var followed: LiveDocuments?
+    private var freshnessNotices: FreshnessNotices
     /// Look-ups on disk under way (`Lookup/LookUp.swift`).
     var diskReads: [DiskReadKey: [CheckedContinuation<DiskRead, Never>]] = [:]
 
@@ -60,6 +62,8 @@ package actor ProxyCore {
         self.cache = cache
         (self.principals, self.modes, self.metrics) = (principals, modes, metrics)
         (self.outcomes, self.requests, self.log) = (outcomes, requests, log)
+        freshnessNotices = FreshnessNotices(since: cache.seconds)
+        repeated = RepeatedLines(log)
     }
 
     /// Takes over a request from a worker; any thread.
@@ -81,6 +85,7 @@ package actor ProxyCore {
     func serve(_ incoming: IncomingRequest, _ reply: Reply) async {
         do {
             let principal = try await principals.identify(incoming)
+            incoming.note?.isOf(principals.label(of: principal))
             let request = makeRequest(incoming, of: principal)
             if case .over = incoming.live {
                 reply.endEvents(request)
@@ -135,6 +140,12 @@ package actor ProxyCore {
         Plan(request, found, mode: mode, limit: request.upstream.daemon.limits.document, now: now)
     }
 
+    /// Plans a request that has waited long enough.
+    func planAgain(_ request: ProxyRequest, _ number: Int) async {
+        let plan = await plan(request).plan
+        fetches.planned.removeValue(forKey: number)?(plan)
+    }
+
     private func carryOut(_ plan: Plan, _ request: ProxyRequest, _ reply: Reply) async {
         log.decided(plan, on: request, at: now)
         switch plan {
@@ -144,6 +155,7 @@ package actor ProxyCore {
             if let inquiry { fetches.refresh(inquiry) }
         case .ask(let inquiry):
             request.note?.asked(because: inquiry.request.reason)
+            notice(inquiry, of: request)
             if let stored = inquiry.stored { cache.recordInquiry(about: stored) }
             fetches.ask(inquiry, reply)
         case .write(let request): await write(request, reply)
@@ -152,6 +164,17 @@ package actor ProxyCore {
             await expire(request)
             refuse(problem, reply)
         }
+    }
+
+    /// Notes for `tail` and the log that a line of config would have made this request a hit.
+    private func notice(_ inquiry: Plan.Inquiry, of request: ProxyRequest) {
+        guard let remedy = FreshnessNotices.remedy(for: inquiry, now: now) else { return }
+        request.note?.wouldBeHit(by: remedy)
+        guard let count = freshnessNotices.count(upstream: request.upstream.name, now: now) else { return }
+        log.notice(
+            "responses say nothing of caching, so each request goes upstream; a line of config makes them hits",
+            metadata: ["upstream": "\(request.upstream.name)", "requests": "\(count)", "config": "\(remedy.line)"]
+        )
     }
 
     // MARK: Look-up
@@ -167,7 +190,12 @@ package actor ProxyCore {
             guard !hasChanged(request, at: digest, since: moment) else { return cache.partsInMemory(request) }
             return cache.admitParts(found, for: request, since: admits ? moment.number : nil)
         } catch {
-            log.error("parts could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
+            repeated.log(
+                .error,
+                "parts could not be read",
+                about: ["error": "\(error)"],
+                ["url": "\(request.shownURL)"]
+            )
             return nil
         }
     }
@@ -179,7 +207,12 @@ package actor ProxyCore {
         } catch .corrupt {
             // The store has already logged the cause.
         } catch {
-            log.error("variants could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
+            repeated.log(
+                .error,
+                "variants could not be read",
+                about: ["error": "\(error)"],
+                ["url": "\(request.shownURL)"]
+            )
         }
         return []
     }
@@ -199,7 +232,7 @@ package actor ProxyCore {
         count(use.outcome(of: ready), for: request)
         do {
             guard let shown = try await cache.inView(of: request, ready)
-            else { return fetches.ask(Plan.Inquiry(request.asking(because: .forward(.miss))), reply) }
+            else { return fetches.ask(Plan.Inquiry(request.asking(because: .receivedBytesGone)), reply) }
             reply.serve(shown, for: request, as: use, now: now)
         } catch {
             refuse(.storeFailed(error), reply)

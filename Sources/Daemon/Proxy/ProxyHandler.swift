@@ -20,6 +20,8 @@ package final class ProxyHandler: HTTPHandler {
     private let requests: RequestLog
     // Exclusivity is not checked, because every hit uses all of these: nothing that they call comes back to this handler.
     @exclusivity(unchecked) private var cacheKey = CacheKeyBuilder()
+    /// The hits since the last one that was counted in `TopLists`.
+    @exclusivity(unchecked) private var unsampled = 0
     @exclusivity(unchecked) private var variable = SmallBuffer(capacity: 512)
     @exclusivity(unchecked) private var reading: (tick: UInt64, seconds: Int64) = (0, 0)
 
@@ -157,7 +159,8 @@ package final class ProxyHandler: HTTPHandler {
                 case .fresh(let age, let timeToLive) = ready.policy.reuse(at: now, for: directives)
             else { continue }
             let status = respond(ready, age: age, timeToLive: timeToLive, now: now, to: request, connection)
-            if let started {
+            unsampled += 1
+            if started != nil || unsampled >= RequestLog.sampleSize {
                 let cacheStatus = CacheStatus.hit(timeToLive: timeToLive, detail: ready.detail(nil))
                 recordHit(ready, status, cacheStatus, digest, request, connection, since: started)
             }
@@ -198,6 +201,7 @@ package final class ProxyHandler: HTTPHandler {
         return 304
     }
 
+    /// Notes a hit from memory; without its start, it is a sample that stands for all that were not noted.
     private func recordHit(
         _ ready: ReadyResponse,
         _ status: Int,
@@ -205,18 +209,28 @@ package final class ProxyHandler: HTTPHandler {
         _ digest: Digest128,
         _ request: borrowing RequestHead,
         _ connection: HTTPConnection,
-        since started: UInt64
+        since started: UInt64?
     ) {
         var served = ServedRequest(
             client: ClientAddress(peer: connection.peer, at: connection.entrance.address),
             method: request.method == .head ? "HEAD" : "GET",
-            url: ready.key.url,
+            url: ready.upstream.clientURL(ofURL: ready.key.url),
             upstream: ready.upstream.name
         )
         served.cacheStatus = cacheStatus
         (served.status, served.key) = (status, digest)
         served.outcome = ready.response.isComposed ? .composed : .hit
         if request.method != .head, status != 304, status != 204 { served.bytes = ready.body.count }
+        served.principal = proxy.principals.label(of: ready.key.principal)
+        served.program = request[.userAgent].flatMap(ClientProgram.name)
+        let (path, query) = (ready.upstream.redactedRoute(ofURL: served.url), ProxiedUpstream.query(ofURL: served.url))
+        served.route = ready.upstream.routePath(method: served.method, path: path, query: query)
+        guard let started else {
+            requests.top.count(served, weight: unsampled)
+            unsampled = 0
+            return
+        }
+        unsampled -= 1
         let elapsed = RequestClock.nanoseconds - started
         served.time = RequestClock.wall - Int64(elapsed / 1_000)
         served.seconds = Double(elapsed) / 1_000_000_000

@@ -66,7 +66,7 @@ package struct RecordingSummary: Sendable, Equatable {
     /// The last reason why Larder itself responded with an error; nil if it did not.
     package var problem: String?
     /// What looks secret and was recorded as it is, with how often: names of values, kinds of tokens, paths.
-    package var suspects: [String: Int] = [:]
+    package var lookalikes: [String: Int] = [:]
     /// The last exchange left out because it could not be searched for secrets, with the reason.
     var unsearchable: String?
 
@@ -109,8 +109,8 @@ package struct RecordingSummary: Sendable, Equatable {
         }
         if let unsearchable { lines.append("for example, \(unsearchable)") }
         if let failure { lines.append("recording ended early: \(failure)") }
-        if !suspects.isEmpty {
-            let names = suspects.sorted { $0.key < $1.key }.map { "\($0.key) (\($0.value))" }.joined(separator: ", ")
+        if !lookalikes.isEmpty {
+            let names = lookalikes.sorted { $0.key < $1.key }.map { "\($0.key) (\($0.value))" }.joined(separator: ", ")
             lines.append("values that look secret and were recorded as they are: \(names)")
             lines.append("look at them before you share the recording; \"secret:\" in their models keeps them out")
         }
@@ -252,7 +252,7 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
         do throws(RecordingError) {
             try writer?.lookThrough()
         } catch { summary.failure = summary.failure ?? "\(error); secrets may be left in it" }
-        summary.suspects = writer?.suspects ?? summary.suspects
+        summary.lookalikes = writer?.lookalikes ?? summary.lookalikes
         writer?.writer.flush()
         if isRemovedIfEmpty { writer?.writer.removeIfEmpty() }
         writer = nil

@@ -27,7 +27,7 @@ package struct RecordingImport {
     /// What was left out or changed.
     package private(set) var losses = ForeignLosses()
     /// What looks secret and was not redacted, with how often each was seen.
-    package private(set) var suspects: [String: Int] = [:]
+    package private(set) var lookalikes: [String: Int] = [:]
 
     /// Makes a new recording.
     ///
@@ -76,7 +76,7 @@ package struct RecordingImport {
         }
         guard count > 0 else { throw Self.emptiness(files, losses) }
         try writer.lookThrough()
-        suspects = writer.suspects
+        lookalikes = writer.lookalikes
     }
 
     private mutating func write(

@@ -212,7 +212,7 @@ extension Recordings {
             throw error
         }
         recording.flush()
-        (summary.count, summary.suspects) = (recording.count, writer.suspects)
+        (summary.count, summary.lookalikes) = (recording.count, writer.lookalikes)
         return summary
     }
 

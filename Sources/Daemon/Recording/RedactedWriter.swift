@@ -112,5 +112,5 @@ final class RedactedWriter {
     }
 
     /// What looks secret and was not redacted, with how often each was seen.
-    var suspects: [String: Int] { redactor.suspects }
+    var lookalikes: [String: Int] { redactor.lookalikeCounts }
 }

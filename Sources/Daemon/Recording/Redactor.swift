@@ -19,7 +19,7 @@ final class Redactor {
     private var known = KnownValues()
     private(set) var learned = 0
     /// What looks secret and was not replaced, with how often each was seen.
-    var suspects: [String: Int] { lookalikes.found }
+    var lookalikeCounts: [String: Int] { lookalikes.found }
     private var lookalikes = Lookalikes()
     private var names: [String: SecretNames] = [:]
 

@@ -43,6 +43,11 @@ package final class CompiledUpstream: Sendable {
             ?? CacheOverrides()
     }
 
+    /// The rule of a request's path that says how long to wait for the upstream.
+    package func waiting(method: String, path: String, query: String?) -> Configuration.Route? {
+        route(method: method, path: path, query: query, status: nil).map { settings.routes[$0.index] }
+    }
+
     /// The paths that a write invalidates besides its own, with the captures of its path filled in.
     ///
     /// - Parameter status: nil before the response: then rules for 2xx match.

@@ -69,7 +69,9 @@ extension ConfigChange {
         }
     }
 
-    static func changes<Section>(of keys: [ConfigKey<Section>], _ former: Section, _ new: inout Section) -> [ConfigChange] {
+    static func changes<Section>(of keys: [ConfigKey<Section>], _ former: Section, _ new: inout Section)
+        -> [ConfigChange]
+    {
         keys.flatMap { key in key.compare(former, &new).map { $0.under(key.facts.name) } }
     }
 

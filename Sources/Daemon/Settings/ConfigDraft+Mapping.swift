@@ -1,4 +1,5 @@
 import CachePolicy
+import HTTPSemantics
 import Mapping
 
 extension ConfigDraft {
@@ -15,6 +16,32 @@ extension ConfigDraft {
         for rules in [upstream.routes + routes, upstream.errors + errors] {
             for rule in rules { validateRule(rule, byName, &reader) }
             validateTable(rules, &reader)
+        }
+        warnOfUnnamedWrites(in: upstream.routes + routes, &reader)
+    }
+
+    /// Warns of writes whose last capture, at the end of the path or before an action, names no object: what they change is shown as
+    /// it was.
+    private func warnOfUnnamedWrites(in rules: [RouteDraft], _ reader: inout ConfigReader) {
+        let retrievals = rules.filter { $0.model != nil && ["GET", nil].contains($0.route.declaration.method) }
+            .compactMap { rule in rule.path.flatMap { try? RoutePattern($0) }.map { (pattern: $0, rule: rule) } }
+        for write in rules where write.model == nil {
+            guard let method = write.route.declaration.method, !MethodFacts.isSafe(method),
+                let pattern = write.path.flatMap({ try? RoutePattern($0) }), let capture = pattern.names.last,
+                capture.position >= pattern.components.count - 2
+            else { continue }
+            let path = pattern.sample
+            let isKnown = retrievals.contains { $0.pattern.matches(path: path) }
+            let isAction = retrievals.contains {
+                $0.rule.model?.arity == .one && !$0.pattern.names.isEmpty && $0.pattern.isParent(of: path)
+            }
+            guard !isKnown, !isAction else { continue }
+            reader.once(
+                write.places["path"] ?? write.place,
+                "this write names no object, so objects that it changes are shown as they were; say which one it changes, with "
+                    + "\"model\" and \"object\", such as { id: \(capture.name) }",
+                .warning
+            )
         }
     }
 
@@ -39,6 +66,7 @@ extension ConfigDraft {
 
     private func validateRelations(of model: ModelDraft, among names: Set<String>, _ reader: inout ConfigReader) {
         for property in model.properties {
+            warnOfModelAsMember(property, among: names, &reader)
             guard let target = property.declaration.relation?.model, !names.contains(target) else { continue }
             reader.once(property.modelPlace, Self.unknownModel(target, names))
         }
@@ -48,6 +76,21 @@ extension ConfigDraft {
         if let base = model.declaration.base, !names.contains(base) {
             reader.once(model.places["base"], Self.unknownModel(base, names))
         }
+    }
+
+    /// Warns of `author: User`, which reads a member called User.
+    private func warnOfModelAsMember(
+        _ property: PropertyDraft,
+        among names: Set<String>,
+        _ reader: inout ConfigReader
+    ) {
+        let (name, from) = (property.declaration.name, property.declaration.from)
+        guard property.isNamed, property.declaration.relation == nil, from != name, names.contains(from) else { return }
+        reader.once(
+            property.place,
+            "\"\(from)\" is read as the name of a member; for an object of the model write \(name): { model: \(from) }",
+            .warning
+        )
     }
 
     /// Reports the mapping's own errors, in all models at once.
@@ -233,4 +276,22 @@ extension [String] {
 
 extension Place {
     static let start = Place(line: 0, column: 0)
+}
+
+extension RoutePattern {
+    /// A path that it matches, with digits for whatever it leaves open.
+    fileprivate var sample: String {
+        components.map { component in
+            switch component {
+            case .literal(let text): "/\(text)"
+            case .digits(let suffix), .any(let suffix): "/1\(suffix)"
+            case .rest: "/1"
+            }
+        }.joined()
+    }
+
+    /// Whether it matches the path above another.
+    fileprivate func isParent(of path: String) -> Bool {
+        path.lastIndex(of: "/").map { matches(path: String(path[..<$0])) } ?? false
+    }
 }

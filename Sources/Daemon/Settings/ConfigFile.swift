@@ -77,6 +77,8 @@ package struct ConfigOverrides: Sendable, Equatable {
     package var workers: Int?
     package var logLevel: Configuration.Log.Level?
     package var accessLog: Configuration.AccessLog.Format?
+    /// Replaces every upstream's `fresh_unsaid`.
+    package var freshUnsaid: Duration?
 
     package init(
         upstream: UpstreamURL? = nil,
@@ -112,6 +114,9 @@ package struct ConfigOverrides: Sendable, Equatable {
         if let workers { draft.settings.workers = workers }
         if let logLevel { draft.settings.log.level = logLevel }
         if let accessLog { draft.settings.accessLog.format = accessLog }
+        if let freshUnsaid {
+            for index in draft.upstreams.indices { draft.upstreams[index].settings.freshUnsaid = freshUnsaid }
+        }
     }
 }
 
@@ -225,7 +230,8 @@ extension ConfigFile {
 
     /// The keys of an upstream that determine how its requests and responses are interpreted, except its URL.
     private static let portableKeys: Set<String> = [
-        "prefix", "principal", "context", "shared", "cookies", "cors", "rewrite_links", "hosts", "models", "routes",
+        "prefix", "aliases", "principal", "context", "shared", "cookies", "cors", "rewrite_links", "hosts", "models",
+        "routes",
         "errors",
     ]
 

@@ -356,7 +356,9 @@ enum ConfigReference {
                 }
         )
         let top = "at the top of the file"
-        guard homes.count == 1, let home = homes.first else { return homes.contains([]) ? top : nil }
+        // A section may occur again further down, such as the timeouts of a route.
+        let outermost = homes.filter { home in !homes.contains { $0.count < home.count && $0.last == home.last } }
+        guard outermost.count == 1, let home = outermost.first else { return homes.contains([]) ? top : nil }
         return home.isEmpty ? top : "under \"\(home.joined(separator: "."))\""
     }
 

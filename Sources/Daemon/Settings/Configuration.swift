@@ -12,7 +12,7 @@ package struct Configuration: Sendable, Equatable {
     package var admin: [Address] = [.tcp(host: "127.0.0.1", port: 8788)]
     /// The number of worker loops; nil means one for each core, at most four.
     package var workers: Int?
-    package var mode: Mode = .online
+    package var mode: Mode = .auto
     package var store = Store()
     package var memory = Memory()
     package var limits = Limits()
@@ -26,7 +26,7 @@ package struct Configuration: Sendable, Equatable {
     package init() {}
 
     package enum Mode: String, Sendable, CaseIterable {
-        case online, offline
+        case auto, online, offline
     }
 
     package struct Store: Sendable, Equatable {
@@ -93,6 +93,7 @@ package struct Configuration: Sendable, Equatable {
     package func options(for upstream: Upstream) -> UpstreamOptions {
         var options = limits.upstream
         (options.caFile, options.proxy, options.http2) = (upstream.caFile, upstream.proxy, upstream.http2)
+        options.timeouts = options.timeouts.applying(upstream.timeouts)
         return options
     }
 }
@@ -104,6 +105,8 @@ extension Configuration {
         package var url = UpstreamURL()
         /// A path such as `/github`, without a final slash; empty if the upstream has addresses of its own.
         package var prefix = ""
+        /// Further paths, below the prefix, at which programs expect the API.
+        package var aliases: [PathAlias] = []
         /// Its own addresses; empty if it is served at the daemon's.
         package var listen: [Address] = []
         package var credential: Credential?
@@ -123,7 +126,12 @@ extension Configuration {
         /// Whether a body that must not be transformed stays in its content coding; a recording has all bodies decoded.
         package private(set) var keepsFixedCodings = true
         package var heuristic: Duration = .seconds(CachePolicySettings().heuristicMaximum)
+        /// The lifetime of responses that say nothing of caching; nil to leave it to the heuristic.
+        package var freshUnsaid: Duration?
         package var staleIfError: Duration = .forever
+        /// How long a client waits for a response if a stored one may be served stale.
+        package var patience: Duration = .seconds(2)
+        package var timeouts = UpstreamTimeouts.Changes()
         package var lag = ResponseLag()
         package var backOff: BackOff = .resource
         package var models: [ModelDeclaration] = []
@@ -163,6 +171,8 @@ extension Configuration {
         /// Members of the object that are taken from captures of the path.
         var object: [Binding] = []
         package var overrides = CacheOverrides()
+        package var patience: Duration?
+        package var timeouts = UpstreamTimeouts.Changes()
         package var match = RequestMatching()
         /// Paths whose responses a write to this one invalidates; their captures are those of `declaration`.
         var invalidates: [RoutePattern] = []
@@ -173,6 +183,12 @@ extension Configuration {
             var capture: String
         }
     }
+}
+
+/// A path at which programs reach another path of the same upstream; both without a final slash, empty for the root.
+package struct PathAlias: Sendable, Equatable {
+    package var path: String
+    package var target: String
 }
 
 /// A value hidden from logs and errors.

@@ -30,8 +30,9 @@ extension ConfigDraft: ConfigSection {
                 draft.settings.workers = reader.integer(node, in: 1...64)
             }.readAtStart(\.settings.workers),
         """
-        online: ask the upstream for what is not stored or not fresh. offline: never ask the upstream; serve what is \
-        stored, fresh or stale. `larder mode` changes it while the daemon runs.
+        auto: ask the upstream for what is not stored or not fresh; while it cannot be reached, serve at once what a failure \
+        would bring, and look each second whether it is back. online: the same, but send every request. offline: never ask the \
+        upstream; serve what is stored, fresh or stale. `larder mode` changes it while the daemon runs.
         """: .choice("mode", \.settings.mode),
         "The file that stores objects and responses.": .section("store", \.settings.store),
         "Responses that are kept ready in memory.": .section("memory", \.settings.memory),
@@ -133,7 +134,7 @@ extension Configuration.Limits: ConfigSection {
         """: .size("minimum_rate", \.upstream.minimumRate, in: 0...1 << 30),
     ])
 
-    private static let range: ClosedRange<Duration> = .milliseconds(1) ... .seconds(86_400)
+    static let range: ClosedRange<Duration> = .milliseconds(1) ... .seconds(86_400)
 
     static let timeouts: [ConfigKey<Configuration.Limits>] = documented([
         "To connect to the upstream, TLS included.": .duration("connect", \.upstream.timeouts.connect, in: range),
@@ -147,6 +148,17 @@ extension Configuration.Limits: ConfigSection {
         "For a client to read the next piece of its response.": .duration("write_stall", \.http.writeStall, in: range),
         "For requests in flight, and for responses that are still to be stored, when the daemon stops.":
             .duration("drain", \.drain, in: .zero ... .seconds(3600)),
+    ])
+}
+
+extension UpstreamTimeouts.Changes: ConfigSection {
+    static let keys: [ConfigKey<UpstreamTimeouts.Changes>] = documented([
+        "To connect to the upstream, TLS included.":
+            .duration("connect", \.connect, in: Configuration.Limits.range, example: "2s"),
+        "From the end of a request to the upstream's first byte.":
+            .duration("first_byte", \.firstByte, in: Configuration.Limits.range, example: "2m"),
+        "Between two pieces of an upstream's response.":
+            .duration("stall", \.stall, in: Configuration.Limits.range, example: "1m"),
     ])
 }
 

@@ -32,7 +32,7 @@ extension ConfigKey {
 }
 
 extension RouteDraft: ConfigSection {
-    static let keys: [ConfigKey<RouteDraft>] = demands + contents + effects + caching + replaying
+    static let keys: [ConfigKey<RouteDraft>] = demands + contents + effects + caching + waiting + replaying
 
     /// The keys of a rule for errors, with their own examples.
     static let errorKeys: [ConfigKey<RouteDraft>] = {
@@ -369,7 +369,7 @@ extension RouteDraft {
     /// Reports caching keys that make others useless.
     func checkOverrides(_ reader: inout ConfigReader) {
         if route.overrides.cache == .never {
-            if let place = places["fresh"] ?? places["stale"] ?? places["negative"] {
+            if let place = places["fresh"] ?? places["stale"] ?? places["negative"] ?? places["patience"] {
                 reader.error(
                     place,
                     "\"cache: never\" stores nothing that could be fresh or stale; remove one of the two"
@@ -391,7 +391,9 @@ extension RouteDraft {
                 "\"key\" ignores the parameter \"\(name)\", but \"query\" demands it, so it makes a difference; remove it there"
             )
         }
-        let concernsCaching = ["fresh", "stale", "cache", "negative", "vary", "key"].first { places[$0] != nil }
+        let concernsCaching = ["fresh", "stale", "cache", "negative", "vary", "key", "patience"].first {
+            places[$0] != nil
+        }
         if let name = concernsCaching, let method = route.declaration.method, !MethodFacts.isCacheable(method) {
             reader.error(
                 places[name],
@@ -435,6 +437,15 @@ package struct RequestMatching: Sendable, Equatable {
         /// JSON pointers of ignored members.
         package var ignore: [String] = []
     }
+}
+
+extension RouteDraft {
+    /// How long clients and Larder wait for the upstream.
+    static let waiting: [ConfigKey<RouteDraft>] = documented([
+        "How long a client waits for the upstream before it gets a stale response, in place of the upstream's \"patience\".":
+            .duration("patience", \.route.patience, in: .zero ... .forever, example: "500ms"),
+        "The route's own limits, in place of the upstream's.": .section("timeouts", \.route.timeouts),
+    ])
 }
 
 extension RouteDraft {

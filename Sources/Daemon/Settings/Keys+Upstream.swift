@@ -30,6 +30,10 @@ extension UpstreamDraft: ConfigSection {
                 draft.settings.prefix = try PathPrefix.read(text)
                 draft.hasValidPrefix = true
             },
+        """
+        Further paths for programs that expect the API elsewhere, such as at an Enterprise server's: each path, below the \
+        prefix, with the one that it stands for. A path below it stands for the one below that.
+        """: .aliases,
         "Addresses of its own, in the forms of \"listen\" above.":
             .addresses("listen", \.settings.listen, example: "127.0.0.1:8790"),
         """
@@ -72,7 +76,8 @@ extension UpstreamDraft: ConfigSection {
         https://tracker.example is sent with every request, for servers that refuse writes without a known one.
         """: .origin,
         """
-        Rewrite the upstream's absolute URLs in JSON responses so that they point to Larder, for clients that follow them. \
+        Rewrite the upstream's links in responses so that they point to Larder, for clients that follow them: its absolute \
+        URLs in JSON, paths in members and header fields that are links by their names. Location and Link always are. \
         Stored responses stay as received.
         """: .boolean("rewrite_links", \.settings.rewriteLinks),
         """
@@ -93,8 +98,19 @@ extension UpstreamDraft: ConfigSection {
         The longest freshness to assume if the upstream says nothing about it: a tenth of the time since Last-Modified, \
         at most this. 0s assumes none.
         """: .duration("heuristic", \.settings.heuristic, in: .zero ... .forever, isWhole: true),
+        """
+        How long responses to GET are fresh that say nothing of caching: those without Cache-Control, Expires and Pragma. It \
+        takes the place of the heuristic. What a response does say, such as no-cache, and what a route says come first.
+        """: .duration("fresh_unsaid", \.settings.freshUnsaid, in: .zero ... .forever, isWhole: true, example: "60s"),
         "How long a stale response may be served if the upstream fails or limits requests.":
             .duration("stale_if_error", \.settings.staleIfError, in: .zero ... .forever, isWhole: true),
+        """
+        How long a client waits for the upstream if a stored response is merely stale and may be served stale. It then gets \
+        the stored one, and the fetch goes on behind it. What a write or the request itself sends upstream is waited for. \
+        forever: it always waits.
+        """: .duration("patience", \.settings.patience, in: .zero ... .forever),
+        "The upstream's own limits, in place of those in \"timeouts\" below.":
+            .section("timeouts", \.settings.timeouts),
         """
         Which requests wait when the upstream responds with Retry-After. resource: those of the credential for the limited \
         resource (named by X-RateLimit-Resource or RateLimit, else the first segment of the path). credential: all of the \
@@ -198,6 +214,26 @@ extension ConfigKey<UpstreamDraft> {
             var credential = CredentialDraft()
             reader.section(node, into: &credential)
             draft.settings.credential = credential.finished
+        }
+    }
+
+    static var aliases: ConfigKey {
+        ConfigKey("aliases", .named(.text, name: "/api/v3"), example: "{ /api/v3: / }") { node, draft, reader in
+            guard let pairs = reader.pairs(node, wanted: "paths, each with the path that it stands for") else { return }
+            for (path, place, value) in pairs {
+                guard let target = reader.text(value, wanted: "a path such as /") else { continue }
+                do {
+                    let alias = PathAlias(path: try PathPrefix.read(path), target: try PathPrefix.read(target))
+                    guard !alias.path.isEmpty else {
+                        reader.errorHere(
+                            place,
+                            "\"/\" stands for itself; use \"url\" to say where the API begins upstream"
+                        )
+                        continue
+                    }
+                    draft.settings.aliases.append(alias)
+                } catch { reader.errorHere(place, "\(error)") }
+            }
         }
     }
 

@@ -264,9 +264,10 @@ extension CurlTransfer {
     }
 
     private func setConnection(_ request: UpstreamRequest, options: UpstreamOptions, body: BodyFraming) {
+        let timeouts = options.timeouts.applying(request.timeouts)
         set(CURLOPT_NOSIGNAL, true)
         set(CURLOPT_TCP_KEEPALIVE, true)
-        set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(options.timeouts.connect.nanoseconds / 1_000_000)))
+        set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(timeouts.connect.nanoseconds / 1_000_000)))
         set(CURLOPT_HTTP_VERSION, options.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
         // libcurl 7.88 forgets the rest of a head in HTTP/2 that is larger than its buffer, and takes none over 128 KiB.
         if options.http2 { set(CURLOPT_BUFFERSIZE, 128 << 10) }

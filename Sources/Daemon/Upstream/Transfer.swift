@@ -39,7 +39,7 @@ package final class Transfer {
 
     init(client: UpstreamClient, request: UpstreamRequest, delegate: any TransferDelegate) {
         (self.client, self.request, self.delegate) = (client, request, delegate)
-        timeouts = client.options.timeouts
+        timeouts = client.options.timeouts.applying(request.timeouts)
         stallTimeout = timeouts.stall
         state = TransferState(now: client.loop.now)
         head = ResponseHeadReader(

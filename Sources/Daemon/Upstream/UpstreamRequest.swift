@@ -18,6 +18,8 @@ package struct UpstreamRequest: Sendable {
     ///
     /// A body in one of them stays in it if the response says `no-transform`. Nil if nobody can use a coded body.
     package var clientCodings: [UInt8]?
+    /// The time limits that differ from those of the client.
+    package var timeouts = UpstreamTimeouts.Changes()
     /// The client that made the request, for a fair share of limited resources.
     package var client = UpstreamSlots.Client()
 

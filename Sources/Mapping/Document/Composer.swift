@@ -155,16 +155,22 @@ struct KnownObject {
             // nothing to fetch.
             let isKept = models.onDelete(payload, model: model) == .keep
             resolved = isKept ? ResolvedObject(value, model: model, models: models) : nil
-            (isCurrent, doubts, deletion) = (isKept, [:], nil)
+            // Another response may have shown it otherwise; there is nobody to ask any more.
+            doubts = isKept ? Self.doubts(of: state).mapValues { _ in .max } : [:]
+            (isCurrent, deletion) = (isKept, nil)
             return
         }
         isCurrent = !state.isOutdated(lag: lag)
         resolved = ResolvedObject(value, model: model, models: models)
-        doubts = Dictionary(
+        doubts = Self.doubts(of: state)
+        deletion = isCurrent ? state.deletedSince : nil
+    }
+
+    private static func doubts(of state: ObjectState) -> [MemberPath: Int64] {
+        Dictionary(
             state.knowledge.doubts.map { (MemberPath(pointer: $0.member), $0.asksFrom) },
             uniquingKeysWith: { first, _ in first }
         )
-        deletion = isCurrent ? state.deletedSince : nil
     }
 
     /// Set if a write may have changed the object, or if it is deleted.

@@ -94,7 +94,7 @@ struct KnownMembers {
                 guard isKnownContainer(path.parent, showing: seen, by: time) else { continue }
                 var first = Member(settled: SettledMember(first: observed))
                 if let writtenUnseen { first.settled.doubt(until: writtenUnseen) }
-                if !observed.isWrite, history.wrote > writtenUnseen ?? .min, observed.lo <= history.wrote {
+                if history.wrote > writtenUnseen ?? .min, observed.lo <= history.wrote {
                     first.doubtStrictly(until: history.wrote)
                 }
                 members[path] = first
@@ -333,7 +333,7 @@ extension ObservedMember: MemberValue {
 public struct ObjectHistory {
     /// The word of the observation with a sequence; nil if that was a write, or it is no longer known.
     var word: (_ source: Int64) -> LastWord?
-    /// The latest `hi` of a write to the object; `Int64.min` if there was none.
+    /// The latest `hi` of a write to the object, besides the one being merged; `Int64.min` if there was none.
     var wrote: Int64
     /// Up to when the words of documents may have been lost in a crash.
     ///

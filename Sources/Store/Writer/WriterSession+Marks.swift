@@ -65,7 +65,7 @@ extension WriterSession {
         if record.base != nil, case (let model, let models?) = try model(of: record) {
             var state = try state(of: record)
             // Its state at the deletion is unknown, so documents that still show it must not show an earlier one.
-            if mark.isTombstone, case .unobserved = record.mark, state.isOutdated(lag: models.lag) {
+            if mark.isTombstone, state.hasUnseenWrite(lag: models.lag) {
                 try eraseValues(of: record)
                 state = try self.state(of: record)
             }

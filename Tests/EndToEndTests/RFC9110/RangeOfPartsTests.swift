@@ -119,6 +119,7 @@ import Testing
         #expect(try larder.get("/y", ["Larder-View": "raw", "Cache-Control": "no-store"]).text == Self.digits)
         #expect(try larder.request("HEAD", "/y")["Content-Length"] == "10")
         #expect(origin.count() == requests + 2)
+        _ = try larder.command("mode", "online")
         origin.stop()
         for fields in [[:], ["Larder-View": "raw"], ["Cache-Control": "max-stale"]] as [FieldLines] {
             #expect(try larder.get("/y", fields).status == 502)

@@ -129,9 +129,14 @@ extension ReferenceRun {
         guard !isUnordered(received), !isSettledForOthers(word) else { return nil }
         let isLast = reference.state.withLock { state in
             state.exchanges.allSatisfy { other in
-                [first.exchange.step, word.exchange.step, exchange.step].contains(other.step)
-                    || other.key.scope.principal != ask.scope.principal
-                    || other.endedAt ?? .max < first.exchange.arrival
+                let isWrite = other.method != "GET" && other.method != "HEAD"
+                let written = isWrite ? state.plans[other.step]?.edit?.ref ?? other.key.page.subject : nil
+                // What another principal has written may be what the list shows.
+                let isOthers =
+                    other.key.scope.principal != ask.scope.principal
+                    && written.map { received.shown[$0] == nil } ?? true
+                return isOthers || other.endedAt ?? .max < first.exchange.arrival
+                    || [first.exchange.step, word.exchange.step, exchange.step].contains(other.step)
             }
         }
         return isLast

@@ -83,20 +83,24 @@ struct Setting: Hashable, Sendable, CustomStringConvertible {
 
     /// The config file.
     ///
+    /// Every request is sent and waited for: the model knows no other reason to serve what is stored than a failure.
     /// The upstream has long to answer: while a response is held, what is told meanwhile has to be looked through.
     func config(_ origin: Origin) -> String {
         """
         store: { maximum_size: \(disk)\(withhold.entry) }
         memory: { maximum_size: \(memory) }
         timeouts: { first_byte: 10m, idle: 10m }
+        mode: online
         upstreams:
           tracker:
             url: \(origin.url)
             prefix: /api
+            patience: forever
             \(lag.line)
           settling:
             url: \(origin.url)
             prefix: /settling
+            patience: forever
             \(lag.line)
         models:
           User:

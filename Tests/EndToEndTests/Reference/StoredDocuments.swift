@@ -6,7 +6,7 @@ struct StoredDocuments {
     struct Document: Equatable {
         let received: Received
         /// The program that it is kept for; nil where it serves all.
-        let client: String?
+        private(set) fileprivate var client: String?
         /// The program whose request it came for, where what came for the others stays beside it.
         private(set) fileprivate var division: String?
         private(set) var isServedStale: Bool
@@ -31,11 +31,11 @@ struct StoredDocuments {
             (document.saysFresh, document.isServedStale) = (later.isFresh, later.isServedStale)
             document.expiry = later.expiry
             guard division != client else { return [document] }
-            // What came for another program's fields may stay as it was.
-            let kept = division == nil ? [document] : [document, self]
-            guard later.isDivided else { return kept }
-            document.division = client
-            return kept + [document]
+            // It serves that program from now on. What came for another program's fields may stay as it was.
+            var other = document
+            other.client = later.control == .private ? client : nil
+            other.division = later.isDivided ? client : nil
+            return division == nil ? [document, other] : [document, self, other]
         }
 
         func serves(_ client: String) -> Bool { self.client.map { $0 == client } ?? true }

@@ -99,6 +99,9 @@ final class Background<Result: Sendable>: Sendable {
         }
     }
 
+    /// Whether there is a result.
+    var isOver: Bool { result.current != nil }
+
     /// Waits for the result.
     func value(_ limit: Duration = .seconds(120)) throws -> Result {
         result.wait(limit) { $0 != nil }

@@ -11,7 +11,14 @@ extension Larder {
 
     /// In front of an upstream that a test has keep its response back until others have asked for it, too.
     static func patient(_ origin: Origin) throws -> Larder {
-        try Larder(origin, config: Configs.plain(origin, top: ["timeouts: { first_byte: 10m, stall: 10m }"]))
+        try Larder(
+            origin,
+            config: Configs.plain(
+                origin,
+                upstream: ["patience: forever"],
+                top: ["timeouts: { first_byte: 10m, stall: 10m }"]
+            )
+        )
     }
 
     /// How many requests have joined another one's fetch, since the start.

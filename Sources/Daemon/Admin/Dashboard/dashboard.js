@@ -507,23 +507,15 @@
     el("a", { href: pageLink(["objects", model, id], more), class: "foreign" }, foreign(`${model} ${id}`));
   const documentLink = (row, words = row.url) => row.id
     ? el("a", { href: pageLink(["documents", String(row.id)]), class: "foreign mono" }, foreign(words)) : code(words);
-  /// The URL by which the daemon explains a request: the upstream's own, which leaves no doubt about prefixes.
-  let origins = null;
-  const explained = async (url, upstream, signal) => {
-    if (!url.startsWith("/") || !upstream) return url;
-    try {
-      origins ??= new Map((await ask("/upstreams", { signal })).upstreams.map(one => [one.name, new URL(one.origin).origin]));
-    } catch (error) { if (!(error instanceof Problem)) throw error; }
-    return origins?.has(upstream) ? origins.get(upstream) + url : url;
-  };
-  const outcomeKinds = { hit: "good", composed: "good", stale: "good", offline: "warn", error: "bad" };
+  const outcomeKinds = { hit: "good", composed: "good", stale: "warn", offline: "warn", "stale-if-error": "warn", error: "bad" };
   const outcome = word => pill(word, outcomeKinds[word]);
   const statusPill = status => el("span", { class: status >= 500 || status === 499 ? "pill bad" : status >= 400 ? "pill warn" : "pill" }, String(status));
 
   // ---------------------------------------------------------------- Overview
 
   const states = {
-    unused: ["not asked yet", ""], reachable: ["reachable", "good"], failing: ["failing", "bad"], backing_off: ["backing off", "warn"],
+    unused: ["not asked yet", ""], reachable: ["reachable", "good"],
+    unreachable: ["unreachable", "bad"], failing: ["failing", "bad"], backing_off: ["backing off", "warn"],
   };
   const upstreamCard = one => {
     const [word, kind] = states[one.state] ?? [one.state, ""];
@@ -533,14 +525,16 @@
       el("div", { class: "top" }, el("h3", {}, foreign(one.name)), pill(word, kind)),
       el("p", { class: "origin mono" }, foreign(one.origin)),
       el("p", {}, plural(number(one.requests), "request"), number(one.failures) ? `, ${plural(number(one.failures), "failure")}` : ", no failures"),
-      one.failing_since && el("p", { class: "note bad" }, "began to fail ", when(one.failing_since)),
+      one.unreachable_since && el("p", { class: "note bad" }, "no response since ", when(one.unreachable_since),
+        one.is_held_back && "; requests are not sent until a connection can be made"),
+      one.failing_since && el("p", { class: "note bad" }, "its responses fail since ", when(one.failing_since)),
       one.back_off_until && el("p", { class: "note" }, "asked again ", when(one.back_off_until)),
       limit && el("div", {},
         el("p", { class: "note" }, `${grouped(number(limit.remaining))} of ${limit.limit === undefined || limit.limit === null ? "?" : grouped(number(limit.limit))} requests left`,
           limit.resource ? [" (", foreign(limit.resource), ")"] : "", limit.reset ? [", renewed ", when(limit.reset)] : ""),
         share === null ? null : el("div", { class: "meter", "aria-hidden": "true" }, svg("svg", { viewBox: "0 0 100 1", preserveAspectRatio: "none" },
           svg("rect", { class: share < 0.1 ? "f-error" : "f-hit", width: 100 * share, height: 1 })))),
-      one.last_error && el("p", { class: one.state === "failing" ? "note bad" : "note" }, "last error ", when(one.last_error.time), ": ", foreign(one.last_error.message)));
+      one.last_error && el("p", { class: ["failing", "unreachable"].includes(one.state) ? "note bad" : "note" }, "last error ", when(one.last_error.time), ": ", foreign(one.last_error.message)));
   };
 
   const figure = name => {
@@ -672,7 +666,7 @@
       if (rows.node.parentNode !== list) list.replaceChildren(rows.node);
     };
     const search = el("input", { type: "search", value: wanted.text, spellcheck: "false", oninput: () => { wanted.text = search.value; remember(); draw(null); } });
-    const kinds = select(wanted.outcome, [["", "all"], ...["hit", "stale", "composed", "miss", "revalidated", "offline", "error", "bypass"].map(one => [one, one])],
+    const kinds = select(wanted.outcome, [["", "all"], ...["hit", "stale", "composed", "miss", "revalidated", "offline", "stale-if-error", "error", "bypass"].map(one => [one, one])],
       { onchange: () => { wanted.outcome = kinds.value; remember(); draw(null); } });
     const remember = () => history.replaceState(null, "", pageLink(["requests"], { search: wanted.text, outcome: wanted.outcome }));
     const pausing = button("Pause", () => {
@@ -729,7 +723,7 @@
     const asking = url.value ? el("details", { class: "section" }, el("summary", {}, "Ask about another request"), form) : form;
     main.append(heading("Explain", { sub: "What is stored for a URL, how fresh it is and why, and what a request would get now. Nothing is fetched." }), asking, fact, result);
     const explain = async request => fill(result, "the explanation", signal, async () => {
-      const parameters = new URLSearchParams({ url: await explained(url.value.trim(), upstream.value.trim(), signal), method: method.value.trim() || "GET" });
+      const parameters = new URLSearchParams({ url: url.value.trim(), method: method.value.trim() || "GET" });
       if (upstream.value.trim()) parameters.set("upstream", upstream.value.trim());
       for (const line of headers.value.split("\n")) if (line.trim()) parameters.append("header", line.trim());
       return explanation(await ask("/explain?" + parameters, { signal }));
@@ -762,7 +756,7 @@
     const request = explained.request;
     const nodes = [
       el("div", { class: "section pair" },
-        section(explained.mode === "online" ? "Online, as now" : "Online", null, card(outcomeFacts(explained.online))),
+        section(explained.mode === "offline" ? "Online" : "Online, as now", null, card(outcomeFacts(explained.online))),
         section(explained.mode === "offline" ? "Offline, as now" : "Offline", null, card(outcomeFacts(explained.offline)))),
       section("The request as the cache sees it", null, card(facts([
         ["Sent", code(`${request.method} ${request.sent}`)], ["Upstream", foreign(request.upstream)], ["Cache key", code(request.key)],
@@ -1272,7 +1266,7 @@
       const [{ mode }, ready] = await Promise.all([ask("/mode"), isReady()]);
       if (turn === modeTurn) {
         tell(byID("mode-text"), ready ? mode : mode + ", not ready");
-        byID("dot").className = "dot " + (!ready ? "bad" : mode === "online" ? "good" : "warn");
+        byID("dot").className = "dot " + (!ready ? "bad" : mode === "offline" ? "warn" : "good");
       }
       return mode;
     } finally { modeReads--; }
@@ -1280,13 +1274,14 @@
   const changeMode = async () => {
     try {
       const mode = await readMode();
-      const other = mode === "online" ? "offline" : "online";
+      const other = mode === "offline" ? "auto" : "offline";
+      const act = other === "offline" ? "Go offline" : "Go back to auto";
       const meaning = other === "offline" ? "Larder then asks no upstream. Programs get what is stored; what is not stored gets 504."
-        : "Larder then asks upstreams for what is not stored or not fresh.";
-      if (!await confirm(`Go ${other}?`, [el("p", {}, meaning), el("p", {}, "This lasts until it is changed again, or until Larder restarts.")], `Go ${other}`)) return;
+        : "Larder then asks upstreams for what is not stored or not fresh, unless they cannot be reached.";
+      if (!await confirm(`${act}?`, [el("p", {}, meaning), el("p", {}, "This lasts until it is changed again, or until Larder restarts.")], act)) return;
       await ask("/mode", { method: "PUT", body: { mode: other } });
       await readMode();
-      connection.banner(`Larder is ${other} now.`, true);
+      connection.banner(other === "offline" ? "Larder is offline now." : "Larder is in the mode auto now.", true);
       setTimeout(() => { if (connection.isUp) connection.banner(""); }, 3000);
     } catch (error) {
       if (!(error instanceof Gone || error instanceof Locked)) connection.banner(error.message);

@@ -344,26 +344,8 @@ struct AdminOptions: ParsableArguments {
         try finder(at: address).client()
     }
 
-    private func finder(at address: Address? = nil) -> DaemonFinder {
+    func finder(at address: Address? = nil) -> DaemonFinder {
         DaemonFinder(admin: address ?? admin, store: store, config: config, environment: Environment.variables)
-    }
-
-    /// Has the daemon read its config again.
-    ///
-    /// The daemon may still listen where its config said before. Mistakes in the config are printed and end the command.
-    func reload(dryRun: Bool) throws -> [UInt8] {
-        let target = Target.make(["reload"], [("dry_run", dryRun ? "true" : nil)])
-        do {
-            do {
-                return try ask("POST", target)
-            } catch let error as AdminClientError where error.isAbsence && admin == nil {
-                guard let address = try finder().announcedAddress() else { throw error }
-                return try client(at: address).send("POST", target)
-            }
-        } catch let error as AdminClientError where !error.mistakes.isEmpty {
-            for mistake in error.mistakes { Terminal.complain(mistake) }
-            throw ExitCode.badConfig
-        }
     }
 
     func decode<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]) throws -> Value {

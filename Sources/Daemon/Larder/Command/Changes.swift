@@ -10,6 +10,7 @@ struct Changes: ParsableCommand {
             now on, until it is interrupted:
 
               larder changes
+              larder changes --since 1795278000123456 --limit 20
               larder changes --follow --model Issue --upstream github
               larder changes --follow --id 583231 --json | jq .kind
               larder changes --since 1795278000123456 --values --json
@@ -44,12 +45,18 @@ struct Changes: ParsableCommand {
     )
     var since: Int64?
 
+    @Option(help: .value("n", "The most changes to print; not with --follow.")) var limit: Int?
+
     @Flag(help: "Also print each object's newest known members.") var values = false
     @Flag(name: .shortAndLong, help: "Follow the changes from now on.") var follow = false
     @OptionGroup var options: AdminOptions
 
     func validate() throws {
         try GivenText.check(["--model": model, "--id": id, "--upstream": upstream, "--principal": principal])
+        if let limit {
+            guard !follow else { throw ValidationError("--follow has no end: leave out --limit") }
+            guard limit > 0 else { throw ValidationError("--limit: \(limit) is not a number of changes") }
+        }
         if let since, since < 0 { throw ValidationError("--since: \(since) is not the number of a change") }
     }
 
@@ -64,8 +71,9 @@ struct Changes: ParsableCommand {
 
     private func list() throws {
         var position = "\(since ?? 0)"
+        var left = limit ?? .max
         while true {
-            let query = filter + [("since", position), ("limit", "1000")]
+            let query = filter + [("since", position), ("limit", "\(min(1_000, left))")]
             let bytes = try options.ask("GET", Target.make(["changes"], query))
             let page = try options.decode(ChangesResponse.self, bytes)
             if options.json {
@@ -74,7 +82,8 @@ struct Changes: ParsableCommand {
                 for reset in page.resets ?? [] { Terminal.complain("larder: \(reset.message)") }
                 for change in page.changes { Terminal.say(Self.line(change)) }
             }
-            guard page.more else { return }
+            left -= page.changes.count
+            guard page.more, left > 0 else { return }
             position = page.next
         }
     }

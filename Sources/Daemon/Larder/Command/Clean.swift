@@ -36,7 +36,7 @@ struct Clean: ParsableCommand {
     @Option(help: .value("path", "Documents of the route with this path in the config."), completion: .routes)
     var route: String?
 
-    @Option(help: ArgumentHelp("Documents with this URL, or with this path and query, as `larder documents` shows it."))
+    @Option(help: ArgumentHelp("Documents with this URL, or with this path and query: the client's or the upstream's."))
     var url: String?
 
     @Option(help: .value("name", "Only data of this upstream."), completion: .upstreams) var upstream: String?
@@ -74,11 +74,13 @@ struct Clean: ParsableCommand {
         }
         if !dryRun, !yes, !options.json, Terminal.isInteractive {
             let preview = try options.decode(CleanResponse.self, try perform(dryRun: true))
+            if let note = preview.url?.text { Terminal.complain("larder: \(note)") }
             guard Terminal.isConfirmed("This removes \(Self.text(preview)). Go on?") else {
                 throw CommandFailure("nothing was removed")
             }
         }
         try options.present(CleanResponse.self, try perform(dryRun: dryRun)) { response in
+            if let note = response.url?.text { Terminal.complain("larder: \(note)") }
             let what = Self.text(response)
             if dryRun { return "would remove \(what)" }
             return response.disk == "pending"

@@ -154,6 +154,10 @@ enum Environment {
 }
 
 extension ArgumentHelp {
+    /// What `NamedURL` reads.
+    static let urlOrPath: ArgumentHelp =
+        "A path as programs send it to Larder or as it goes upstream, or a URL of either."
+
     static func value(_ name: String, _ abstract: String) -> ArgumentHelp { ArgumentHelp(abstract, valueName: name) }
 }
 

@@ -13,7 +13,12 @@ struct Documents: ParsableCommand {
             """
     )
 
-    @Option(help: .value("start", "Only those whose path and query begin with this, or with those of this URL."))
+    @Option(
+        help: .value(
+            "start",
+            "Only those whose path and query begin with this: the client's path, the upstream's, or a URL."
+        )
+    )
     var url: String?
 
     @Option(help: .value("name", "Only those of this upstream."), completion: .upstreams) var upstream: String?
@@ -33,7 +38,8 @@ struct Documents: ParsableCommand {
         if let object = shows.flatMap(Self.object) { return try list(showing: object) }
         let query = [("url", url), ("upstream", upstream), ("principal", principal)]
         try page.show(DocumentsResponse.self, options, { Target.make(["documents"], query + $0) }, Self.table) {
-            ($0.documents, $0.next)
+            if let note = $0.url?.text { Terminal.complain("larder: \(note)") }
+            return ($0.documents, $0.next)
         }
     }
 

@@ -14,7 +14,7 @@ struct Explain: ParsableCommand {
             """
     )
 
-    @Argument(help: "A path as programs send it to Larder, or a URL of Larder or of an upstream.") var url: String
+    @Argument(help: .urlOrPath) var url: String
     @OptionGroup var fields: FieldOptions
     @Option(help: .value("name", "The method. (default: GET)")) var method: String?
 
@@ -37,13 +37,15 @@ struct Explain: ParsableCommand {
 /// Formats an explanation for a terminal.
 extension Explanation {
     var text: String {
-        var parts = [head, stored]
+        // What happens comes first; then what it follows from.
+        var parts = [head, outcomes]
+        if let remedy { parts.append("To make it a hit:\n  \(remedy)") }
+        parts.append(stored)
         if !others.isEmpty {
             parts.append((["Stored for other requests of this URL:"] + others.map(\.text)).joined(separator: "\n"))
         }
         if let unstored { parts.append(unstored.text) }
         if let freshness { parts.append(freshness.text) }
-        parts.append(outcomes)
         return parts.joined(separator: "\n\n")
     }
 
@@ -51,7 +53,7 @@ extension Explanation {
         let principal = request.principal
         let fields = principal.fields.isEmpty ? "" : " (by \(principal.fields.joined(separator: ", ")))"
         let pairs: [(String, String?)] = [
-            ("upstream", request.upstream), ("key", Self.line(request.key)),
+            ("upstream", request.upstream), ("url", request.url.text), ("key", Self.line(request.key)),
             ("principal", principal.label + fields + (principal.isKnown ? "" : ", no request seen yet")),
             ("context", request.context.isEmpty ? "none" : Self.line(request.context.joined(separator: ", "))),
             ("route", request.route.map { [$0.method, $0.path, $0.model].compactMap(\.self).joined(separator: "  ") }),
@@ -73,7 +75,7 @@ extension Explanation {
     private var outcomes: String {
         var lines = ["Now, \(mode):"]
         for (name, outcome) in [("online", online), ("offline", offline)] {
-            let mark = name == mode ? "*" : " "
+            let mark = (name == "offline") == (mode == "offline") ? "*" : " "
             let status = outcome.status.map { " \($0)" } ?? ""
             lines.append("\(mark) \(Self.padded(name, 9))\(outcome.action)\(status): \(outcome.reason)")
             if !outcome.cacheStatus.isEmpty { lines.append("           \(outcome.cacheStatus)") }

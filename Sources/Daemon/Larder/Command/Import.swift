@@ -62,11 +62,11 @@ struct Import: ParsableCommand {
             }
             return Terminal.out([
                 "folder": .string(target.path), "exchanges": .integer(result.count), "left_out": .array(losses),
-                "look_secret": .counts(result.suspects),
+                "look_secret": .counts(result.lookalikes),
             ])
         }
         var summary = RecordingSummary()
-        (summary.count, summary.suspects) = (result.count, result.suspects)
+        (summary.count, summary.lookalikes) = (result.count, result.lookalikes)
         for sentence in summary.sentences(folder: target.path) { Terminal.say(sentence) }
         for loss in result.losses.sentences { Terminal.out("left out: \(loss)") }
     }

@@ -20,7 +20,7 @@ struct KeyCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "A path as programs send it to Larder, or a URL of Larder or of the upstream.") var url: String
+    @Argument(help: .urlOrPath) var url: String
     @OptionGroup var fields: FieldOptions
     @OptionGroup var source: ConfigOptions
     @Flag(help: "Print one JSON document, for programs.") var json = false
@@ -30,7 +30,9 @@ struct KeyCommand: ParsableCommand {
     func run() throws {
         let settings = try source.settings()
         let upstreams = try settings.compiledUpstreams
-        let facts = KeyFacts(try IncomingRequest(imagined: "GET", url, fields: fields.header, of: upstreams, settings))
+        let named = try NamedURL(url, among: upstreams, at: settings.listen)
+        let incoming = try IncomingRequest(imagined: "GET", url, fields: fields.header, of: upstreams, settings)
+        let facts = KeyFacts(incoming, named)
         if json { Terminal.out(AdminJSON.encode(facts, isPretty: true)) } else { Terminal.say(facts.text) }
     }
 }
@@ -38,6 +40,7 @@ struct KeyCommand: ParsableCommand {
 /// A cache key, and the parts of the request that it is made from.
 private struct KeyFacts: Encodable {
     var upstream: String
+    var url: ReadURL
     /// The target sent upstream, unchanged except for redacted credentials.
     var sent: String
     var key: String
@@ -66,12 +69,22 @@ private struct KeyFacts: Encodable {
         var method: String?
         var sort: Bool
         var ignore: [String]
+        /// The rule in a line, for people.
+        let text: String
+
+        enum CodingKeys: CodingKey { case path, method, sort, ignore }
+
+        init(_ route: Configuration.Route) {
+            (path, method, text) = (route.declaration.path, route.declaration.method, route.text)
+            (sort, ignore) = (route.overrides.key.sort, route.overrides.key.ignore)
+        }
     }
 
-    init(_ incoming: IncomingRequest) {
+    init(_ incoming: IncomingRequest, _ named: NamedURL) {
         let upstream = incoming.upstream
         let settings = upstream.settings
         self.upstream = upstream.name
+        url = ReadURL(incoming, named)
         sent = upstream.url(of: upstream.principal.redacted(url: incoming.target))
         key = incoming.url
         counted = upstream.credentials(in: incoming.message).map { Counted(name: $0.name, why: $0.reason) }
@@ -84,16 +97,15 @@ private struct KeyFacts: Encodable {
             upstream.rules.route(method: "GET", path: incoming.route, query: incoming.query, status: status)?.index
         }
         rules = matches.enumerated().filter { !matches[..<$0.offset].contains($0.element) }.map {
-            let route = settings.routes[$0.element]
-            let (declaration, key) = (route.declaration, route.overrides.key)
-            return Route(path: declaration.path, method: declaration.method, sort: key.sort, ignore: key.ignore)
+            Route(settings.routes[$0.element])
         }
     }
 
     var text: String {
         let credentials = counted.map { "\($0.name) (\($0.why))" }.joined(separator: ", ")
-        var lines = [
-            "upstream   \(upstream)", "sent       \(sent)", "key        \(key)",
+        var lines = ["upstream   \(upstream)"] + (url.text.map { ["url        \($0)"] } ?? [])
+        lines += [
+            "sent       \(sent)", "key        \(key)",
             "principal  \(counted.isEmpty ? "anonymous" : credentials)  (of \(principal.fields.joined(separator: ", ")))",
             "others     \(others.isEmpty ? "none" : others.joined(separator: ", "))"
                 + "  (count where a response is private or must be revalidated)",
@@ -105,7 +117,7 @@ private struct KeyFacts: Encodable {
     }
 
     private static func text(_ route: Route) -> String {
-        var words = [route.method, route.path].compactMap(\.self)
+        var words = [route.text]
         if route.sort { words.append("key: parameters sorted") }
         if !route.ignore.isEmpty { words.append("key: without \(route.ignore.joined(separator: ", "))") }
         return words.joined(separator: "  ")

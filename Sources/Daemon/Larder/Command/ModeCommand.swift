@@ -7,7 +7,8 @@ struct ModeCommand: ParsableCommand {
         commandName: "mode",
         abstract: "Show the daemon's mode, or change it.",
         discussion: """
-            online: the daemon asks the upstream for what is not stored or not fresh. offline: it never asks the upstream.
+            auto: the daemon asks the upstream for what is not stored or not fresh; while the upstream cannot be reached, it serves
+            at once what a failure would bring. online: it sends every such request. offline: it never asks the upstream.
 
               larder mode
               larder mode offline
@@ -17,7 +18,7 @@ struct ModeCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The mode to change to: online or offline.") var mode: Configuration.Mode?
+    @Argument(help: "The mode to change to: auto, online or offline.") var mode: Configuration.Mode?
     @OptionGroup var options: AdminOptions
 
     func run() throws {

@@ -87,7 +87,7 @@ extension RecordingSummary {
         let reasons = skipped.map { ("\($0)".snakeCased, $1) }
         return .object(present: [
             "folder": folder.map { .string($0) }, "exchanges": .integer(count),
-            "not_recorded": .counts(Dictionary(uniqueKeysWithValues: reasons)), "look_secret": .counts(suspects),
+            "not_recorded": .counts(Dictionary(uniqueKeysWithValues: reasons)), "look_secret": .counts(lookalikes),
             "failure": failure.map { .string($0) }, "problem": problem.map { .string($0) },
         ])
     }

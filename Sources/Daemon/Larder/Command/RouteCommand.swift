@@ -25,7 +25,7 @@ struct RouteCommand: ParsableCommand {
     )
 
     @Argument(help: "The method, such as GET.") var method: String
-    @Argument(help: "A path as programs send it to Larder, or a URL of Larder or of the upstream.") var url: String
+    @Argument(help: .urlOrPath) var url: String
     @Option(help: .value("status", "The status of the response.")) var status: Int = 200
 
     @Option(name: .customLong("content-type"), help: .value("type", "The media type of the response."))
@@ -47,7 +47,8 @@ struct RouteCommand: ParsableCommand {
         let settings = try source.settings()
         let upstreams = try settings.compiledUpstreams
         let incoming = try IncomingRequest(imagined: method.uppercased(), url, of: upstreams, settings)
-        let facts = RouteFacts(incoming, status: status, contentType: contentType.lowercased(), others: others)
+        let named = try NamedURL(url, among: upstreams, at: settings.listen)
+        let facts = RouteFacts(incoming, named, status: status, contentType: contentType.lowercased(), others: others)
         if json { Terminal.out(AdminJSON.encode(facts, isPretty: true)) } else { Terminal.say(facts.text) }
     }
 }
@@ -55,6 +56,7 @@ struct RouteCommand: ParsableCommand {
 /// The rule that applies to a request and its response, and why the nearest others do not.
 private struct RouteFacts: Encodable {
     var upstream: String
+    var url: ReadURL
     var path: String
     var status: Int
     /// `errors` for rules for errors, else `routes`.
@@ -82,7 +84,7 @@ private struct RouteFacts: Encodable {
     }
 
     /// - Parameter others: the number of rules shown that do not apply.
-    init(_ incoming: IncomingRequest, status: Int, contentType: String, others: Int) {
+    init(_ incoming: IncomingRequest, _ named: NamedURL, status: Int, contentType: String, others: Int) {
         let upstream = incoming.upstream
         let subject = RouteSubject(
             method: incoming.message.method,
@@ -98,6 +100,7 @@ private struct RouteFacts: Encodable {
         let declared = areErrors ? upstream.settings.errors : upstream.settings.routes
         let applying = verdicts.prefix { $0.misfit == nil }.count
         (self.upstream, path, self.status) = (upstream.name, incoming.route, status)
+        url = ReadURL(incoming, named)
         table = areErrors ? "errors" : "routes"
         captures = upstream.rules.body(subject)?.captures ?? [:]
         rules = verdicts.prefix(applying + others).map { verdict in
@@ -106,7 +109,7 @@ private struct RouteFacts: Encodable {
     }
 
     var text: String {
-        var lines = ["upstream  \(upstream)", "path      \(path)"]
+        var lines = ["upstream  \(upstream)"] + (url.text.map { ["url       \($0)"] } ?? []) + ["path      \(path)"]
         if let winner = rules.first, winner.applies {
             lines.append("\(table == "errors" ? "error " : "route ")    \(winner.text)")
             lines += captures.sorted { $0.key < $1.key }.map { "          {\($0.key)} is \"\($0.value)\"" }
@@ -161,7 +164,8 @@ extension Configuration.Route {
         }
     }
 
-    fileprivate var text: String {
+    /// The rule in a line.
+    var text: String {
         let parts = [
             declaration.method, "\"\(declaration.path)\"",
             declaration.status == .class(2) ? nil : declaration.status.text,

@@ -12,6 +12,10 @@ struct Serve: ParsableCommand {
 
               larder serve --upstream https://api.example.com
 
+            Many servers say nothing of caching. Then only you can know how long their responses may be used:
+
+              larder serve --upstream https://api.example.com --fresh 60s
+
             A preset adds models and routes, so that Larder knows the objects in the responses:
 
               larder serve --preset github
@@ -51,12 +55,24 @@ struct Serve: ParsableCommand {
     @Option(help: .value("file", "The file that stores objects and responses."), completion: .file()) var store: String?
 
     @Option(
-        help: .value("mode", "online, or offline: serve what is stored, and never ask the upstream. (default: online)")
+        help: .value(
+            "mode",
+            "auto, online, or offline: serve what is stored, and never ask the upstream. (default: auto)"
+        )
     )
     var mode: Configuration.Mode?
 
     @Option(help: .value("n", "The number of event loops that serve clients. (default: one per core, at most four)"))
     var workers: Int?
+
+    @Option(
+        help: .value(
+            "time",
+            "How long responses that say nothing of caching are fresh: fresh_unsaid of every upstream. (default: that of the config)"
+        ),
+        transform: { try given($0, Units.duration) }
+    )
+    var fresh: Duration?
 
     @Option(
         help: .value(
@@ -77,6 +93,9 @@ struct Serve: ParsableCommand {
     @Flag(help: "Write each log line as a JSON object, for programs.") var json = false
 
     func validate() throws {
+        if let fresh, fresh.components.attoseconds != 0 {
+            throw ValidationError("--fresh: \(Units.text(fresh)) is not a whole number of seconds")
+        }
         if let workers, !(1...64).contains(workers) {
             throw ValidationError("--workers: \(workers) is not a number from 1 to 64")
         }
@@ -118,7 +137,7 @@ struct Serve: ParsableCommand {
     private func file(environment: [String: String]) throws -> ConfigFile {
         var overrides = ConfigOverrides(listen: listen, admin: admin, storePath: store)
         (overrides.mode, overrides.workers) = (mode, workers)
-        (overrides.logLevel, overrides.accessLog) = (logLevel, accessLog)
+        (overrides.logLevel, overrides.accessLog, overrides.freshUnsaid) = (logLevel, accessLog, fresh)
         return try source.file(overrides, environment: environment).completed { settings in
             if settings.store.path == nil { settings.store.path = Defaults(environment: environment).storePath }
             // An operator at a terminal wants to see the requests.

@@ -267,6 +267,7 @@ enum AccessLogLine {
         if let detail = request.detail { line += " (\(detail.printable))" }
         if let reason = request.reason { line += ": \(reason)" }
         if let seconds = request.upstreamSeconds { line += " upstream \(duration(seconds))" }
+        if let program = request.program { line += " from \(program.printable)" }
         return line
     }
 
@@ -281,7 +282,7 @@ enum AccessLogLine {
             case (500..., _), (_, "error"): self = .red
             case (400..., _): self = .yellow
             case (_, "hit"), (_, "composed"), (_, "revalidated"): self = .green
-            case (_, "stale"), (_, "offline"): self = .cyan
+            case (_, "stale"), (_, "offline"), (_, "stale-if-error"): self = .cyan
             default: return nil
             }
         }
@@ -332,8 +333,11 @@ enum AccessLogLine {
             "bytes": .integer(request.bytes), "cache_status": request.cacheStatus.map { .printable($0) },
             "client": .string(request.client), "detail": request.detail.map { .printable($0) },
             "id": .integer(request.id), "key": request.key.map { .string($0) }, "method": .string(request.method),
-            "outcome": .string(request.outcome), "reason": request.reason.map { .printable($0) },
-            "seconds": .number(request.seconds), "status": .integer(request.status), "time": .string(request.time),
+            "outcome": .string(request.outcome), "principal": request.principal.map { .string($0) },
+            "program": request.program.map { .printable($0) }, "reason": request.reason.map { .printable($0) },
+            "remedy": request.remedy.map { .string($0) }, "route": request.route.map { .printable($0) },
+            "seconds": .number(request.seconds),
+            "status": .integer(request.status), "time": .string(request.time),
             "upstream": request.upstream.map { .printable($0) },
             "upstream_seconds": request.upstreamSeconds.map { .number($0) }, "url": .printable(request.url),
         ]).text

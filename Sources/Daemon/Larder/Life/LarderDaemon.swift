@@ -254,7 +254,8 @@ final class LarderDaemon {
                     // It may have read the config before its last change.
                     try? await Task.sleep(for: .milliseconds(100))
                 } catch .noSource {
-                    log.notice("signal ignored: \(ConfigurationReplacementError.noSource)", metadata: ["signal": "SIGHUP"])
+                    let reason = ConfigurationReplacementError.noSource
+                    log.notice("signal ignored: \(reason)", metadata: ["signal": "SIGHUP"])
                     return
                 } catch {
                     // It is in the log.

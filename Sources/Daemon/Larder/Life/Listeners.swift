@@ -5,7 +5,7 @@ import Logging
 import Settings
 import Synchronization
 
-/// The addresses that the daemon listens on; they follow the config. Any thread.
+/// The addresses that the daemon listens on, which follow the config; any thread.
 final class Listeners: Sendable {
     private let data: Server
     private let admin: Server
@@ -122,7 +122,8 @@ final class Listeners: Sendable {
         return result
     }
 
-    private func apply(_ difference: Difference, _ server: Server, _ former: [Listener], _ words: String) -> [Listener] {
+    private func apply(_ difference: Difference, _ server: Server, _ former: [Listener], _ words: String) -> [Listener]
+    {
         var listeners = former
         for (given, sockets) in difference.bound {
             listeners.append(Listener(given: given, bound: server.start(sockets)))

@@ -18,7 +18,9 @@ enum LogForm: Sendable {
     }
 }
 
-/// Starts logging; once per process. The level can be changed at any time, from any thread.
+/// Starts logging; once per process.
+///
+/// The level can be changed at any time, from any thread.
 enum LogSetup {
     private static let index = Atomic(0)
 

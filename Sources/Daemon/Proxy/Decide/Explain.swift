@@ -70,7 +70,7 @@ extension ProxyCore {
         func view(of ready: ReadyResponse, _ plan: (ReadyResponse) -> Plan) async throws(StoreError) -> Plan {
             guard ready.needsReceivedBytes(in: request.view) else { return plan(ready) }
             guard let shown = try await cache.inView(of: request, ready)
-            else { return .ask(Plan.Inquiry(request.asking(because: .forward(.miss)))) }
+            else { return .ask(Plan.Inquiry(request.asking(because: .receivedBytesGone))) }
             return plan(shown)
         }
         switch plan {

@@ -25,7 +25,7 @@ package enum Plan: Sendable {
             // If the origin cannot evaluate a condition, a cache may ignore it (RFC 9110 §13.1.1).
             if isRetrieval { return nil }
             self = .refuse(.offline(method))
-        case .online where isRetrieval:
+        case .auto where isRetrieval, .online where isRetrieval:
             // Only the upstream evaluates such a condition, and it does not know Larder's tag.
             if request.message.fields.contains("if-match"), request.conditions.matchesOwnTag {
                 self = .refuseAndExpire(.ownTagInCondition)
@@ -34,9 +34,9 @@ package enum Plan: Sendable {
             } else {
                 return nil
             }
-        case .online where MethodFacts.isSafe(method):
+        case .auto where MethodFacts.isSafe(method), .online where MethodFacts.isSafe(method):
             self = .ask(Inquiry(request.isPassed ? request : request.asking(because: .forward(.method))))
-        case .online:
+        case .auto, .online:
             guard let problem = request.upstream.refusesWrite(request) else {
                 self = .write(request.asking(because: .forward(.method)))
                 return
@@ -118,9 +118,10 @@ package enum Plan: Sendable {
             switch (mode, reuse) {
             case (_, .fresh): return .serve(parts, .hit(isStale: false), .policy(reuse))
             case (.offline, _): return .serve(parts, .offline(isStale: true), .policy(reuse))
-            case (.online, .stale(_, _, let allowed)) where allowed.contains(.byRequest):
+            case (_, .stale(_, _, let allowed)) where allowed.contains(.byRequest):
                 return .serve(parts, .hit(isStale: true), .policy(reuse))
-            case (.online, _): (inquiry.request, inquiry.stored) = (request.asking(because: .policy(reuse)), parts)
+            case (.auto, _), (.online, _):
+                (inquiry.request, inquiry.stored) = (request.asking(because: .policy(reuse)), parts)
             }
         } else if request.range != nil, inquiry.stored != nil, request.isStorable {
             // A part beside an older whole would contradict it: the whole is renewed, and the range cut from it.
@@ -184,18 +185,32 @@ extension Plan {
         }
     }
 
+    /// What a client gets that has waited long enough for the upstream: what is stored, if it is fresh by now, or merely stale and
+    /// may be served stale; nil if it must go on waiting.
+    var inPlaceOfSlowResponse: (ready: ReadyResponse, use: CacheUse)? {
+        switch self {
+        case .serve(let ready, let use, _), .serveAndRefresh(let ready, let use, _, _): return (ready, use)
+        case .ask(let inquiry):
+            guard inquiry.request.reason.allowsImpatience, let stored = inquiry.stored,
+                !StatusFacts.isFailure(stored.response.status)
+            else { return nil }
+            return (stored, .meanwhile)
+        case .write, .refuse, .refuseAndExpire: return nil
+        }
+    }
+
     /// The same plan if what is stored may have been removed.
     var withoutStored: Plan { if case .ask(let inquiry) = self { .ask(Inquiry(inquiry.request)) } else { self } }
 
-    /// The plan while Larder backs off, which concerns retrievals that would be sent.
-    func heldBack(by backOff: BackOff, secondsLeft: Int64, now: Int64) -> Plan {
+    /// The plan while the upstream is not asked: what the request would get after a failure.
+    func heldBack(by hold: Hold, now: Int64) -> Plan {
         switch self {
-        case .ask(let inquiry) where MethodFacts.isCacheable(inquiry.request.message.method):
+        case .ask(let inquiry) where hold.concerns(inquiry.request):
             if let stored = inquiry.stored, stored.maySubstitute(at: now, for: inquiry.request) {
-                return .serve(stored, .backedOff, .backedOff(backOff, secondsLeft: secondsLeft))
+                return .serve(stored, hold.use, .held(hold))
             }
-            let upstream = inquiry.request.upstream.name
-            return .refuse(.backedOff(backOff, seconds: secondsLeft, upstream: upstream))
+            return .refuse(hold.problem(inquiry.request))
+        case .write(let request) where hold.concerns(request): return .refuse(hold.problem(request))
         case .serveAndRefresh(let ready, let use, let reason, _): return .serveAndRefresh(ready, use, reason, nil)
         case .serve, .ask, .write, .refuse, .refuseAndExpire: return self
         }

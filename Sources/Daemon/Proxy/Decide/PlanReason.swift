@@ -1,5 +1,6 @@
 package import CachePolicy
 import HTTPSemantics
+import Upstream
 
 extension Plan {
     /// Why a request gets what it gets.
@@ -16,14 +17,18 @@ extension Plan {
         case forOrigin
         /// No response is stored, but its object is known from others.
         case assembled
-        case backedOff(BackOff, secondsLeft: Int64)
+        /// The raw view is asked for, and the bytes as received are no longer stored.
+        case receivedBytesGone
+        /// The upstream is not asked for now.
+        case held(Hold)
 
         /// The reason for `Cache-Status`, if the upstream is asked.
         var forward: CacheStatus.Forward {
             switch self {
             case .policy(.mustValidate(_, let reason, _)) where reason.isOfRequest: .request
-            case .policy, .outdated, .doubt, .assembled, .backedOff: .stale
+            case .policy, .outdated, .doubt, .assembled, .held: .stale
             case .forOrigin: .bypass
+            case .receivedBytesGone: .miss
             case .forward(let forward): forward
             }
         }
@@ -34,8 +39,15 @@ extension Plan {
             switch self {
             case .outdated(let shortfall): ("outdated", shortfall)
             case .doubt: ("doubt", sentence)
-            case .policy, .forward, .forOrigin, .assembled, .backedOff: nil
+            case .policy, .forward, .forOrigin, .assembled, .receivedBytesGone, .held: nil
             }
+        }
+
+        /// Whether the upstream is asked only because a stored response is stale that may be served stale.
+        ///
+        /// What a write, a mark, a doubt or the request itself sends upstream is waited for (law 10).
+        var allowsImpatience: Bool {
+            if case .policy(.stale(_, _, let allowed)) = self { allowed.contains(.onError) } else { false }
         }
 
         fileprivate var sentence: String {
@@ -53,8 +65,11 @@ extension Plan {
             case .forward(.uriMiss), .forward(.request), .forward(.stale):
                 "nothing is stored under this cache key for this principal and context"
             case .assembled: "no response to it is stored, but its object is known from others"
+            case .receivedBytesGone: "its bytes as received are no longer stored"
             case .forOrigin: "If-Match and If-Unmodified-Since are the origin's to evaluate"
-            case .backedOff(let backOff, let seconds):
+            case .held(.outage(let outage)):
+                "the upstream cannot be reached (\(outage.error.message)); Larder looks again in \(outage.secondsLeft) s"
+            case .held(.backOff(let backOff, let seconds)):
                 "the upstream responded with \(backOff.status) and Retry-After, which applies to "
                     + "\(backOff.scope.description); Larder asks it again in \(seconds) s"
             }

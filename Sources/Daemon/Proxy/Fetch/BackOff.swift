@@ -11,23 +11,6 @@ import Upstream
 
 /// Backing off: when the upstream may be asked again (`Retry-After`), and whether requests for a document may share a fetch.
 extension Fetches {
-    /// Serves a retrieval without the upstream while that wants no requests (`Retry-After`); returns false if the request may be
-    /// sent.
-    func isBackedOff(_ relay: Relay, stored: ReadyResponse?) -> Bool {
-        let request = relay.request
-        guard let backOff = backOffs.backOff(for: request, now: loop.now) else { return false }
-        let plan = Plan.ask(Plan.Inquiry(request, stored: stored))
-        switch plan.heldBack(by: backOff, secondsLeft: backOff.secondsLeft(at: loop.now), now: now) {
-        case .serve(let stored, let use, _): serve(stored, to: [relay], as: { _ in use })
-        case .refuse(let problem):
-            count(.error, for: relay)
-            relay.reply.refuse(problem, nil)
-        case .serveAndRefresh, .ask, .write, .refuseAndExpire: return false
-        }
-        metrics.upstream(request.upstream.name).backedOff.add()
-        return true
-    }
-
     /// Records a response's request to back off and its rate limits.
     func recordRetryAfter(of head: UpstreamHead, to request: ProxyRequest) {
         let metrics = metrics.upstream(request.upstream.name)
@@ -38,11 +21,33 @@ extension Fetches {
             let end = wall + backOff.secondsLeft(at: loop.now)
             metrics.record { $0.backsOff(until: end * 1_000_000) }
         }
-        let metadata: Logger.Metadata = [
-            "upstream": "\(request.upstream.name)", "status": "\(head.status)",
-            "seconds": "\(backOff.secondsLeft(at: loop.now))", "holds_for": "\(backOff.scope.description)",
+        let seconds = backOff.secondsLeft(at: loop.now)
+        let url = request.upstream.url(of: request.key.url)
+        repeated.log(
+            .info,
+            Self.backsOff,
+            about: subject(of: backOff, request),
+            ["status": "\(head.status)", "seconds": "\(seconds)", "url": "\(url)"],
+            for: .seconds(seconds),
+            end: "no longer backing off"
+        )
+    }
+
+    private static let backsOff: Logger.Message = "backing off: the upstream sent Retry-After"
+
+    /// Whom a back-off concerns; those of single URLs are one subject.
+    private func subject(of backOff: BackOff, _ request: ProxyRequest) -> Logger.Metadata {
+        [
+            "upstream": "\(request.upstream.name)",
+            "credential": "\(principals.label(of: request.key.principal) ?? "unknown")",
+            "holds_for": "\(backOff.scope.description)",
         ]
-        log.info("backing off: the upstream sent Retry-After", metadata: metadata)
+    }
+
+    /// Counts a request that a back-off holds back.
+    func heldBack(by backOff: BackOff, _ request: ProxyRequest) {
+        metrics.upstream(request.upstream.name).backedOff.add()
+        repeated.heldBack(Self.backsOff, about: subject(of: backOff, request))
     }
 
     func recordSharing(of head: UpstreamHead, in fetch: RunningFetch, isStored: Bool) {

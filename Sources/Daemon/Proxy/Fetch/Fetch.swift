@@ -102,6 +102,8 @@ struct Fetch: Hashable {
         case committed
         /// The commit takes longer than clients may be made to wait.
         case commitIsLate
+        /// A client gets a stored response, because it has waited long enough.
+        case lostPatience(Int)
     }
 
     /// Why a response that should be stored is not.
@@ -111,7 +113,7 @@ struct Fetch: Hashable {
 
     /// An instruction for `RunningFetch`.
     ///
-    /// `serve`, `serveStale`, `serveUnstored`, `fail`, `finish`, `abort` and the three `fetch…` are final: the client has its
+    /// `serve`, `serveStale`, `serveMeanwhile`, `serveUnstored`, `fail`, `finish`, `abort` and the three `fetch…` are final: the client has its
     /// response, or waits elsewhere.
     enum Action: Equatable {
         /// Commit that the object is gone, then send the event `head`.
@@ -134,6 +136,8 @@ struct Fetch: Hashable {
         case serveUnstored([Int])
         /// Serve the stored response in place of the upstream's error.
         case serveStale([Int])
+        /// Serve the client the stored response while the fetch goes on.
+        case serveMeanwhile(Int)
         /// Serve the stored response because no response came, or report the failure.
         case fail([Int])
         /// Start other fetches for these clients, which asked for another variant.
@@ -160,6 +164,8 @@ struct Fetch: Hashable {
     private(set) var isTransferred = false
     /// Whether it is a background refresh, for which no client waits.
     let isRefresh: Bool
+    /// Whether it goes on without a client until the response has begun.
+    private var goesOn: Bool
     private var completesParts = false
     /// How the transfer ended while the phase was `noting`.
     private var endWhileNoting: End?
@@ -167,7 +173,7 @@ struct Fetch: Hashable {
 
     /// - Parameter limit: the largest body that is buffered, in bytes.
     init(isRefresh: Bool = false, limit: Int) {
-        self.isRefresh = isRefresh
+        (self.isRefresh, goesOn) = (isRefresh, isRefresh)
         body = BodyBuffer(limit: limit)
     }
 
@@ -208,6 +214,7 @@ struct Fetch: Hashable {
             let actions = conclude()
             phase = .committing
             return actions
+        case .lostPatience(let id): return lostPatience(id)
         }
     }
 
@@ -226,11 +233,18 @@ struct Fetch: Hashable {
         return [.resume] + cancelIfUseless()
     }
 
+    private mutating func lostPatience(_ id: Int) -> [Action] {
+        guard phase == .asking || phase == .gathering, !take(where: { $0.id == id }).isEmpty else { return [] }
+        goesOn = true
+        return [.serveMeanwhile(id)] + (phase == .gathering ? cancelIfUseless() : [])
+    }
+
     /// Cancels a transfer that no client waits for and that stores nothing.
     ///
-    /// A body to be stored is worth finishing once it has begun to arrive. A background refresh never had a client.
+    /// A body to be stored is worth finishing once it has begun to arrive. A background refresh never had a client, and clients
+    /// that lost patience were served in the hope that the next ones find the new response.
     private func cancelIfUseless() -> [Action] {
-        let isUseful = isStoring && body.isWhole || isRefresh && phase == .asking
+        let isUseful = isStoring && body.isWhole || goesOn && phase == .asking
         return clients.isEmpty && !isUseful ? [.stopJoining, .cancel] : []
     }
 

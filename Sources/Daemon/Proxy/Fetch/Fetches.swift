@@ -18,6 +18,7 @@ import Upstream
 /// that the write invalidated. `invalidations` decides both.
 final class Fetches {
     let loop: EventLoop
+    private unowned let proxy: ProxyCore
     private let configuration: CurrentConfiguration
     let cache: ResponseCache
     private let asksUpstreams: Bool
@@ -29,6 +30,8 @@ final class Fetches {
     /// Counts the responses of the upstream loop by outcome.
     let outcomes: WorkerMetrics
     let log: Logger
+    let repeated: RepeatedLines
+    let principals: PrincipalResolver
     /// The writes and cleans that have made responses outdated.
     var invalidations = InvalidationLog()
     /// Fetches and writes until they end.
@@ -38,22 +41,28 @@ final class Fetches {
     var hitForMiss = HitForMiss()
     var notStored = NotStoredReasons()
     var backOffs = BackOffs()
+    let modes: ModeSwitch
+    /// The circuits of upstreams that have failed to respond, by their ids.
+    var circuits: [String: RunningCircuit] = [:]
     private var refreshes = Refreshes()
     /// Work that waits for other threads, by number.
     var waiting: [Int: () -> Void] = [:]
     var waitingCount = 0
+    /// What becomes of the requests that are being planned again, by number.
+    var planned: [Int: (Plan) -> Void] = [:]
     /// Counts the bytes of bodies that fetches buffer, or that slow clients of a finished fetch have yet to take.
     let held = HeldBytes()
     /// The maximum of `held`; past it fetches only relay, at the pace of their clients.
     var heldLimit: Int { 8 * configuration.value.settings.limits.document }
 
     init(of proxy: ProxyCore) {
-        loop = proxy.loop
+        (self.proxy, loop) = (proxy, proxy.loop)
         (configuration, asksUpstreams) = (proxy.configuration, proxy.asksUpstreams)
-        cache = proxy.cache
+        (cache, modes) = (proxy.cache, proxy.modes)
         metrics = proxy.metrics
         outcomes = proxy.outcomes
-        log = proxy.log
+        (log, repeated) = (proxy.log, proxy.repeated)
+        principals = proxy.principals
     }
 
     /// The store's clock in seconds; ages are counted by it.
@@ -70,11 +79,12 @@ final class Fetches {
     ///
     func ask(_ inquiry: Plan.Inquiry, _ reply: any Recipient) {
         let request = inquiry.request
-        if let fetch = underWay(for: request) {
+        // A fetch under way from an upstream that cannot be reached is not worth waiting for.
+        if let fetch = underWay(for: request), !isUnreachable(for: request) {
             metrics.upstream(request.upstream.name).coalesced.add()
             return fetch.join(request, reply, isLeader: false)
         }
-        if isBackedOff(Relay(request, reply, isLeader: true), stored: inquiry.stored) { return }
+        if isHeldBack(Relay(request, reply, isLeader: true), stored: inquiry.stored) { return }
         start(inquiry, isJoinable: sharedPlace(of: request) != nil).join(request, reply, isLeader: true)
     }
 
@@ -95,14 +105,14 @@ final class Fetches {
     func foretold(_ plan: Plan) -> Plan {
         switch plan {
         case .ask(var inquiry):
-            inquiry.isCollapsed = underWay(for: inquiry.request) != nil
-            guard !inquiry.isCollapsed, let backOff = backOffs.backOff(for: inquiry.request, now: loop.now) else {
-                return .ask(inquiry)
-            }
-            return plan.heldBack(by: backOff, secondsLeft: backOff.secondsLeft(at: loop.now), now: now)
+            inquiry.isCollapsed = underWay(for: inquiry.request) != nil && !isUnreachable(for: inquiry.request)
+            guard !inquiry.isCollapsed, let hold = hold(on: inquiry.request) else { return .ask(inquiry) }
+            return plan.heldBack(by: hold, now: now)
+        case .write(let request):
+            return outage(for: request).map { plan.heldBack(by: .outage($0), now: now) } ?? plan
         case .serveAndRefresh(let ready, let use, let reason, let inquiry?) where !mayRefresh(inquiry):
             return .serveAndRefresh(ready, use, reason, nil)
-        case .serve, .serveAndRefresh, .write, .refuse, .refuseAndExpire: return plan
+        case .serve, .serveAndRefresh, .refuse, .refuseAndExpire: return plan
         }
     }
 
@@ -120,7 +130,7 @@ final class Fetches {
                 askAlone(relay, stored: stored)
                 continue
             }
-            if isBackedOff(relay, stored: stored) { continue }
+            if isHeldBack(relay, stored: stored) { continue }
             let isJSON = relay.request.wantsJSONOnly
             if let group = groups.first(where: { $0.selection == wanted && $0.isJSON == isJSON }) {
                 group.fetch.join(relay.request, relay.reply, isLeader: false, hasMoved: true)
@@ -136,7 +146,7 @@ final class Fetches {
     ///
     /// - Parameter stored: the response to serve if the upstream wants no requests.
     func askAlone(_ relay: Relay, stored: ReadyResponse? = nil) {
-        if isBackedOff(relay, stored: stored) { return }
+        if isHeldBack(relay, stored: stored) { return }
         start(Plan.Inquiry(relay.request), isJoinable: false).join(relay.request, relay.reply, isLeader: true)
     }
 
@@ -156,7 +166,7 @@ final class Fetches {
 
     /// Refreshes a document in the background after it was served stale; never twice at a time, nor soon after a failure.
     func refresh(_ inquiry: Plan.Inquiry) {
-        guard mayRefresh(inquiry), let stored = inquiry.stored else { return }
+        guard mayRefresh(inquiry), admitsRefresh(inquiry.request), let stored = inquiry.stored else { return }
         let subject = Refreshes.Subject(stored)
         refreshes.began(subject)
         start(inquiry, refreshes: subject)
@@ -165,7 +175,7 @@ final class Fetches {
     private func mayRefresh(_ inquiry: Plan.Inquiry) -> Bool {
         let request = inquiry.request
         if let fetch = joinable[request.digest], fetch.isJoinable(by: request) { return false }
-        return backOffs.backOff(for: request, now: loop.now) == nil
+        return hold(on: request) == nil
             && inquiry.stored.map { refreshes.mayStart(Refreshes.Subject($0), now: loop.now) } ?? false
     }
 
@@ -229,6 +239,7 @@ final class Fetches {
     ) -> (Fetch.End, seconds: Double) {
         let seconds = Double(max(0, cache.now - start)) / 1_000_000
         let metrics = metrics.upstream(request.upstream.name)
+        if case .failure(let error) = result, status == nil { recordNoResponse(error, to: request, since: start) }
         record(result, status: status, of: request)
         closeIdleClients()
         switch result {
@@ -268,7 +279,11 @@ final class Fetches {
     func closeConnectionsOfOthers() {
         let current = Set(configuration.value.upstreams.map(\.storeKey))
         retireClients { !current.contains($0) }
+        circuits = circuits.filter { current.contains($0.key) }
     }
+
+    /// Gives up the connections to an upstream; its next requests make new ones.
+    func retireConnections(to upstream: ProxiedUpstream) { retireClients { $0 == upstream.storeKey } }
 
     private func retireClients(of isGone: (String) -> Bool) {
         retiredClients += clients.filter { isGone($0.key) }.map(\.value)
@@ -336,6 +351,14 @@ extension Fetches {
             result.value = await step()
             fetches.enqueue { $0.resume(number) }
         }
+    }
+
+    /// Looks a request up and plans it again, as if it came now; nothing else runs on this loop between the plan and `work`.
+    func planAgain(_ request: ProxyRequest, then work: @escaping (Plan) -> Void) {
+        let number = waitingCount
+        waitingCount += 1
+        planned[number] = work
+        Task(executorPreference: loop.taskExecutor) { [proxy] in await proxy.planAgain(request, number) }
     }
 
     /// Registers work to be run on this loop after an event on another thread.

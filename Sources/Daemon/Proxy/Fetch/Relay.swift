@@ -1,4 +1,5 @@
 package import CachePolicy
+import EventLoops
 package import HTTPSemantics
 package import HTTPServer
 import Settings
@@ -12,6 +13,8 @@ final class Relay {
     let isLeader: Bool
     /// Whether it already left another fetch whose response was not for it; that happens at most once.
     var hasMoved = false
+    /// Fires when its client has waited long enough for what may be served stale.
+    var patience: EventTimer?
     private var hasResponded = false
     /// The number of body bytes to pass on as they come; nil for all.
     private var bytesBeforeEnd: Int?
@@ -198,7 +201,9 @@ extension Reply: Recipient {
         )
         request.note?.served(as: status)
         let replays = request.upstream.settings.cookies == .replay
-        fields.lines += cookies.filter { !replays || !$0.isNamed("set-cookie") }
+        var own = Fields(cookies.filter { !replays || !$0.isNamed("set-cookie") })
+        request.upstream.links(for: request.base).rewrite(&own)
+        fields.lines += own.lines
         request.upstream.addCORS(to: &fields, for: request.message.fields)
         respond(status: code, fields: fields, body: body)
     }

@@ -42,6 +42,10 @@ final class RunningFetch: TransferDelegate {
     private var defect: UpstreamError?
     /// The response that was kept or freshened.
     private var served: ServedResponse?
+    /// The stored response for a client that lost patience.
+    private var meanwhile: (ready: ReadyResponse, use: CacheUse)?
+    /// When the head or the latest piece of the body came, in ns of the loop's clock.
+    private var lastPiece: UInt64?
     /// Bytes of the body that count as held in `Fetches`.
     private var charge = 0
     /// Limits the wait for the commit.
@@ -97,7 +101,9 @@ final class RunningFetch: TransferDelegate {
     ///
     /// None may after a write to the upstream (law 10).
     func isJoinable(by request: ProxyRequest) -> Bool {
-        guard request.upstream === self.request.upstream, change == .none, !state.isTransferred else { return false }
+        guard request.upstream === self.request.upstream, change == .none, !state.isTransferred,
+            !hasStalled(for: request)
+        else { return false }
         return switch state.phase {
         // After a 304 or a failure the stored response would be served, which is of one variant.
         case .asking, .noting: stored?.matches(request) ?? true
@@ -106,6 +112,13 @@ final class RunningFetch: TransferDelegate {
         case .gathering: state.body.isWhole && matches(request) && !request.insistsOnAsking
         case .freshening, .committing, .over: false
         }
+    }
+
+    /// Whether the response has begun, and has stopped for longer than a client waits that may get a stale one.
+    private func hasStalled(for request: ProxyRequest) -> Bool {
+        guard let lastPiece, request.reason.allowsImpatience else { return false }
+        let patience = max(.seconds(1), request.upstream.waiting(for: request).patience)
+        return patience < .forever && fetches.loop.now > lastPiece + patience.nanoseconds
     }
 
     /// Adds a client, and sends it what has arrived so far.
@@ -120,6 +133,27 @@ final class RunningFetch: TransferDelegate {
         var client = Fetch.Client(id: id, isLeader: isLeader, wantsRendering: request.wantsRendering)
         client.wantsCut = request.isForWhole
         handle(.joined(client))
+        beginPatience(of: relay, id)
+    }
+
+    /// Serves a client the stored response if the upstream takes longer than the client's patience.
+    private func beginPatience(of relay: Relay, _ id: Int) {
+        let request = relay.request
+        guard relay.reply.isRequest, request.reason.allowsImpatience else { return }
+        let patience = request.upstream.waiting(for: request).patience
+        guard patience < .forever else { return }
+        relay.patience = fetches.loop.after(patience) { [weak self, unowned fetches] in
+            fetches.planAgain(request) { self?.lostPatience(id, request, $0) }
+        }
+    }
+
+    private func lostPatience(_ id: Int, _ request: ProxyRequest, _ plan: Plan) {
+        // The bytes as received may be gone from the store; the upstream has them.
+        guard let stored = plan.inPlaceOfSlowResponse, !stored.ready.needsReceivedBytes(in: request.view)
+        else { return }
+        meanwhile = stored
+        handle(.lostPatience(id))
+        meanwhile = nil
     }
 
     private func left(_ id: Int) {
@@ -136,13 +170,15 @@ final class RunningFetch: TransferDelegate {
     }
 
     func received(head: UpstreamHead) {
-        self.head = head
+        (self.head, lastPiece) = (head, fetches.loop.now)
+        fetches.recordResponse(to: request)
         fetches.recordRetryAfter(of: head, to: request)
         absence = fetches.absence(in: head, of: self)
         if absence == nil { proceed() } else { handle(.absence) }
     }
 
     func received(body bytes: UnsafeRawBufferPointer) -> Flow {
+        lastPiece = fetches.loop.now
         switch state.phase {
         case .noting: return .pause
         case .relaying, .gathering: break
@@ -216,6 +252,9 @@ final class RunningFetch: TransferDelegate {
         case .serveUnstored(let ids): fetches.serveUnstored(state.body.joined(), of: self, to: take(ids))
         case .serveStale(let ids):
             if let stored { fetches.substitute(stored, forStatus: head?.status, to: take(ids)) }
+        case .serveMeanwhile(let id):
+            guard let meanwhile else { return }
+            fetches.serve(meanwhile.ready, to: take([id]), as: { _ in meanwhile.use })
         case .fail(let ids): fetches.failed(error ?? .cancelled, self, relays: take(ids))
         case .fetchApart(let ids): fetches.askApart(take(ids), by: storing?.selection, stored: stored)
         case .fetchWhole(let ids): fetches.askForWhole(take(ids), insteadOf: self)

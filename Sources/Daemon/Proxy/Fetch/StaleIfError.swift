@@ -23,16 +23,18 @@ extension Fetches {
             let isValidation = fetch.stored != nil
             let problem = ProblemDocument.upstreamFailed(error, upstream: upstream, isValidation: isValidation)
             if !isValidation, relay.reply.isRequest, Assembly(relay.request) != nil {
-                assemble(for: relay, insteadOf: error, problem)
+                let use = CacheUse.substituted(relay.request.reason.forward, status: nil, error: error)
+                assemble(for: relay, as: use, problem, error)
             } else {
                 refuse(relay, problem, error)
             }
         }
     }
 
-    func refuse(_ relay: Relay, _ problem: ProblemDocument, _ error: UpstreamError) {
+    /// - Parameter error: what became of the request; nil if it was not sent.
+    func refuse(_ relay: Relay, _ problem: ProblemDocument, _ error: UpstreamError?) {
         count(.error, for: relay)
-        relay.reply.refuse(problem, relay.request.failed(error))
+        relay.reply.refuse(problem, error.map { relay.request.failed($0) })
     }
 }
 

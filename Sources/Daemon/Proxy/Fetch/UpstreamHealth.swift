@@ -10,12 +10,14 @@ import Upstream
 ///
 /// A value: events go in with their time, in µs since 1970, and news for the log comes out.
 package struct UpstreamHealth: Sendable {
-    /// Whether the upstream can be asked, as far as its latest responses show.
+    /// Whether the upstream can be asked, and whether it does its work, as far as its latest responses show.
     package enum State: String, Sendable {
         /// No request was sent yet.
         case unused
         case reachable
-        /// The last request got no response, or a gateway's error instead.
+        /// The last request got no response.
+        case unreachable
+        /// It responds, but many of its latest responses were errors (`RecentResponses`).
         case failing
         /// Larder is backing off from it.
         case backingOff = "backing_off"
@@ -23,9 +25,13 @@ package struct UpstreamHealth: Sendable {
 
     /// A change for the log.
     enum News: Equatable {
-        /// Requests fail. Further failures are not logged until the upstream has been reachable.
-        case fails
-        case recovered(after: Duration, failures: Int)
+        /// Requests get no response. Further failures are not logged until there is one.
+        case unreachable
+        /// - Parameter held: requests that were not sent meanwhile.
+        case reachable(after: Duration, failures: Int, held: Int)
+        /// Its responses fail. Further ones are not logged until they succeed again.
+        case fails(RecentResponses)
+        case works(after: Duration, failures: Int)
     }
 
     package private(set) var requests = 0
@@ -33,13 +39,19 @@ package struct UpstreamHealth: Sendable {
     package private(set) var failures = 0
     /// The last failure, kept even if the upstream has been reachable since.
     package private(set) var lastError: (time: Int64, message: String)?
+    package private(set) var unreachableSince: Int64?
     package private(set) var failingSince: Int64?
+    /// Whether requests are sent to it, in the mode `auto`.
+    private(set) var circuit = Circuit.State.closed
     /// When it may be asked again; in the past once the pause is over.
     private var backOffEnd: Int64 = 0
     /// The latest state of each limited resource, by the upstream's name for it.
     private var limits: [String: RateLimit] = [:]
-    /// Failures since the upstream was last reachable.
-    private var failuresInARow = 0
+    private var recent = RecentResponses()
+    /// Requests without a response since the last response, and those that were not sent.
+    private var (failuresInARow, held) = (0, 0)
+    /// Errors since its responses began to fail.
+    private var errors = 0
     private var isAnnounced = false
     private var lastWarning = Int64.min
 
@@ -48,30 +60,52 @@ package struct UpstreamHealth: Sendable {
     /// The maximum number of limited resources.
     private static let resources = 32
 
-    /// Counts a request that got no response, or a gateway's error.
-    mutating func failed(_ message: String, at time: Int64) -> News? {
+    /// Counts a request that got no response.
+    mutating func gotNoResponse(_ message: String, at time: Int64) -> News? {
         requests += 1
         failures += 1
         failuresInARow += 1
         lastError = (time, message)
-        if failingSince == nil { failingSince = time }
+        if unreachableSince == nil { unreachableSince = time }
         guard !isAnnounced, lastWarning == .min || time - lastWarning >= Self.quiet else { return nil }
         (isAnnounced, lastWarning) = (true, time)
-        return .fails
+        return .unreachable
     }
 
-    mutating func responded(at time: Int64) -> News? {
+    /// Counts a response.
+    ///
+    /// - Parameter error: why it counts as a failure; nil if it does not.
+    mutating func responded(_ error: String? = nil, at time: Int64) -> [News] {
         requests += 1
-        guard let since = failingSince else { return nil }
-        let news = News.recovered(after: .microseconds(max(0, time - since)), failures: failuresInARow)
-        let wasAnnounced = isAnnounced
-        (failingSince, failuresInARow, isAnnounced) = (nil, 0, false)
-        return wasAnnounced ? news : nil
+        var news: [News] = []
+        if let since = unreachableSince {
+            let pause = Duration.microseconds(max(0, time - since))
+            if isAnnounced { news.append(.reachable(after: pause, failures: failuresInARow, held: held)) }
+            (unreachableSince, failuresInARow, held, isAnnounced) = (nil, 0, 0, false)
+        }
+        recent.add(isError: error != nil, at: time)
+        if let error {
+            failures += 1
+            errors += 1
+            lastError = (time, error)
+        }
+        if let since = failingSince {
+            guard error == nil, recent.isWorking else { return news }
+            news.append(.works(after: .microseconds(max(0, time - since)), failures: errors))
+            (failingSince, errors) = (nil, 0)
+        } else if recent.isFailing {
+            (failingSince, errors) = (recent.firstError ?? time, recent.errors)
+            news.append(.fails(recent))
+        }
+        return news
     }
 
     /// Counts a request whose end shows nothing about the upstream, such as a client that disconnects.
     mutating func gaveUp() { requests += 1 }
+    /// Counts a request that was not sent because the upstream cannot be reached.
+    mutating func heldBack() { held += 1 }
     mutating func backsOff(until time: Int64) { backOffEnd = max(backOffEnd, time) }
+    mutating func circuit(is state: Circuit.State) { circuit = state }
 
     mutating func limited(_ limit: RateLimit) {
         let name = limit.resource ?? ""
@@ -81,9 +115,13 @@ package struct UpstreamHealth: Sendable {
 
     package func state(at now: Int64) -> State {
         if backOffEnd > now { return .backingOff }
+        if unreachableSince != nil { return .unreachable }
         if failingSince != nil { return .failing }
         return requests == 0 ? .unused : .reachable
     }
+
+    /// Whether requests are held back because it cannot be reached.
+    package var isHeldBack: Bool { circuit != .closed }
 
     /// When the upstream may be asked again; nil if it may be asked now.
     package func backOffUntil(at now: Int64) -> Int64? { backOffEnd > now ? backOffEnd : nil }
@@ -101,6 +139,37 @@ package struct UpstreamHealth: Sendable {
     package init() {}
 }
 
+/// The latest responses of an upstream: at most twenty, of the last half minute.
+struct RecentResponses: Sendable, Equatable {
+    private struct Entry: Equatable {
+        var time: Int64
+        var isError: Bool
+    }
+
+    private var entries: [Entry] = []
+
+    private static let limit = 20
+    /// In µs.
+    private static let span: Int64 = 30_000_000
+    /// So many errors are no accident.
+    private static let leastErrors = 5
+
+    mutating func add(isError: Bool, at time: Int64) {
+        entries.removeAll { time - $0.time > Self.span }
+        if entries.count == Self.limit { entries.removeFirst() }
+        entries.append(Entry(time: time, isError: isError))
+    }
+
+    var count: Int { entries.count }
+    var errors: Int { entries.count(where: \.isError) }
+    var firstError: Int64? { entries.first(where: \.isError)?.time }
+
+    /// At least half of them are errors.
+    var isFailing: Bool { errors >= Self.leastErrors && 2 * errors >= count }
+    /// Fewer than a quarter are errors: a share in between changes nothing, so that the state does not flicker.
+    var isWorking: Bool { 4 * errors < count }
+}
+
 extension RateLimit {
     fileprivate var share: Double {
         guard let limit, limit > 0 else { return remaining == 0 ? 0 : 1 }
@@ -114,35 +183,86 @@ extension Fetches {
     func record(_ result: Result<TransferSummary, UpstreamError>, status: Int?, of request: ProxyRequest) {
         let metrics = metrics.upstream(request.upstream.name)
         let time = RequestClock.wall
-        var failure: (words: String, cure: String?)?
         switch result {
-        case .failure(let error) where !error.isAboutUpstream: return metrics.record { $0.gaveUp() }
-        case .failure(let error): failure = (error.message, error.cure(for: request.upstream.settings))
-        case .success(let summary) where summary.defect != nil:
-            failure = summary.defect.map { ($0.message, $0.cure(for: request.upstream.settings)) }
-        // A gateway reports that the origin behind it is unavailable.
-        case .success where status.map { 502...504 ~= $0 } ?? false:
-            failure = ("a gateway responded with \(status ?? 0) \(statusPhrase(status ?? 0))", nil)
-        case .success: break
+        case .failure(let error) where !error.isAboutUpstream: metrics.record { $0.gaveUp() }
+        case .failure(let error) where status == nil:
+            let failure = Failure(error, of: request)
+            if let news = metrics.record({ $0.gotNoResponse(failure.message, at: time) }) { log(news, failure) }
+        case .failure(let error): brokeOff(Failure(error, of: request), at: time)
+        case .success(let summary):
+            if let defect = summary.defect { return brokeOff(Failure(defect, of: request), at: time) }
+            let failure = status.flatMap { $0 >= 500 ? Failure(status: $0, of: request) : nil }
+            responded(failure, to: request, at: time)
         }
-        guard let failure else {
-            guard case .recovered(let pause, let count)? = metrics.record({ $0.responded(at: time) }) else { return }
-            let metadata: Logger.Metadata = [
-                "upstream": "\(request.upstream.name)", "after": "\(Self.rounded(pause))",
-                "failed_requests": "\(count)",
+    }
+
+    private func brokeOff(_ failure: Failure, at time: Int64) {
+        let subject: Logger.Metadata = ["upstream": "\(failure.request.upstream.name)", "cause": "\(failure.words)"]
+        repeated.log(.warning, "the upstream's response broke off", about: subject, failure.metadata)
+        responded(failure, to: failure.request, at: time)
+    }
+
+    private func responded(_ failure: Failure?, to request: ProxyRequest, at time: Int64) {
+        let news = metrics.upstream(request.upstream.name).record { $0.responded(failure?.message, at: time) }
+        for one in news { log(one, failure ?? Failure("", nil, of: request)) }
+    }
+
+    /// A request that counts as a failure.
+    private struct Failure {
+        let request: ProxyRequest
+        let words: String
+        /// What the operator can check or change, if anything.
+        let cure: String?
+
+        init(_ words: String, _ cure: String?, of request: ProxyRequest) {
+            (self.words, self.cure, self.request) = (words, cure, request)
+        }
+
+        init(_ error: UpstreamError, of request: ProxyRequest) {
+            self.init(error.message, error.cure(for: request.upstream.settings), of: request)
+        }
+
+        init(status: Int, of request: ProxyRequest) {
+            self.init("the upstream responded with \(status) \(statusPhrase(status))", nil, of: request)
+        }
+
+        var url: String { request.upstream.url(of: request.key.url) }
+        var message: String { "\(request.message.method) \(url): \(words)" }
+
+        var metadata: Logger.Metadata {
+            var metadata: Logger.Metadata = [
+                "method": "\(request.message.method)", "url": "\(url)",
+                "host": "\(request.upstream.settings.url.host)", "cause": "\(words)",
             ]
-            log.notice("the upstream is reachable again", metadata: metadata)
-            return
+            if let cure { metadata["remedy"] = "\(cure)" }
+            return metadata
         }
-        let url = request.upstream.url(of: request.key.url)
-        let message = "\(request.message.method) \(url): \(failure.words)"
-        guard metrics.record({ $0.failed(message, at: time) }) == .fails else { return }
-        var metadata: Logger.Metadata = [
-            "upstream": "\(request.upstream.name)", "method": "\(request.message.method)", "url": "\(url)",
-            "host": "\(request.upstream.settings.url.host)", "cause": "\(failure.words)",
-        ]
-        if let cure = failure.cure { metadata["remedy"] = "\(cure)" }
-        log.warning("the upstream fails; further failures are counted until it is reachable again", metadata: metadata)
+    }
+
+    private func log(_ news: UpstreamHealth.News, _ failure: Failure) {
+        var metadata: Logger.Metadata = ["upstream": "\(failure.request.upstream.name)"]
+        switch news {
+        case .unreachable:
+            metadata.merge(failure.metadata) { $1 }
+            log.warning(
+                "the upstream cannot be reached; further failures are counted until it is reachable again",
+                metadata: metadata
+            )
+        case .reachable(let pause, let failures, let held):
+            metadata["after"] = "\(Self.rounded(pause))"
+            (metadata["failed_requests"], metadata["held_back"]) = ("\(failures)", "\(held)")
+            log.notice("the upstream is reachable again", metadata: metadata)
+        case .fails(let recent):
+            metadata.merge(failure.metadata) { $1 }
+            metadata["failed"] = "\(recent.errors) of the last \(recent.count) responses"
+            log.warning(
+                "the upstream's responses fail; further failures are counted until they succeed again",
+                metadata: metadata
+            )
+        case .works(let pause, let failures):
+            (metadata["after"], metadata["failed_requests"]) = ("\(Self.rounded(pause))", "\(failures)")
+            log.notice("the upstream's responses succeed again", metadata: metadata)
+        }
     }
 
     /// Whole seconds, if there are any: `3m12s`.

@@ -1,14 +1,19 @@
 import HTTPSemantics
+import Settings
 
-/// Turns a client's path into the upstream's: removes the prefix, resolves dot segments, adds the base path.
+/// Turns a client's path into the upstream's: removes the prefix, resolves dot segments, replaces an alias, adds the base path.
 package struct TargetNormaliser: Sendable {
     /// Empty, or beginning and not ending with `/`.
     let prefix: [UInt8]
     let basePath: [UInt8]
+    /// What stands for other paths, the longest first.
+    private let aliases: [(path: [UInt8], target: [UInt8])]
 
-    init(prefix: String = "", basePath: String = "") {
+    init(prefix: String = "", aliases: [PathAlias] = [], basePath: String = "") {
         self.prefix = Self.folder(prefix)
         self.basePath = Self.folder(basePath)
+        self.aliases = aliases.map { (Self.folder($0.path), Self.folder($0.target)) }
+            .sorted { $0.path.count > $1.path.count }
     }
 
     private static func folder(_ path: String) -> [UInt8] {
@@ -63,6 +68,24 @@ package struct TargetNormaliser: Sendable {
         return true
     }
 
+    /// Whether a path that needs no other change has an alias; the hit path checks this, too.
+    @inline(__always)
+    func hasAlias(_ path: UnsafeRawBufferPointer) -> Bool {
+        !aliases.isEmpty && alias(of: UnsafeRawBufferPointer(rebasing: path[min(prefix.count, path.count)...])) != nil
+    }
+
+    private func alias(of rest: some Collection<UInt8>) -> (path: [UInt8], target: [UInt8])? {
+        aliases.first { alias in
+            rest.starts(with: alias.path)
+                && (rest.count == alias.path.count || rest.dropFirst(alias.path.count).first == 0x2F)
+        }
+    }
+
+    private func replacingAlias(_ path: [UInt8]) -> [UInt8] {
+        guard let alias = alias(of: path) else { return path }
+        return alias.target + path[alias.path.count...]
+    }
+
     /// The target as it goes upstream: base path, the client's path with its escapes unchanged, and the query untouched.
     ///
     /// - Parameters:
@@ -74,7 +97,7 @@ package struct TargetNormaliser: Sendable {
         guard path.starts(with: prefix) else { throw .otherPrefix }
         let rest = path[prefix.count...]
         guard rest.isEmpty || rest.first == 0x2F else { throw .otherPrefix }
-        let whole = basePath + (try Self.resolved(rest))
+        let whole = basePath + replacingAlias(try Self.resolved(rest))
         return (whole.isEmpty ? [0x2F] : whole) + (query.map { [0x3F] + $0 } ?? [])
     }
 

@@ -44,7 +44,7 @@ extension ProxyCore {
         let isUnfindable = isBehind && cache.inMemory(document.request, now: now)?.isClean != true
         let found = isUnfindable ? nil : await newest(of: document)
         let mode = modes.current
-        let asks = mode == .online && !document.request.directives.onlyIfCached
+        let asks = mode != .offline && !document.request.directives.onlyIfCached
         let plan = plan(document.request, LookUpResult(whole: found), mode)
         let stored = await stored(by: plan, found, for: document)
         guard !document.isOver else { return }

@@ -75,14 +75,14 @@ extension ProxyCore {
 extension Fetches {
     /// Serves a client what is known of its object, because no response came; refuses the request if that is nothing, or if it asks
     /// for another view.
-    func assemble(for relay: Relay, insteadOf error: UpstreamError, _ problem: ProblemDocument) {
+    ///
+    /// - Parameter error: what became of the request; nil if it was not sent.
+    func assemble(for relay: Relay, as use: CacheUse, _ problem: ProblemDocument, _ error: UpstreamError?) {
         let request = relay.request
         after({ [cache] in try? await cache.assembled(request) }) { [self] found in
-            guard let found, found.maySubstitute(at: now, for: request) else {
-                return refuse(relay, problem, error)
-            }
+            guard let found, found.maySubstitute(at: now, for: request) else { return refuse(relay, problem, error) }
             guard request.view == .mapped else { return refuse(relay, problem.namingMappedView, error) }
-            substitute(found, forStatus: nil, error: error, to: [relay])
+            serve(found, to: [relay], as: { _ in use })
         }
     }
 }

@@ -10,6 +10,10 @@ package enum CacheUse: Sendable {
     case offline(isStale: Bool)
     /// Without the upstream, because Larder is backing off.
     case backedOff
+    /// Without the upstream, because it cannot be reached.
+    case unreachable
+    /// While the upstream takes longer than `patience`.
+    case meanwhile
     /// Validated by the upstream; it remains stored unless the upstream has forbidden that.
     case revalidated(CacheStatus.Forward, isStored: Bool)
     /// In place of a failed response, with its status or else the error.
@@ -23,9 +27,10 @@ package enum CacheUse: Sendable {
 
     func outcome(of ready: ReadyResponse) -> Outcome {
         switch self {
-        case .hit(isStale: true), .backedOff: .stale
+        case .hit(isStale: true), .backedOff, .meanwhile: .stale
         case .hit: ready.response.isComposed ? .composed : .hit
-        case .offline, .substituted: .offline
+        case .offline: .offline
+        case .unreachable, .substituted: .staleIfError
         case .revalidated: .revalidated
         case .fetched, .unkept, .completed: .miss
         }
@@ -47,6 +52,12 @@ package enum CacheUse: Sendable {
         case .backedOff:
             status = .hit()
             detail = "retry-after"
+        case .unreachable:
+            status = .hit()
+            detail = "unreachable"
+        case .meanwhile:
+            status = .hit()
+            detail = "patience"
         case .revalidated(let reason, let isStored): status = .forwarded(reason, status: 304, isStored: isStored)
         case .substituted(let reason, let upstreamStatus, _):
             status = .forwarded(reason, status: upstreamStatus)
@@ -79,15 +90,16 @@ extension ReadyResponse {
 }
 
 extension StoredPolicy {
-    /// How a route's settings, already applied, depart from the upstream's fields.
+    /// How the configuration, already applied, departs from the upstream's fields.
     ///
-    /// `forced`, `fresh-by-route`, `negative-by-route`, `vary-by-route`, or several of them joined by `+`; nil if the upstream's
+    /// `forced`, `fresh-by-route`, `negative-by-route`, `fresh-unsaid`, `vary-by-route`, or several of them joined by `+`; nil if the upstream's
     /// fields apply.
     func overrideDetail(of route: CacheOverrides, vary: @autoclosure () -> VaryField) -> String? {
         var words: [String] = []
         switch lifetimeSource {
         case .route: words.append(route.cache == .force ? "forced" : "fresh-by-route")
         case .negative: words.append("negative-by-route")
+        case .unsaid: words.append("fresh-unsaid")
         case .none, .maxAge, .sMaxAge, .expires, .heuristic, .targeted: break
         }
         if !route.vary.ignore.isEmpty, case .fields(let names) = vary(),

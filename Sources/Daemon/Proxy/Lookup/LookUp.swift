@@ -85,7 +85,12 @@ extension ProxyCore {
         } catch .corrupt {
             // The store has logged it once; a document in a damaged place counts as not stored.
         } catch {
-            log.error("a document could not be read", metadata: ["url": "\(request.key.url)", "error": "\(error)"])
+            repeated.log(
+                .error,
+                "a document could not be read",
+                about: ["error": "\(error)"],
+                ["url": "\(request.shownURL)"]
+            )
         }
         for waiter in diskReads.removeValue(forKey: lookUp) ?? [] { waiter.resume(returning: finding) }
         return (finding, true)

@@ -37,7 +37,8 @@ extension ResponseCache {
     ) -> Bool {
         let size = ready.response.body.count
         guard uncommittedBytes.load(ordering: .relaxed) + size <= Self.uncommittedByteLimit else {
-            log.warning("the store cannot keep up: a response was not kept", metadata: ["url": "\(ready.key.url)"])
+            let url: Logger.Metadata = ["url": "\(ready.key.url)"]
+            repeated.log(.warning, "the store cannot keep up: a response was not kept", about: [:], url)
             memory.remove(ready.entry.digest)
             store.remove(at: ready.key)
             return false

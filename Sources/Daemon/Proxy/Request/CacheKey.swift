@@ -94,7 +94,9 @@ struct CacheKeyBuilder {
     /// Whether a target needs no change but that of its prefix, and contains no credential.
     private func isPlain(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream) -> Bool {
         // A semicolon may begin a path parameter.
-        guard TargetNormaliser.isPlain(request.path), !request.path.contains(0x3B) else { return false }
+        guard TargetNormaliser.isPlain(request.path), !request.path.contains(0x3B),
+            !upstream.normaliser.hasAlias(request.path)
+        else { return false }
         guard let query = request.query else { return true }
         var start = 0
         var isName = true

@@ -120,7 +120,8 @@ extension IncomingRequest {
             upstream: "\(upstream.scheme(for: base))://\(base.authority)\(upstream.settings.prefix)",
             authority: String(url.origin.dropFirst(url.scheme.count + 3)),
             prefix: url.basePath,
-            scheme: url.scheme
+            scheme: url.scheme,
+            rewritesAll: upstream.settings.rewriteLinks
         )
         var fields = fields
         back.rewrite(&fields)
@@ -131,7 +132,7 @@ extension IncomingRequest {
 
 extension ProxiedUpstream {
     /// The path for matching routes; captures of routes are stored, so it contains no credentials.
-    fileprivate func redactedRoute(ofURL url: String) -> String {
+    func redactedRoute(ofURL url: String) -> String {
         let route = route(ofURL: url)
         // Only a path parameter can contain a credential.
         guard route.utf8.contains(0x3B) else { return route }

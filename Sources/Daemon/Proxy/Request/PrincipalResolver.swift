@@ -18,6 +18,8 @@ package final class PrincipalResolver: Sendable {
     private struct Known {
         /// Enough for every token of a busy CI.
         var ids = BoundedTable<Digest128, PrincipalID>(limit: 16_384)
+        /// For display.
+        var labels = BoundedTable<PrincipalID, String>(limit: 16_384)
         /// How often the store has removed principals; ids found before the last time may be invalid.
         var generation = 0
     }
@@ -65,7 +67,16 @@ package final class PrincipalResolver: Sendable {
     /// The principal with these credentials; a new one is stored durably.
     func identify(_ credentials: [UInt8]?, of upstream: ProxiedUpstream) async throws(StoreError) -> PrincipalID {
         guard let credentials else { return PrincipalID.anonymous }
-        return try await store.principal(key.digest(of: upstream.storeKeyBytes + [0] + credentials))
+        let digest = key.digest(of: upstream.storeKeyBytes + [0] + credentials)
+        let principal = try await store.principal(digest)
+        known.withLock { $0.labels[principal] = ObjectStore.label(ofPrincipal: digest) }
+        return principal
+    }
+
+    /// The label of a principal that this process has met.
+    func label(of principal: PrincipalID) -> String? {
+        guard principal != .anonymous else { return ObjectStore.label(ofPrincipal: []) }
+        return known.withLock { $0.labels[principal] }
     }
 
     /// The principal of a request and its label; the id is nil if no request of its has been stored yet.
@@ -84,6 +95,7 @@ extension PrincipalResolver: ChangeListener {
     package func principalsForgotten() {
         known.withLock { known in
             known.ids.removeAll()
+            known.labels.removeAll()
             known.generation += 1
         }
     }

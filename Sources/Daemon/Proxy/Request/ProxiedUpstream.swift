@@ -33,6 +33,7 @@ package final class ProxiedUpstream: Sendable {
     /// The same with its number, for digests of what its rules are applied to; valid within this process.
     let rulesKeyBytes: [UInt8]
     private let hasOverrides: Bool
+    private let hasWaitingRoutes: Bool
     /// Whether any route has rules on queries; otherwise the hit path need not look.
     let hasKeyRules: Bool
     /// Each route's rules on queries, by its index; nil if it has none.
@@ -58,7 +59,11 @@ package final class ProxiedUpstream: Sendable {
         (self.rules, self.daemon) = (rules, daemon)
         settings = rules.settings
         origin = settings.url.origin
-        normaliser = TargetNormaliser(prefix: settings.prefix, basePath: settings.url.basePath)
+        normaliser = TargetNormaliser(
+            prefix: settings.prefix,
+            aliases: settings.aliases,
+            basePath: settings.url.basePath
+        )
         principal = PrincipalFields(settings.principal, isShared: settings.shared)
         context = ContextFields(settings.context)
         cors = CORS(origins: settings.cors)
@@ -69,7 +74,13 @@ package final class ProxiedUpstream: Sendable {
         keyRules = settings.routes.map { KeyRules($0.overrides.key, demanding: $0.declaration.query.keys) }
         hasKeyRules = keyRules.contains { $0 != nil }
         hasOverrides = settings.routes.contains { $0.overrides != CacheOverrides() }
-        links = LinkRewriter(upstream: settings.url.description, authority: "", prefix: settings.prefix)
+        hasWaitingRoutes = settings.routes.contains { $0.patience != nil || $0.timeouts != UpstreamTimeouts.Changes() }
+        links = LinkRewriter(
+            upstream: settings.url.description,
+            authority: "",
+            prefix: settings.prefix,
+            rewritesAll: settings.rewriteLinks
+        )
         secureHosts = settings.hosts.compactMap { OwnHost($0) }.filter(\.isSecure)
         let passesView = (settings.routes + settings.errors).allSatisfy { $0.body == nil }
         self.passesView = passesView
@@ -108,9 +119,17 @@ package final class ProxiedUpstream: Sendable {
         hasOverrides ? overrides(for: route(ofURL: url), query: Self.query(ofURL: url)) : CacheOverrides()
     }
 
+    /// How long a request waits: the client's patience, and the limits that differ from those of the upstream.
+    func waiting(for request: ProxyRequest) -> (patience: Duration, timeouts: UpstreamTimeouts.Changes) {
+        guard hasWaitingRoutes else { return (settings.patience, UpstreamTimeouts.Changes()) }
+        let method = MethodFacts.isCacheable(request.message.method) ? "GET" : request.message.method
+        let route = rules.waiting(method: method, path: request.route, query: Self.query(ofURL: request.target))
+        return (route?.patience ?? settings.patience, route?.timeouts ?? UpstreamTimeouts.Changes())
+    }
+
     /// A response's policy with the configuration applied.
     package func applying(_ policy: StoredPolicy, _ route: CacheOverrides) -> StoredPolicy {
-        var policy = policy.applying(route)
+        var policy = policy.applying(route, freshUnsaid: settings.freshUnsaid)
         if policy.staleIfError < 0, settings.staleIfError < .forever {
             policy.staleIfError = settings.staleIfError.components.seconds
         }
@@ -262,17 +281,48 @@ extension ProxiedUpstream {
     func bound(_ request: ProxyRequest) -> BoundObject? {
         for method in [request.message.method, "GET"] {
             let subject = RouteSubject(method: method, path: request.route, query: Self.query(ofURL: request.target))
-            guard let match = rules.body(subject), match.rule.arity == .one else { continue }
-            let object = rules.models.object(boundBy: match.bound, captures: match.captures, of: match.rule.model)
-            if let object { return object }
+            if let object = rules.body(subject).flatMap(object) { return object }
         }
         return nil
+    }
+
+    /// The path, as it goes upstream, of the object that a write acts on: `/orders/5` for `POST /orders/5/cancel`; nil if there is none.
+    ///
+    /// An action's path is one segment below the path of an object, and no route says what is there.
+    func actionPath(_ request: ProxyRequest) -> String? {
+        guard !settings.models.isEmpty, !MethodFacts.isSafe(request.message.method),
+            let path = WriteOutcome.parent(of: request.target, base: settings.url.basePath)
+        else { return nil }
+        let query = Self.query(ofURL: request.target)
+        let isKnown = [request.message.method, "GET"].contains { method in
+            rules.body(RouteSubject(method: method, path: request.route, query: query)) != nil
+        }
+        return isKnown || object(at: path) == nil ? nil : path
+    }
+
+    /// The object that a write changes, unless its response shows that: the one that its path names, or acts on.
+    func written(_ request: ProxyRequest) -> BoundObject? { bound(request) ?? actionPath(request).flatMap(object) }
+
+    /// The object that a path names by the route for retrievals.
+    private func object(at path: String) -> BoundObject? {
+        rules.body(RouteSubject(method: "GET", path: route(ofURL: path))).flatMap(object)
+    }
+
+    private func object(_ match: CompiledUpstream.BodyMatch) -> BoundObject? {
+        guard match.rule.arity == .one else { return nil }
+        return rules.models.object(boundBy: match.bound, captures: match.captures, of: match.rule.model)
     }
 
     /// Whether a successful DELETE means that its target is deleted.
     func deletes(_ request: ProxyRequest, status: Int) -> Bool {
         let query = Self.query(ofURL: request.target)
         return rules.deletes(path: request.route, query: query, status: (200..<300).contains(status) ? status : nil)
+    }
+
+    /// The path of the route of a request, as the config writes it; nil if none matches.
+    func routePath(method: String, path: String, query: String?) -> String? {
+        rules.route(method: method, path: path, query: query, status: nil)
+            .map { settings.routes[$0.index].declaration.path }
     }
 
     /// Further targets that a write of this path invalidates by its route: paths, and patterns of paths.
@@ -284,7 +334,15 @@ extension ProxiedUpstream {
         var (paths, patterns): ([String], [InvalidationPattern]) = ([], [])
         let (method, query, base) = (request.message.method, Self.query(ofURL: request.target), settings.url.basePath)
         let success = status.flatMap { (200..<300).contains($0) ? $0 : nil }
-        for pattern in rules.invalidated(method: method, path: request.route, query: query, status: success) {
+        var invalidated = rules.invalidated(method: method, path: request.route, query: query, status: success)
+        if let path = actionPath(request).map({ route(ofURL: $0) }) {
+            // A route to the object itself is seldom for POST.
+            for method in [method, "PATCH", "PUT"] {
+                invalidated += rules.invalidated(method: method, path: path, query: nil, status: success)
+                    .filter { !invalidated.contains($0) }
+            }
+        }
+        for pattern in invalidated {
             if let path = pattern.onlyPath {
                 paths += [base + path] + (path == "/" ? [] : ["\(base)\(path)/"])
             } else {

@@ -85,6 +85,9 @@ package struct ProxyRequest: Sendable {
         view == .mapped || upstream.settings.rewriteLinks && view == .wire && message.method == "GET"
     }
 
+    /// Path and query as clients send them, redacted, for logs.
+    var shownURL: String { upstream.clientURL(ofURL: key.url) }
+
     var isHead: Bool { message.method == "HEAD" }
 
     /// Whether its response is the whole document, which other requests may share and which may be stored.
@@ -173,6 +176,7 @@ package struct ProxyRequest: Sendable {
         if isForBody, upstream.keepsFixedCodings {
             sent.clientCodings = message.fields.combinedBytes("accept-encoding") ?? []
         }
+        sent.timeouts = upstream.waiting(for: self).timeouts
         sent.client = UpstreamSlots.Client(principal: key.principal.rawValue, host: message.peer)
         return sent
     }

@@ -10,7 +10,7 @@ extension Logger {
         debug(
             "decided",
             metadata: [
-                "url": "\(request.key.url)", "decision": "\(plan.action)", "reason": "\(plan.sentence)",
+                "url": "\(request.shownURL)", "decision": "\(plan.action)", "reason": "\(plan.sentence)",
                 "cache-status": "\(plan.cacheStatus(now: now))",
             ]
         )
@@ -19,7 +19,7 @@ extension Logger {
     func notStored(_ reason: NotStoredReason, _ request: ProxyRequest) {
         debug(
             "not stored",
-            metadata: ["url": "\(request.key.url)", "rule": "\(reason.rule)", "reason": "\(reason.text)"]
+            metadata: ["url": "\(request.shownURL)", "rule": "\(reason.rule)", "reason": "\(reason.text)"]
         )
     }
 

@@ -19,6 +19,11 @@ package final class RequestLog: Sendable {
     /// How long hits are noted after the list was requested.
     private static let attention: UInt64 = 60_000_000_000
 
+    /// Of this many hits from memory that are not noted, one is counted in the lists, for all of them.
+    package static let sampleSize = 64
+
+    /// Who asks how much.
+    package let top = TopLists()
     /// Until when hits are noted, in ns of the monotonic clock.
     private let watchedUntil = Atomic<UInt64>(0)
     fileprivate let state = Mutex(State())
@@ -42,6 +47,7 @@ package final class RequestLog: Sendable {
     func recordsHits(at now: UInt64) -> Bool { watchedUntil.load(ordering: .relaxed) > now }
 
     func record(_ request: ServedRequest) {
+        top.count(request)
         let (listeners, noted) = state.withLock { state in
             var noted = request
             state.lastID += 1
@@ -120,10 +126,16 @@ package struct ServedRequest: Sendable, Equatable {
     package var time: Int64 = 0
     package var client: ClientAddress
     package var method: String
-    /// Path and query as they go upstream, redacted; as sent, if it matches no upstream.
+    /// Path and query as clients send them, redacted.
     package var url: String
     /// The upstream's name; nil if it matches none.
     package var upstream: String?
+    /// The path of its route, as the config writes it.
+    package var route: String?
+    /// The label of whose credentials it has; nil before they were looked at.
+    package var principal: String?
+    /// The client's program: the first product in `User-Agent`.
+    package var program: String?
     /// As the client got it; `clientLeft` if it left before.
     package var status = 0
     package var outcome = Outcome.error
@@ -135,6 +147,8 @@ package struct ServedRequest: Sendable, Equatable {
     package var detail: String? { cacheStatus?.detail ?? end }
     /// Why the upstream was asked although the stored response was within its lifetime.
     package var reason: String?
+    /// The line of config with which it would have been a hit.
+    package var remedy: String?
     package var bytes = 0
     /// The time from the request's head to the response's last byte within Larder, in seconds.
     package var seconds = 0.0
@@ -197,7 +211,7 @@ enum RequestClock {
 /// Any thread. The request carries it, so that each step can add what it finds out.
 final class RequestNote: ReplyObserver {
     private let requests: RequestLog
-    private let log: Logger
+    private let repeated: RepeatedLines
     /// Seconds from which a request counts as slow; 0 for never.
     private let slowness: Double
     private let metrics: UpstreamMetrics
@@ -218,7 +232,7 @@ final class RequestNote: ReplyObserver {
     /// - Parameter started: when the request's head was read, in ns of the monotonic clock.
     init(_ incoming: IncomingRequest, at place: Address, started: UInt64, _ proxy: ProxyCore) {
         requests = proxy.requests
-        log = proxy.log
+        repeated = proxy.repeated
         slowness = Double(incoming.upstream.daemon.slowRequests.nanoseconds) / 1_000_000_000
         metrics = proxy.metrics.upstream(incoming.upstream.name)
         upstream = incoming.upstream
@@ -226,8 +240,10 @@ final class RequestNote: ReplyObserver {
         self.started = started
         let client = ClientAddress(peer: incoming.message.peer, at: place)
         let method = incoming.message.method
-        var served = ServedRequest(client: client, method: method, url: incoming.url, upstream: upstream.name)
+        let url = upstream.clientURL(ofURL: incoming.url)
+        var served = ServedRequest(client: client, method: method, url: url, upstream: upstream.name)
         served.time = RequestClock.wall - Int64((RequestClock.nanoseconds - started) / 1_000)
+        served.program = incoming.message.fields[first: "user-agent"].flatMap(ClientProgram.name)
         state = Mutex(State(served: served))
     }
 
@@ -239,6 +255,8 @@ final class RequestNote: ReplyObserver {
     /// Records the outcome that the metrics have counted.
     func counted(as outcome: Outcome) { state.withLock { $0.outcome = outcome } }
     func asked(because reason: Plan.Reason) { state.withLock { $0.served.reason = reason.beforeExpiry?.text } }
+    func isOf(_ principal: String?) { state.withLock { $0.served.principal = principal } }
+    func wouldBeHit(by remedy: FreshnessRemedy) { state.withLock { $0.served.remedy = remedy.line } }
     func hasKey(_ key: Digest128) { state.withLock { $0.served.key = key } }
 
     /// Adds the time of a transfer that the request waited for; there may be several.
@@ -269,23 +287,23 @@ final class RequestNote: ReplyObserver {
             state.served.conclude(state.outcome, isWhole: isWhole)
             return (state.served, state.isStream)
         }
-        guard let (served, isStream) = ended else { return }
+        guard let (ended, isStream) = ended else { return }
+        var served = ended
+        served.route = upstream.routePath(method: served.method, path: route.path, query: route.query)
         requests.record(served)
         guard !isStream else { return }
-        let match = upstream.rules.route(method: served.method, path: route.path, query: route.query, status: nil)
-        let path = match.map { upstream.settings.routes[$0.index].declaration.path }
-        metrics.responded(route: path, seconds: seconds)
+        metrics.responded(route: served.route, seconds: seconds)
         if slowness > 0, seconds > slowness { report(served) }
     }
 
     private func report(_ served: ServedRequest) {
         let text = { (seconds: Double) in "\((seconds * 1_000).rounded() / 1_000)" }
         var metadata: Logger.Metadata = [
-            "method": "\(served.method)", "url": "\(served.url)", "upstream": "\(upstream.name)",
+            "method": "\(served.method)", "url": "\(served.url)",
             "status": "\(served.status)", "outcome": "\(served.outcome.rawValue)", "seconds": "\(text(served.seconds))",
         ]
         if let seconds = served.upstreamSeconds { metadata["upstream_seconds"] = "\(text(seconds))" }
-        log.warning("a request was slow", metadata: metadata)
+        repeated.log(.warning, "a request was slow", about: ["upstream": "\(upstream.name)"], metadata)
     }
 }
 

@@ -11,18 +11,23 @@ extension ProxyCore {
     func write(_ request: ProxyRequest, _ reply: Reply) async {
         // Each write that could not be stored keeps its response in memory until it is.
         guard !cache.uncommittedWrites.isFull else { return refuse(.storeFailed(.queueFull), reply) }
+        // Nothing is sent, so nothing may have changed.
+        if let outage = fetches.outage(for: request) {
+            metrics.upstream(request.upstream.name).heldBack()
+            return refuse(Hold.outage(outage).problem(request), reply)
+        }
         let suspect: SuspectID
         do {
             let further = request.upstream.routeInvalidations(by: request, status: nil)
             suspect = try await cache.store.markSuspect(
                 upstream: request.upstream.storeKey,
                 urls: Set(request.suspects + further.paths),
-                object: request.upstream.bound(request),
+                object: request.upstream.written(request),
                 patterns: further.patterns
             )
         } catch {
             // After an unrecorded write an old response might still be served, so the request is not sent.
-            log.storeFailed("a write could not be recorded", error, url: request.key.url)
+            log.storeFailed("a write could not be recorded", error, url: request.shownURL)
             return refuse(.storeFailed(error), reply)
         }
         count(.bypass, for: request)
@@ -98,9 +103,11 @@ extension ProxyCore {
     /// Until then it is unknown which documents show what the write has changed. On disk the write's suspect mark stands; if the
     /// daemon stops first, the next opening of the store drops the suspect documents.
     func retryLater(_ write: CompletedWrite, of upstream: ProxiedUpstream, because error: StoreError) {
-        log.error(
+        repeated.log(
+            .error,
             "what a write changed could not be stored: until it is, everything older is asked of its upstream again",
-            metadata: ["error": "\(error)", "upstream": "\(upstream.name)", "path": "\(write.path)"]
+            about: ["error": "\(error)", "upstream": "\(upstream.name)"],
+            ["path": "\(write.path)"]
         )
         let everything = Invalidation(of: upstream.storeKey, at: write.time)
         let number = cache.uncommittedWrites.begin(everything)
@@ -135,7 +142,9 @@ extension ProxyCore {
         var charge = write.observation?.body.count ?? 0
         fetches.release(&charge)
         liveDocuments.invalidationsCommitted()
-        let (name, path) = (upstream.name, write.path)
-        log.notice("what a write changed is stored now", metadata: ["upstream": "\(name)", "path": "\(path)"])
+        let (subject, path): (Logger.Metadata, Logger.Metadata) = (
+            ["upstream": "\(upstream.name)"], ["path": "\(write.path)"]
+        )
+        repeated.log(.notice, "what a write changed is stored now", about: subject, path)
     }
 }

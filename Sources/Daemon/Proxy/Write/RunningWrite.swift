@@ -58,6 +58,7 @@ final class RunningWrite: TransferDelegate {
 
     func received(head: UpstreamHead) {
         self.head = head
+        fetches.recordResponse(to: request)
         fetches.recordRetryAfter(of: head, to: request)
         handle(.head(isJSON: request.upstream.isJSON(head.fields)))
     }

@@ -30,7 +30,10 @@ struct WriteOutcome: Sendable {
         if let head, error == nil, request.message.method == "DELETE",
             request.upstream.deletes(request, status: head.status)
         {
-            if (200..<300).contains(head.status) { return .deleted }
+            // The end of an action, as in `DELETE /gists/5/star`, deletes no object.
+            if (200..<300).contains(head.status) {
+                return request.upstream.actionPath(request) == nil ? .deleted : .changed
+            }
             if head.status == 404 || head.status == 410 { return .absent }
         }
         return mayHaveChanged ? .changed : nil
@@ -39,7 +42,7 @@ struct WriteOutcome: Sendable {
     /// The upstream's paths whose responses are outdated, with any query.
     ///
     /// They are the target, the URLs in `Location` and `Content-Location` (RFC 9111 §4.4), and, unless the response itself shows
-    /// the object's new state, the collection that contains the target.
+    /// the object's new state, the collection that contains the target. An action makes outdated what a write to its object does.
     func outdatedPaths(by request: ProxyRequest) -> [String] {
         var targets = [request.target]
         if let head, error == nil, effect(of: request) != .absent {
@@ -52,7 +55,12 @@ struct WriteOutcome: Sendable {
             ).map { String(decoding: $0, as: UTF8.self) }
         }
         let showsState = request.message.method == "PATCH" || request.message.method == "PUT" && head?.status != 201
-        if !showsState || observed(by: request) == nil { targets += collections(of: request) }
+        if !showsState || observed(by: request) == nil {
+            targets += collections(of: request)
+            let base = request.upstream.settings.url.basePath
+            targets +=
+                request.upstream.actionPath(request).flatMap { Self.parent(of: $0, base: base) }.map { [$0] } ?? []
+        }
         var paths: [String] = []
         for target in targets {
             let path = request.upstream.keyPath(of: target)
@@ -67,7 +75,7 @@ struct WriteOutcome: Sendable {
     }
 
     /// The parent path, which lists what is below it; nil at the base path.
-    private static func parent(of target: String, base: String) -> String? {
+    static func parent(of target: String, base: String) -> String? {
         var path = target.beforeQuery
         while path.last == "/" { path = path.dropLast() }
         guard let slash = path.lastIndex(of: "/"), slash > path.startIndex else { return nil }
@@ -130,7 +138,7 @@ struct WriteOutcome: Sendable {
             path: upstream.keyPath(of: request.target),
             time: end,
             effect: effect,
-            bound: upstream.bound(request)
+            bound: effect == .changed ? upstream.written(request) : upstream.bound(request)
         )
         write.suspect = suspect
         write.method = request.message.method

@@ -1,6 +1,7 @@
 import Synchronization
 import Testing
 
+@testable import Proxy
 @testable import Store
 
 @Suite struct MemoryTierTests {

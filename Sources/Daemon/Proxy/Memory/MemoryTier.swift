@@ -1,8 +1,9 @@
 import Mapping
-public import Synchronization
+package import Store
+import Synchronization
 
 /// A response that the memory tier can hold; it is immutable except for its flags.
-public protocol MemoryResident: AnyObject, Sendable {
+package protocol MemoryResident: AnyObject, Sendable {
     var key: CacheKey { get }
     /// The selection by `Vary`, and whatever else distinguishes responses of one key; equal bytes replace each other.
     var variant: [UInt8] { get }
@@ -18,10 +19,10 @@ public protocol MemoryResident: AnyObject, Sendable {
 
 extension MemoryResident {
     /// By default the newest comes first.
-    public var precedence: Int64 { 0 }
-    public var documentID: DocumentID { .zero }
+    package var precedence: Int64 { 0 }
+    package var documentID: DocumentID { .zero }
     /// By default it replaces those of its variant.
-    public func replaces(_ other: Self) -> Bool { isOfVariant(of: other) }
+    package func replaces(_ other: Self) -> Bool { isOfVariant(of: other) }
 
     func isOfVariant(of other: Self) -> Bool { variant == other.variant && key == other.key }
     var isDirty: Bool { entry.isDirty.load(ordering: .relaxed) }
@@ -33,24 +34,19 @@ extension MemoryResident {
 /// misses. What a shard knows of the responses under one digest is its `Residence`, which decides what each event means.
 ///
 /// Eviction is second chance: a hit sets a flag; the hand passes a flagged response once and clears its flag.
-public final class MemoryTier<Response: MemoryResident>: Sendable {
-    // The look-up is inlinable: unspecialised generic code computes metadata at each call, which takes a fifth of the time of a
-    // hit.
-    @usableFromInline
+package final class MemoryTier<Response: MemoryResident>: Sendable {
     struct Shard {
-        @usableFromInline var residences: [Digest128: Residence<Response>] = [:]
+        var residences: [Digest128: Residence<Response>] = [:]
         /// Every resident response once, in the order of the hand; nil for one that has left.
-        @usableFromInline var ring: [Response?] = []
-        @usableFromInline var hand = 0
-        @usableFromInline var vacancies = 0
+        var ring: [Response?] = []
+        var hand = 0
+        var vacancies = 0
         /// The number of the last event that counts.
         var number = 0
         /// The digests of the latest of these, by their numbers.
         var recent: [Digest128] = []
         /// Those who wait for the end of an arrival.
         var waiters: [Digest128: [@Sendable () -> Void]] = [:]
-
-        @usableFromInline
         init() {}
     }
 
@@ -62,32 +58,29 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
         var isVacant = false
     }
 
-    @usableFromInline static var shardCount: Int { 16 }
+    static var shardCount: Int { 16 }
 
     /// How many variants of one document are held; beyond that, the oldest go.
     static var variantLimit: Int { 16 }
 
     private let bound: Atomic<Int>
-    @usableFromInline let shards: [ShardBox]
+    let shards: [ShardBox]
     private let occupied = Atomic<Int>(0)
     private let count = Atomic<Int>(0)
     private let evictions = Atomic<Int>(0)
     private let nextVictim = Atomic<Int>(0)
     private let paths = Mutex(ResidentPaths())
     /// The index of responses by object; it is notified before every commit.
-    public let responsesByObject = ResponsesByObject()
+    package let responsesByObject = ResponsesByObject()
 
     /// A class around the lock, because an array cannot contain noncopyable elements.
-    @usableFromInline
     final class ShardBox: Sendable {
-        @usableFromInline let lock = Mutex(Shard())
-
-        @usableFromInline
+        let lock = Mutex(Shard())
         init() {}
     }
 
     /// The bound, in bytes; if it is set lower, responses are evicted at once.
-    public var capacity: Int {
+    package var capacity: Int {
         get { bound.load(ordering: .relaxed) }
         set {
             bound.store(newValue, ordering: .relaxed)
@@ -96,14 +89,13 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     /// Creates a tier that holds up to `capacity` bytes.
-    public init(capacity: Int) {
+    package init(capacity: Int) {
         bound = Atomic(capacity)
         shards = (0..<Self.shardCount).map { _ in ShardBox() }
     }
 
     /// The responses under a digest; the caller compares their keys.
-    @inlinable
-    public func responses(at digest: Digest128) -> [Response]? {
+    package func responses(at digest: Digest128) -> [Response]? {
         shard(digest).lock.withLock { shard in
             guard let residents = shard.residences[digest]?.residents, !residents.isEmpty else { return nil }
             return residents
@@ -186,7 +178,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     /// Admits a response, replaces the one with its variant, and makes room for it.
     ///
     /// A response larger than an eighth of the tier is not admitted: it would displace too many others.
-    public func admit(_ response: Response, at digest: Digest128) {
+    package func admit(_ response: Response, at digest: Digest128) {
         handle(at: digest, of: response.key) { .made(response) }
     }
 
@@ -194,21 +186,21 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     ///
     /// Call it before or after `admit`. It has no effect once the response has left. Discard a response that will never be
     /// admitted.
-    public func register(_ response: Response, under objects: [ObjectID]) {
+    package func register(_ response: Response, under objects: [ObjectID]) {
         responsesByObject.register(response.entry, under: objects)
         makeRoom()
     }
 
     /// Removes the responses under a digest, which are gone from disk, or will be.
-    public func remove(_ digest: Digest128) { process(.removed { _ in true }, at: digest) }
+    package func remove(_ digest: Digest128) { process(.removed { _ in true }, at: digest) }
 
     /// Removes one response, if it is still resident.
-    public func remove(_ response: Response, at digest: Digest128) { process(.left { $0 === response }, at: digest) }
+    package func remove(_ response: Response, at digest: Digest128) { process(.left { $0 === response }, at: digest) }
 
     /// Removes the responses that an invalidation covers, for every query, principal, context and variant.
     ///
     /// For patterns it reads each path once. No look-up waits for it.
-    public func remove(_ invalidation: Invalidation) {
+    package func remove(_ invalidation: Invalidation) {
         guard let upstream = invalidation.upstream, !invalidation.isOfEverything else {
             return removeAll { invalidation.concerns($0.key.upstream) }
         }
@@ -225,7 +217,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     /// Removes every response that the closure accepts, by default all; it walks the whole tier.
-    public func removeAll(where isRemoved: @escaping @Sendable (Response) -> Bool = { _ in true }) {
+    package func removeAll(where isRemoved: @escaping @Sendable (Response) -> Bool = { _ in true }) {
         for box in shards {
             let digests = box.lock.withLock { shard in
                 shard.residences.compactMap { $1.residents.contains(where: isRemoved) ? $0 : nil }
@@ -235,7 +227,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     /// The responses used since the last call; the store records their use for its own eviction.
-    public func takeUsed() -> [Response] {
+    package func takeUsed() -> [Response] {
         shards.flatMap { box in
             box.lock.withLock { shard in
                 shard.ring.compactMap { response in
@@ -249,7 +241,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     /// The number of responses, their size, and the number of evictions so far.
-    public var statistics: (responses: Int, bytes: Int, evictions: Int) {
+    package var statistics: (responses: Int, bytes: Int, evictions: Int) {
         (
             count.load(ordering: .relaxed), occupied.load(ordering: .relaxed) + responsesByObject.byteCount,
             evictions.load(ordering: .relaxed)
@@ -257,8 +249,6 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     // MARK: -
-
-    @inlinable
     func shard(_ digest: Digest128) -> ShardBox {
         shards[Int(truncatingIfNeeded: digest.low &>> 32) & (Self.shardCount - 1)]
     }
@@ -305,7 +295,7 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     /// Removes the registrations of a response that is not resident and will not be.
-    public func discard(_ response: Response) {
+    package func discard(_ response: Response) {
         response.entry.isRetired.store(true, ordering: .relaxed)
         responsesByObject.forget(response.entry)
     }
@@ -332,8 +322,6 @@ public final class MemoryTier<Response: MemoryResident>: Sendable {
 }
 
 /// The digests of the resident responses by their paths, whatever their queries: an invalidation names a path.
-///
-/// Not generic like the tier: unspecialised, each insertion would take several microseconds more.
 private struct ResidentPaths {
     private struct Path: Hashable {
         let upstream: String
@@ -361,13 +349,13 @@ private struct ResidentPaths {
 
 extension MemoryTier: ChangeListener {
     /// Marks the ready responses that show one of these objects as dirty, before anybody can read the change from disk.
-    public func objectsWillChange(_ objects: [ObjectID]) { responsesByObject.objectsWillChange(objects) }
+    package func objectsWillChange(_ objects: [ObjectID]) { responsesByObject.objectsWillChange(objects) }
 
     /// Removes the ready responses of removed documents; called on the writer's thread.
-    public func documentsRemoved(_ digests: [Digest128]) { for digest in digests { remove(digest) } }
+    package func documentsRemoved(_ digests: [Digest128]) { for digest in digests { remove(digest) } }
 
     /// Removes everything; called on the writer's thread.
-    public func storeEmptied() { removeAll() }
+    package func storeEmptied() { removeAll() }
 }
 
 /// Manages the responses of one shard, and the ring of its clock hand.

@@ -1,4 +1,4 @@
-import Mapping
+package import Store
 
 /// The life of the responses under one cache key: which of them look-ups find, which are on their way to disk, and which documents
 /// on disk are no longer what a reader may still find.
@@ -18,7 +18,6 @@ import Mapping
 /// Until its commit, the objects in a response are unknown: other responses that show them are served unchanged, and the disk has
 /// an older response in its own place. So a response with objects is hidden until its commit, which updates all others at the same
 /// moment. Its predecessor is hidden too, because clients have already seen newer bytes.
-@usableFromInline
 package struct Residence<Response: MemoryResident> {
     /// Whether look-ups find a response that is on its way to disk, and what its commit does.
     package enum Visibility: Hashable {
@@ -101,7 +100,6 @@ package struct Residence<Response: MemoryResident> {
     }
 
     /// What only misses need.
-    @usableFromInline
     struct Transit {
         /// In the order in which they are committed.
         var arrivals: [Arrival] = []
@@ -116,12 +114,11 @@ package struct Residence<Response: MemoryResident> {
     }
 
     /// In a box, so that a hit copies one reference more, mostly nil.
-    @usableFromInline
     indirect enum Box { case of(Transit) }
 
     /// The responses that look-ups find, by precedence.
-    @usableFromInline var residents: [Response] = []
-    @usableFromInline var box: Box?
+    var residents: [Response] = []
+    var box: Box?
 
     var transit: Transit {
         get { if case .of(let transit)? = box { transit } else { Transit() } }

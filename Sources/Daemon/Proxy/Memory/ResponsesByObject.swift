@@ -1,5 +1,6 @@
 import Mapping
-public import Synchronization
+package import Store
+package import Synchronization
 
 /// The entry of a ready response in the memory tier: its digest, its flags and its position.
 ///
@@ -7,10 +8,10 @@ public import Synchronization
 ///
 /// Every flag is a relaxed atomic: a reader that is a moment late sees the state of a moment earlier. Where order matters (a
 /// write's response), a lock or a hop between threads follows.
-public final class MemoryEntry: Sendable {
-    public let digest: Digest128
+package final class MemoryEntry: Sendable {
+    package let digest: Digest128
     /// Whether a newer value of an object that it shows is known.
-    public let isDirty = Atomic<Bool>(false)
+    package let isDirty = Atomic<Bool>(false)
     /// Whether it was used since the eviction's hand last passed.
     let isUsed = Atomic<Bool>(false)
     /// Whether it was used since the store last recorded its use.
@@ -18,18 +19,18 @@ public final class MemoryEntry: Sendable {
     /// Whether it is no longer resident, so that its registrations may be removed.
     let isRetired = Atomic<Bool>(false)
     /// Whether changes of its objects make it dirty; false once it has left, or if it was too large to be inserted.
-    public var followsChanges: Bool { !isRetired.load(ordering: .relaxed) }
+    package var followsChanges: Bool { !isRetired.load(ordering: .relaxed) }
     /// The objects it is registered under; written with the lock of `ResponsesByObject` held.
     let objects = Mutex<[ObjectID]>([])
     /// Its position in its shard's ring; guarded by the shard's lock.
     let slot = Atomic<Int>(-1)
 
     /// Creates the entry of a response that will be found under `digest`.
-    public init(digest: Digest128) { self.digest = digest }
+    package init(digest: Digest128) { self.digest = digest }
 
     /// Records a hit: two relaxed stores, and only if they change something, so that a hot cache line stays shared.
     @inline(__always)
-    public func recordUse() {
+    package func recordUse() {
         if !isUsed.load(ordering: .relaxed) { isUsed.store(true, ordering: .relaxed) }
         if !isUsedSinceReport.load(ordering: .relaxed) { isUsedSinceReport.store(true, ordering: .relaxed) }
     }
@@ -40,7 +41,7 @@ public final class MemoryEntry: Sendable {
 /// Registration and change may come in either order. The store records a change before it notifies this index. So call
 /// `ObjectStore.mayHaveChanged` after registering a response that was read or committed a moment ago. The registrations of a
 /// response are removed when it leaves the tier, so that the index is bounded like the tier.
-public final class ResponsesByObject: Sendable {
+package final class ResponsesByObject: Sendable {
     /// The responses that show one object; mostly just one.
     fileprivate struct List {
         var first: MemoryEntry?
@@ -73,7 +74,7 @@ public final class ResponsesByObject: Sendable {
     }
 
     /// The objects under which a resident response is registered.
-    public func objects(of entry: MemoryEntry) -> [ObjectID] { entry.objects.withLock(\.self) }
+    package func objects(of entry: MemoryEntry) -> [ObjectID] { entry.objects.withLock(\.self) }
 
     /// The number of registrations, including those of dirty responses that are still resident.
     var registrationCount: Int { registrations.load(ordering: .relaxed) }

@@ -1,6 +1,7 @@
 import Synchronization
 import Testing
 
+@testable import Proxy
 @testable import Store
 
 /// Every state that the responses of one key can come to, by whatever order of events, with a store that does its jobs one by one, a

@@ -1,0 +1,180 @@
+import CachePolicy
+import EventLoops
+import HTTPSemantics
+import Settings
+import Upstream
+
+/// The circuit of one upstream: performs its `Circuit`'s actions and sends it the events; the upstream loop only.
+final class RunningCircuit {
+    private(set) var state = Circuit()
+    /// By whose rules it is probed: that of the latest request.
+    var upstream: ProxiedUpstream
+    /// Why there was no response last.
+    var error = UpstreamError.cancelled
+    private unowned let fetches: Fetches
+    private var timer: EventTimer?
+    /// Probes under way, by number.
+    private var probes: [Int: ConnectionProbe] = [:]
+    private var probeCount = 0
+
+    init(of upstream: ProxiedUpstream, fetches: Fetches) { (self.upstream, self.fetches) = (upstream, fetches) }
+
+    private var now: Int64 { fetches.cache.now }
+
+    func handle(_ event: Circuit.Event) {
+        let former = state.state
+        for action in state.handle(event, at: now, jitter: .random(in: 0..<1)) { perform(action) }
+        guard state.state != former else { return }
+        let state = state.state
+        fetches.metrics.upstream(upstream.name).record { $0.circuit(is: state) }
+    }
+
+    private func perform(_ action: Circuit.Action) {
+        switch action {
+        case .closeConnections: fetches.retireConnections(to: upstream)
+        case .wait(let pause): timer = fetches.loop.after(.microseconds(pause)) { [unowned self] in probeIsDue() }
+        case .probe: probe()
+        }
+    }
+
+    private func probeIsDue() {
+        // In another mode nothing is probed, and the circuit decides nothing.
+        guard fetches.modes.current == .auto else { return fetches.forgetCircuit(of: upstream) }
+        handle(.probeIsDue)
+    }
+
+    private func probe() {
+        let number = probeCount
+        probeCount += 1
+        let options = upstream.daemon.options(for: upstream.settings)
+        let circuit = LoopReference(self, on: fetches.loop)
+        probes[number] = ConnectionProbe(to: upstream.url(of: "/"), options: options, loop: fetches.loop) {
+            isConnected in
+            circuit.enqueue { $0.ended(number, isConnected) }
+        }
+    }
+
+    private func ended(_ number: Int, _ isConnected: Bool) {
+        probes[number] = nil
+        handle(.probed(isConnected: isConnected))
+    }
+
+    /// Whether a request may be sent now, perhaps as a trial.
+    func admits() -> Bool { state.admits(at: now, jitter: .random(in: 0..<1)) }
+
+    /// Why a request would be held back now; nil if it would be sent.
+    var outage: Outage? {
+        guard state.holds(at: now) else { return nil }
+        return Outage(error: error, secondsLeft: max(1, (state.nextAttempt - now + 999_999) / 1_000_000))
+    }
+}
+
+/// An upstream that cannot be reached, so that requests are held back.
+package struct Outage: Sendable, Equatable {
+    /// Why the last request got no response.
+    var error: UpstreamError
+    /// The time until Larder tries again, in whole seconds.
+    var secondsLeft: Int64
+}
+
+/// Why a request is not sent although the plan says that the upstream is asked.
+package enum Hold: Sendable, Equatable {
+    case backOff(BackOff, secondsLeft: Int64)
+    case outage(Outage)
+
+    /// Whether a request that would be sent is held back.
+    func concerns(_ request: ProxyRequest) -> Bool {
+        switch self {
+        case .backOff: MethodFacts.isCacheable(request.message.method)
+        case .outage: true
+        }
+    }
+
+    /// How a stored response is served in place of the upstream's.
+    var use: CacheUse {
+        switch self {
+        case .backOff: .backedOff
+        case .outage: .unreachable
+        }
+    }
+
+    func problem(_ request: ProxyRequest) -> ProblemDocument {
+        let upstream = request.upstream.name
+        return switch self {
+        case .backOff(let backOff, let seconds): .backedOff(backOff, seconds: seconds, upstream: upstream)
+        case .outage(let outage): .unreachable(outage, request.message.method, upstream: upstream)
+        }
+    }
+}
+
+/// Holding requests back: because the upstream wants none (`Retry-After`), or because it cannot be reached.
+extension Fetches {
+    /// Why a request would not be sent now.
+    func hold(on request: ProxyRequest) -> Hold? {
+        if let outage = circuit(for: request)?.outage { return .outage(outage) }
+        return backOffs.backOff(for: request, now: loop.now).map {
+            .backOff($0, secondsLeft: $0.secondsLeft(at: loop.now))
+        }
+    }
+
+    /// Serves a request without the upstream while that is held back; returns false if the request may be sent.
+    func isHeldBack(_ relay: Relay, stored: ReadyResponse?) -> Bool {
+        let request = relay.request
+        guard let hold = hold(on: request), hold.concerns(request) else {
+            _ = circuit(for: request)?.admits()
+            return false
+        }
+        switch hold {
+        case .backOff(let backOff, _): heldBack(by: backOff, request)
+        case .outage: metrics.upstream(request.upstream.name).heldBack()
+        }
+        switch Plan.ask(Plan.Inquiry(request, stored: stored)).heldBack(by: hold, now: now) {
+        case .serve(let stored, let use, _): serve(stored, to: [relay], as: { _ in use })
+        case .refuse(let problem):
+            if case .outage = hold, stored == nil, relay.reply.isRequest, Assembly(request) != nil {
+                assemble(for: relay, as: hold.use, problem, nil)
+            } else {
+                refuse(relay, problem, nil)
+            }
+        case .serveAndRefresh, .ask, .write, .refuseAndExpire: preconditionFailure("it is held back")
+        }
+        return true
+    }
+
+    /// The circuit that decides whether a request is sent; nil if none does.
+    private func circuit(for request: ProxyRequest) -> RunningCircuit? {
+        modes.current == .auto ? circuits[request.upstream.storeKey] : nil
+    }
+
+    func isUnreachable(for request: ProxyRequest) -> Bool { circuit(for: request)?.outage != nil }
+
+    /// Whether a request may be sent for which no client waits; if so, it counts as a trial.
+    func admitsRefresh(_ request: ProxyRequest) -> Bool { circuit(for: request)?.admits() ?? true }
+
+    /// Why a write is refused at once: no connection can be made, so it could not be sent.
+    ///
+    /// Half open, it is sent: the client decides.
+    func outage(for write: ProxyRequest) -> Outage? {
+        guard let circuit = circuit(for: write), circuit.state.state == .open else { return nil }
+        return circuit.outage
+    }
+
+    func forgetCircuit(of upstream: ProxiedUpstream) {
+        circuits[upstream.storeKey] = nil
+        metrics.upstream(upstream.name).record { $0.circuit(is: .closed) }
+    }
+
+    /// Records that an upstream has responded.
+    func recordResponse(to request: ProxyRequest) { circuits[request.upstream.storeKey]?.handle(.response) }
+
+    /// Records that a request got no response.
+    ///
+    /// - Parameter start: when it was sent, in µs of the store's clock.
+    func recordNoResponse(_ error: UpstreamError, to request: ProxyRequest, since start: Int64) {
+        guard error.isAboutUpstream, modes.current == .auto else { return }
+        let circuit = circuits[request.upstream.storeKey] ?? RunningCircuit(of: request.upstream, fetches: self)
+        circuits[request.upstream.storeKey] = circuit
+        (circuit.upstream, circuit.error) = (request.upstream, error)
+        circuit.handle(.noResponse(isTimeout: error.isTimeout, since: start))
+    }
+}

@@ -1,0 +1,170 @@
+import HTTPSemantics
+import Synchronization
+
+/// Who asks how much, and for what: the requests of the last minute, hour and day, counted by client program, principal,
+/// upstream, route and URL.
+///
+/// Any thread. Bounded: an interval counts `nameLimit` names of each kind; further ones are counted together, under `othersName`.
+/// Hits from memory that nobody watches are counted by samples.
+package final class TopLists: Sendable {
+    /// What requests are counted by.
+    package enum Subject: String, CaseIterable, Sendable {
+        case program
+        case principal
+        case upstream
+        case route
+        case url
+    }
+
+    /// The time that a list covers, up to now.
+    package enum Period: String, CaseIterable, Sendable {
+        case minute
+        case hour
+        case day
+
+        /// The seconds of one interval, and how many of them are kept.
+        fileprivate var intervals: (seconds: Int64, count: Int64) {
+            switch self {
+            case .minute: (10, 6)
+            case .hour: (60, 60)
+            case .day: (3_600, 24)
+            }
+        }
+    }
+
+    /// What a list is in the order of.
+    package enum Order: String, CaseIterable, Sendable {
+        case requests
+        case upstreamRequests = "upstream_requests"
+        case bytes
+        case seconds
+
+        fileprivate func value(of counts: Counts) -> Double {
+            switch self {
+            case .requests: Double(counts.requests)
+            case .upstreamRequests: Double(counts.upstreamRequests)
+            case .bytes: Double(counts.bytes)
+            case .seconds: counts.seconds
+            }
+        }
+    }
+
+    /// The requests under one name.
+    package struct Counts: Sendable, Equatable {
+        package var requests = 0
+        package var hits = 0
+        /// Those for which the upstream was asked.
+        package var upstreamRequests = 0
+        /// Of responses' bodies.
+        package var bytes = 0
+        /// The sum of their durations.
+        package var seconds = 0.0
+
+        static func += (left: inout Counts, right: Counts) {
+            left.requests += right.requests
+            left.hits += right.hits
+            left.upstreamRequests += right.upstreamRequests
+            left.bytes += right.bytes
+            left.seconds += right.seconds
+        }
+    }
+
+    /// For names beyond the limit; no name of a program, principal, upstream, route or URL is like it.
+    package static let othersName = "(others)"
+    static let nameLimit = 256
+
+    private struct Interval {
+        /// Counts up from 1970.
+        let number: Int64
+        var counts: [Subject: [String: Counts]] = [:]
+
+        mutating func add(_ new: Counts, to subject: Subject, _ name: String) {
+            let isListed = counts[subject]?[name] != nil || counts[subject]?.count ?? 0 < TopLists.nameLimit
+            counts[subject, default: [:]][isListed ? name : TopLists.othersName, default: Counts()] += new
+        }
+
+        mutating func add(_ other: Interval) {
+            for (subject, names) in other.counts {
+                for (name, counts) in names { add(counts, to: subject, name) }
+            }
+        }
+    }
+
+    private struct State {
+        /// The interval under way, of the shortest kind; later it becomes part of the others.
+        var current = Interval(number: 0)
+        var finished: [Period: [Interval]] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    /// Counts a request.
+    ///
+    /// - Parameters:
+    ///   - weight: for how many requests it stands.
+    ///   - now: in seconds since 1970.
+    func count(_ served: ServedRequest, weight: Int = 1, now: Int64 = RequestClock.wall / 1_000_000) {
+        let isHit = [.hit, .composed, .stale].contains(served.outcome)
+        let counts = Counts(
+            requests: weight,
+            hits: isHit ? weight : 0,
+            upstreamRequests: served.upstreamSeconds == nil ? 0 : weight,
+            bytes: served.bytes * weight,
+            seconds: served.seconds * Double(weight)
+        )
+        let names: [(Subject, String?)] = [
+            (.program, served.program), (.principal, served.principal), (.upstream, served.upstream),
+            (.route, served.route), (.url, served.url),
+        ]
+        state.withLock { state in
+            Self.advance(&state, to: now)
+            for case (let subject, let name?) in names { state.current.add(counts, to: subject, name) }
+        }
+    }
+
+    /// The names with the most, the first of them first.
+    package func list(
+        by subject: Subject,
+        of period: Period,
+        order: Order,
+        limit: Int,
+        now: Int64 = RequestClock.wall / 1_000_000
+    ) -> [(name: String, counts: Counts)] {
+        var sums: [String: Counts] = [:]
+        state.withLock { state in
+            Self.advance(&state, to: now)
+            for interval in (state.finished[period] ?? []) + [state.current] {
+                for (name, counts) in interval.counts[subject] ?? [:] { sums[name, default: Counts()] += counts }
+            }
+        }
+        return sums.sorted { (order.value(of: $1.value), $0.key) < (order.value(of: $0.value), $1.key) }.prefix(limit)
+            .map { ($0.key, $0.value) }
+    }
+
+    /// Adds the current interval to the others when it is over, and drops those that are too old.
+    private static func advance(_ state: inout State, to now: Int64) {
+        let number = now / Period.minute.intervals.seconds
+        guard number != state.current.number else { return }
+        for period in Period.allCases {
+            let (seconds, count) = period.intervals
+            let own = state.current.number * Period.minute.intervals.seconds / seconds
+            var intervals = state.finished[period] ?? []
+            if intervals.last?.number != own { intervals.append(Interval(number: own)) }
+            intervals[intervals.endIndex - 1].add(state.current)
+            intervals.removeAll { !(now / seconds - count..<now / seconds + 1).contains($0.number) }
+            state.finished[period] = intervals
+        }
+        state.current = Interval(number: number)
+    }
+}
+
+/// The program of a client: the first product in its `User-Agent` (RFC 9110 §10.1.5), without its version.
+enum ClientProgram {
+    private static let limit = 40
+
+    /// `PyGithub` for `PyGithub/Python`; nil for none that can be shown.
+    static func name(of userAgent: some Collection<UInt8>) -> String? {
+        let name = userAgent.prefix { $0 > 0x20 && $0 < 0x7F && $0 != 0x2F && $0 != 0x28 }.prefix(limit)
+        return name.isEmpty ? nil : String(decoding: name, as: UTF8.self)
+    }
+}

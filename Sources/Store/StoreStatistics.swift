@@ -1,0 +1,50 @@
+/// The state of a store at run time, for operators.
+public struct StoreStatistics: Sendable, Equatable {
+    /// How many jobs are waiting to be written.
+    public var queued = 0
+    /// Commits since opening.
+    public var commits: Int64 = 0
+    public var commitTimes = Histogram()
+    public var jobs: [String: Int64] = [:]
+    /// Bytes of responses in them.
+    public var committedBytes: Int64 = 0
+    /// How long complete responses waited until they were committed.
+    public var responseTimes = Histogram()
+    /// Batches that failed since opening.
+    var failures: Int64 = 0
+    /// How often damage was found in the file since opening.
+    public var damaged: Int64 = 0
+    /// Documents evicted since opening.
+    public var evicted: Int64 = 0
+    /// Warnings counted since opening.
+    public var warnings: Int64 = 0
+    /// The process whose lock keeps the store from being written, such as `process 4711 (sqlite3)`; nil for none.
+    public var lockHolder: String?
+
+    mutating func record(_ report: CommitReport) {
+        commits += 1
+        commitTimes.record(seconds: report.seconds)
+        committedBytes += Int64(report.bytes)
+        for (kind, count) in report.jobs { jobs[kind, default: 0] += Int64(count) }
+    }
+}
+
+/// What one commit was about.
+public struct CommitReport: Sendable {
+    public let jobs: [(kind: String, count: Int)]
+    /// About how many bytes of responses it added to the file.
+    public let bytes: Int
+    /// How long it took, from its first job to the end of the transaction.
+    public let seconds: Double
+
+    init(_ jobs: some Sequence<Job>, seconds: Double) {
+        var counts: [Job.Kind: Int] = [:]
+        var bytes = 0
+        for job in jobs {
+            counts[job.kind, default: 0] += 1
+            bytes += job.bytes
+        }
+        self.jobs = Job.Kind.allCases.compactMap { kind in counts[kind].map { (kind.rawValue, $0) } }
+        (self.bytes, self.seconds) = (bytes, seconds)
+    }
+}

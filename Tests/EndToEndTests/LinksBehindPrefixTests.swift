@@ -1,0 +1,45 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Links and cookies of an API with a base path, which clients reach under a prefix.
+@Suite(.scripts) struct LinksBehindPrefixTests {
+    private static func shop() throws -> (larder: Larder, origin: Origin) {
+        let origin = try Origin { request in
+            if request.path == "/v2/login" {
+                return .json("{}", ["Set-Cookie": "sid=7; Domain=shop.example; Path=/v2; Secure; HttpOnly"])
+            }
+            let page = request.path.hasSuffix("2") ? "null" : #""/v2/orders/2?page=2""#
+            return .json(
+                #"{"next":\#(page),"cookie":"\#(request.fields["Cookie"] ?? "")"}"#,
+                Fresh.hour + ["Next-Page": "/v2/orders/2?page=2", "Content-Location": "\(request.path)"]
+            )
+        }
+        let config = "upstreams: { shop: { url: \"\(origin.url)/v2\", prefix: /shop, rewrite_links: true } }"
+        return (try Larder(origin, config: config), origin)
+    }
+
+    @Test func `relative links lead to Larder, from the cache, too`() throws {
+        let (larder, origin) = try Self.shop()
+        for round in 0..<2 {
+            let first = try larder.get("/shop/orders/1")
+            #expect(first.isHit == (round == 1))
+            #expect(first.object["next"] as? String == "/shop/orders/2?page=2")
+            #expect(first["Next-Page"] == "/shop/orders/2?page=2" && first["Content-Location"] == "/shop/orders/1")
+            #expect(try larder.get(first["Next-Page"] ?? "").object["next"] is NSNull)
+            #expect(try larder.waitForQuiet())
+        }
+        #expect(origin.requests.map(\.path) == ["/v2/orders/1", "/v2/orders/2"])
+        #expect(try larder.get("/shop/orders/1", ["Larder-View": "raw"]).text.contains("/v2/orders/2"))
+    }
+
+    @Test func `curl keeps its session`() throws {
+        let (larder, _) = try Self.shop()
+        let jar = larder.folder.file("cookies")
+        func curl(_ path: String) throws -> String {
+            try ChildProcess.run("curl", ["-sS", "-b", jar, "-c", jar, "http://127.0.0.1:\(larder.port)\(path)"])
+        }
+        _ = try curl("/shop/login")
+        #expect(try curl("/shop/orders/1").contains(#""cookie":"sid=7""#))
+    }
+}

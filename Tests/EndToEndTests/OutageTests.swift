@@ -1,0 +1,166 @@
+import TestSupport
+import Testing
+
+/// Upstreams that cannot be reached, and the mode `auto`.
+@Suite(.scripts) struct OutageTests {
+    /// A daemon that has stored responses to `/stale` and `/strict`, neither of which is fresh.
+    private static func stored(_ origin: Origin, _ top: String...) throws -> Larder {
+        let larder = try Larder(config: Configs.plain(origin, upstream: ["patience: 100ms"], top: top))
+        for path in ["/stale", "/strict"] { _ = try larder.get(path) }
+        #expect(try larder.waitForDocuments(2))
+        return larder
+    }
+
+    private static func origin() throws -> Origin {
+        try Origin { request in
+            .json("1", ["Cache-Control": request.path == "/strict" ? "max-age=0, must-revalidate" : "max-age=0"])
+        }
+    }
+
+    private func isHeldBack(_ larder: Larder) throws -> Bool {
+        let list = try larder.admin("GET", "/upstreams").object["upstreams"] as? [[String: Any]]
+        return list?.first?["is_held_back"] as? Bool ?? false
+    }
+
+    /// Asks until the circuit is open.
+    private func open(_ larder: Larder) throws {
+        #expect(
+            try eventually {
+                _ = try larder.get("/none")
+                return try isHeldBack(larder)
+            }
+        )
+    }
+
+    @Test func `while an upstream refuses connections, requests get at once what a failure would bring`() throws {
+        let origin = try Self.origin()
+        let larder = try Self.stored(origin)
+        origin.stop()
+        try open(larder)
+        let stale = try larder.get("/stale")
+        #expect(stale.text == "1" && stale.cacheStatus.contains("hit;ttl="))
+        #expect(stale.cacheStatus.contains("detail=unreachable"))
+        let served = try larder.admin("GET", "/requests").object["requests"] as? [[String: Any]]
+        #expect(served?.contains { $0["outcome"] as? String == "stale-if-error" } == true)
+        for (method, path) in [("GET", "/strict"), ("GET", "/none"), ("OPTIONS", "/x"), ("PUT", "/x")] {
+            let answer = try larder.request(method, path)
+            #expect(answer.status == 504 && answer.isProblem, "\(method)")
+            #expect(answer["Retry-After"].flatMap(Int.init).map { 1...2 ~= $0 } == true, "\(method)")
+            #expect(answer.text.contains("urn:larder:unreachable") && answer.text.contains("\(method) was not sent"))
+            #expect(answer.cacheStatus == "larder;detail=unreachable")
+        }
+        #expect(try larder.get("/stale", ["Cache-Control": "no-cache"]).status == 504)
+        let explanation = try larder.command("explain", larder.url + "/none", "--json").output
+        #expect(explanation.contains("GET was not sent"))
+        #expect(try larder.command("explain", larder.url + "/stale").output.contains("the upstream cannot be reached"))
+        #expect(try larder.total("larder_unreachable_requests_total") > 5)
+        try origin.restart()
+        #expect(try eventually { try larder.get("/strict").status == 200 })
+        #expect(try !isHeldBack(larder))
+        #expect(larder.process.waitForErrors { $0.contains("the upstream is reachable again") })
+        #expect(larder.log.ranges(of: "the upstream cannot be reached").count == 1)
+    }
+
+    @Test func `a held write was never sent, and a response that is stored stays`() throws {
+        let origin = try Self.origin()
+        let larder = try Self.stored(origin)
+        origin.stop()
+        try open(larder)
+        #expect(try larder.request("PUT", "/stale", body: "2").status == 504)
+        #expect(try larder.get("/stale").text == "1")
+        try origin.restart()
+        #expect(try eventually { try larder.get("/strict").status == 200 })
+        #expect(origin.count(method: "PUT") == 0)
+        #expect(try larder.request("PUT", "/stale", body: "2").status == 200)
+        #expect(origin.count(method: "PUT") == 1)
+    }
+
+    @Test func `a probe is a connection, never a request`() throws {
+        let origin = try Self.origin()
+        let larder = try Self.stored(origin)
+        origin.stop()
+        try open(larder)
+        let count = origin.count()
+        let connections = origin.connections
+        try origin.restart()
+        #expect(eventually { origin.connections > connections })
+        #expect(eventually { (try? larder.get("/stale").cacheStatus.contains("fwd=stale")) == true })
+        // Only what the client asked for has come.
+        #expect(origin.count() == count + 1)
+    }
+
+    @Test func `a server that hangs costs each stale response its patience at most, and is back at once`() throws {
+        let gate = Gate()
+        let origin = try Self.origin()
+        let larder = try Self.stored(origin, "timeouts: { first_byte: 1s }")
+        origin.behave { request in OriginResponse.json("2", Fresh.never).after(gate) }
+        #expect(try larder.get("/stale").cacheStatus.contains("detail=patience"))
+        // Once the first request has timed out, most requests are not sent any more.
+        #expect(try eventually { try larder.get("/stale").cacheStatus.contains("detail=unreachable") })
+        #expect(try eventually { try larder.get("/strict").text.contains("urn:larder:unreachable") })
+        for _ in 0..<20 { #expect(try larder.get("/stale").text == "1") }
+        gate.open()
+        #expect(try eventually { try larder.get("/stale").text == "2" })
+        #expect(try eventually { try larder.get("/strict").text == "2" })
+    }
+
+    @Test func `a path that is slow alone closes nothing for the others`() throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let origin = try Origin { request in
+            request.path == "/slow" ? .hang(gate) : .json("1", Fresh.never)
+        }
+        let larder = try Larder(config: Configs.plain(origin, top: ["timeouts: { first_byte: 3s }"]))
+        let slow = Background { try larder.get("/slow") }
+        var statuses: Set<Int> = []
+        while !slow.isOver { statuses.insert(try larder.get("/quick").status) }
+        #expect(try slow.value().text.contains("first_byte_timeout"))
+        statuses.insert(try larder.get("/quick").status)
+        #expect(statuses == [200])
+    }
+
+    @Test func `in the mode online every request is sent`() throws {
+        let origin = try Self.origin()
+        let larder = try Self.stored(origin, "mode: online")
+        origin.stop()
+        for _ in 0..<6 { #expect(try larder.get("/none").status == 502) }
+        #expect(try larder.get("/stale").cacheStatus.contains("fwd=stale"))
+        #expect(try !isHeldBack(larder))
+        try origin.restart()
+        #expect(try larder.get("/strict").status == 200)
+        // auto goes by what it has seen itself.
+        #expect(try larder.command("mode", "auto").output.contains("auto"))
+        #expect(try larder.get("/none").status == 200)
+    }
+
+    @Test func `an upstream that comes and goes is never given up`() throws {
+        let origin = try Self.origin()
+        let larder = try Self.stored(origin)
+        for _ in 0..<4 {
+            origin.stop()
+            try open(larder)
+            #expect(try larder.get("/stale").text == "1")
+            try origin.restart()
+            #expect(try eventually { try larder.get("/strict").status == 200 })
+            #expect(try !larder.get("/strict").isHit)
+        }
+        #expect(try !isHeldBack(larder))
+        // Two warnings at the most in ten seconds, however often it changes.
+        #expect(larder.log.ranges(of: "the upstream cannot be reached").count <= 4)
+    }
+
+    @Test func `the mapped view of an object that was never asked for is made of what is known`() throws {
+        let user = #"{"id":1,"login":"ada","name":"x","company":null}"#
+        let origin = try Origin { _ in .json("[\(user)]", Fresh.hour) }
+        let bound = #"routes: [{ path: "people/{login}", model: User, object: { login: login } }]"#
+        let larder = try Larder(config: Configs.blog(origin, upstream: [bound]))
+        _ = try larder.get("/users")
+        #expect(try larder.waitForObjects(1, of: "User"))
+        origin.stop()
+        try open(larder)
+        let assembled = try larder.get("/people/ada", ["Larder-View": "mapped"])
+        #expect(assembled.status == 200 && assembled.text.contains("ada"))
+        #expect(assembled.cacheStatus.contains("detail=assembled"))
+        #expect(try larder.get("/people/ada").text.contains("Larder-View: mapped"))
+    }
+}
