@@ -16,7 +16,7 @@ package struct PastRequest: AdminBody {
     package var isCurrent: Bool
     package var note: String?
 
-    /// What the clock of the store and that of requests may differ by, in µs.
+    /// How long after a request its own response may count as received, in µs.
     private static let tolerance: Int64 = 2_000_000
 
     init(to request: AdminRequest, _ daemon: DaemonCore) async throws {
@@ -48,7 +48,8 @@ package struct PastRequest: AdminBody {
             return
         }
         document = row.id.rawValue
-        isCurrent = row.end <= served.time + Int64(served.seconds * 1_000_000) + Self.tolerance
+        let end = served.time + Int64(served.seconds * 1_000_000) + Self.tolerance
+        isCurrent = row.end <= (served.outcome.isHit ? served.time : end)
         if !isCurrent {
             note = "This response was received, or validated, after the request; the one it got is not kept."
         }

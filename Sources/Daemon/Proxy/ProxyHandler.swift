@@ -224,7 +224,7 @@ package final class ProxyHandler: HTTPHandler {
         if request.method != .head, status != 304, status != 204 { served.bytes = ready.body.count }
         served.principal = proxy.principals.label(of: ready.key.principal)
         served.program = request[.userAgent].flatMap(ClientProgram.name)
-        let (path, query) = (ready.upstream.redactedRoute(ofURL: served.url), ProxiedUpstream.query(ofURL: served.url))
+        let (path, query) = (ready.upstream.redactedRoute(ofURL: ready.key.url), ProxiedUpstream.query(ofURL: ready.key.url))
         served.route = ready.upstream.routePath(method: served.method, path: path, query: query)
         let counters = proxy.metrics.upstream(ready.upstream.name)
         guard let started else {

@@ -533,7 +533,7 @@
     };
   };
 
-  const percentiles = [["p50", "l-hit", "half of the requests"], ["p95", "l-p95", "95 %"], ["p99", "l-p99", "99 %"]];
+  const percentiles = [["p50", "l-hit", "half"], ["p95", "l-p95", "95 %"], ["p99", "l-p99", "99 %"]];
   const dayCharts = () => {
     let start = Date.now() - 86_400_000;
     const time = index => new Date(start + index * 600_000);
@@ -542,7 +542,7 @@
     const outcomes = chart("Requests per ten minutes", { ...day, words: resultWords });
     const times = chart("Response time", { ...day, words: one => one.p50 === undefined ? "hits from memory only" : took(one) });
     outcomes.node.append(resultLegend());
-    times.node.append(legend(...percentiles.map(([name, kind, words]) => [kind, `${name}: ${words} are faster`])));
+    times.node.append(legend(...percentiles.map(([name, kind]) => [kind, name]), ["none", "on a scale of powers of ten"]));
     return {
       node: el("div", { class: "charts" }, outcomes.node, times.node),
       draw(history) {
@@ -552,7 +552,7 @@
         const axis = [...[0, 36, 72, 108].map(index => clock(time(index)).slice(0, 5)), "now"];
         const all = number(history.total.requests);
         const top = round(Math.max(...values.map(one => one ? one.requests : 0)));
-        outcomes.draw(values, all ? resultWords(history.total) : "no requests", [[0, "0"], [50, grouped(top / 2)], [100, grouped(top)]], resultBars(values, top), axis);
+        outcomes.draw(values, all ? `${grouped(all)} in all, ${grouped(number(history.total.failed))} failed` : "no requests", [[0, "0"], [50, grouped(top / 2)], [100, grouped(top)]], resultBars(values, top), axis);
         // Times differ by powers of ten.
         const known = values.flatMap(one => one && one.p50 !== undefined ? [number(one.p50), number(one.p99)] : []);
         const lowest = known.length ? Math.floor(Math.log10(Math.max(1e-4, Math.min(...known)))) : -3;
@@ -735,13 +735,15 @@
       const measure = { requests: one => one.requests, upstream_requests: one => one.upstream_requests, bytes: one => one.bytes, seconds: one => number(one.seconds) }[response.order];
       top.replaceChildren(el("div", { class: "tops" }, subjects.map(([by, title, filter]) => {
         const rows = lists.get(by) ?? [];
-        const made = table(`${title} with the most ${order.selectedOptions[0].textContent}`, [{ title, main: true, wraps: true }, { title: "Requests", width: "w-s", number: true },
-          { title: "Upstream", width: "w-s", number: true }, { title: "Bytes", width: "w-s", number: true }, { title: "Time", width: "w-s", number: true }]);
+        const made = table(`${title} with the most ${order.selectedOptions[0].textContent}`, [{ title, main: true, wraps: true }, { title: "Requests", width: "w-n", number: true },
+          { title: "Upstream", width: "w-n", number: true }, { title: "Bytes", width: "w-n", number: true }, { title: "Time", width: "w-n", number: true }]);
         const most = Math.max(...rows.map(measure));
         for (const one of rows) made.add([filter && one.name !== "(others)" ? el("a", { href: pageLink(["requests"], { [filter]: one.name }), class: "foreign mono clamped" }, foreign(one.name)) : foreign(one.name, { class: "mono" }),
           el("div", { class: "meter thin", "aria-hidden": "true" }, svg("svg", { viewBox: "0 0 100 1", preserveAspectRatio: "none" }, svg("rect", { class: "f-hit", width: most ? 100 * measure(one) / most : 0, height: 1 })))],
           grouped(one.requests), one.upstream_requests ? grouped(one.upstream_requests) : "", one.bytes ? size(one.bytes) : "", seconds(number(one.seconds) || null));
-        return rows.length ? made.node : card(empty(title, "None of these requests has one."));
+        const node = rows.length ? made.node : card(empty(title, "None of these requests has one."));
+        if (by === "url" || by === "route") node.classList.add("wide");
+        return node;
       })));
     };
     await Promise.all([
@@ -766,9 +768,9 @@
 
   const requestTable = label => {
     const made = table(label, [
-      { title: "Time", width: "w-xs", bare: true }, { title: "Request", main: true, wraps: true }, { title: "Program", width: "w-m", wraps: true }, { title: "Upstream", width: "w-s", wraps: true },
-      { title: "Status", width: "w-xs", bare: true }, { title: "Outcome", width: "w-m", bare: true, wraps: true }, { title: "Size", width: "w-s", number: true, bare: true },
-      { title: "Took", width: "w-xs", number: true }, { title: "Upstream took", width: "w-m", number: true },
+      { title: "Time", width: "w-n", bare: true }, { title: "Request", main: true, wraps: true }, { title: "Program", width: "w-s", wraps: true }, { title: "Upstream", width: "w-s", wraps: true },
+      { title: "Status", width: "w-xs", bare: true }, { title: "Outcome", width: "w-m", bare: true, wraps: true }, { title: "Size", width: "w-n", number: true, bare: true },
+      { title: "Took", width: "w-n", number: true }, { title: "Upstream took", width: "w-n", number: true },
     ]);
     const row = (one, isNew) => {
       const link = el("a", { href: pageLink(["requests", String(one.id)]), class: "foreign mono clamped", title: plain(one.url) }, foreign(one.method + " " + one.url));
