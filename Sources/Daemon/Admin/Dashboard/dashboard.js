@@ -1089,7 +1089,7 @@
     return [made.node, hasOwn && el("p", { class: "note under" }, "Members that are local or not declared belong to their responses: each document keeps its own.")];
   };
   const showing = { newest: ["newest values", "good"], composed: ["newest values, put in at the next hit", "good"], outdated: ["outdated", "warn"] };
-  const documentTable = (label, isShowing) => table(label, [{ title: "URL", main: true }, { title: "Status", width: "w-xs", bare: true }, ...(isShowing ? [{ title: "Shows", width: "w-l", bare: true, wraps: true }]
+  const documentTable = (label, isShowing) => table(label, [{ title: "URL", main: true, wraps: true }, { title: "Status", width: "w-xs", bare: true }, ...(isShowing ? [{ title: "Shows", width: "w-l", bare: true, wraps: true }]
     : [{ title: "Upstream", width: "w-m" }, { title: "Principal", width: "w-m" }]), { title: "Objects", width: "w-s", number: true }, { title: "Size", width: "w-s", number: true, bare: true }, { title: "Received", width: "w-m" }]);
 
   const objectPage = async ({ signal, query }, model, id) => {
@@ -1244,7 +1244,7 @@
     const list = el("div", {});
     const state = el("span", { class: "note" });
     let [isPaused, held] = [false, []];
-    const made = table("Changes, the latest first", [{ title: "Time", width: "w-s", bare: true }, { title: "Change", width: "w-m", bare: true }, { title: "Object", main: true }, { title: "Upstream", width: "w-m" },
+    const made = table("Changes, the latest first", [{ title: "Time", width: "w-s", bare: true }, { title: "Change", width: "w-m", bare: true }, { title: "Object", main: true, wraps: true }, { title: "Upstream", width: "w-m" },
       { title: "Principal", width: "w-m" }]);
     const add = (one, isNew) => {
       const name = typeof one.id === "object" ? one.id?.text ?? spell(one.id) : String(one.id);
