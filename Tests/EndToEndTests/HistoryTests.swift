@@ -64,6 +64,22 @@ import Testing
         )
     }
 
+    @Test func `the hits of a replay are counted like others`() throws {
+        let recorded = RecordedFolder()
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
+        let recorder = try Larder.recording(origin, into: recorded.path)
+        _ = try recorder.get("/users/1")
+        #expect(recorder.terminate() == .exited(0))
+        let larder = try Larder.replaying(recorded.path)
+        for _ in 1...300 { #expect(try larder.get("/users/1").status == 200) }
+        let count = { try larder.total("larder_route_requests_total") }
+        #expect(try eventually { try (100...300).contains(count()) })
+        _ = try larder.admin("GET", "/requests")
+        let before = try count()
+        for _ in 1...10 { _ = try larder.get("/users/1") }
+        #expect(try eventually { try count() >= before + 10 })
+    }
+
     @Test func `the last day has outcomes and response times, of all requests or of one upstream and route`() throws {
         let larder = try Self.larder()
         _ = try larder.admin("GET", "/requests")

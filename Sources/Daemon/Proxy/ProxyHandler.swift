@@ -161,7 +161,7 @@ package final class ProxyHandler: HTTPHandler {
             else { continue }
             let status = respond(ready, age: age, timeToLive: timeToLive, now: now, to: request, connection)
             unsampled += 1
-            if started != nil || unsampled >= RequestLog.sampleSize || loop.now >= sampleDue {
+            if started != nil || isSampleDue {
                 let cacheStatus = CacheStatus.hit(timeToLive: timeToLive, detail: ready.detail(nil))
                 recordHit(ready, status, cacheStatus, digest, request, connection, since: started)
             }
@@ -169,6 +169,9 @@ package final class ProxyHandler: HTTPHandler {
         }
         return false
     }
+
+    /// Whether a hit that nobody watches is counted nevertheless, for all since the last one.
+    private var isSampleDue: Bool { unsampled >= RequestLog.sampleSize || loop.now >= sampleDue }
 
     /// Seconds of the store's clock, read anew when the loop's coarse clock has moved.
     private func seconds() -> Int64 {
@@ -224,7 +227,8 @@ package final class ProxyHandler: HTTPHandler {
         if request.method != .head, status != 304, status != 204 { served.bytes = ready.body.count }
         served.principal = proxy.principals.label(of: ready.key.principal)
         served.program = request[.userAgent].flatMap(ClientProgram.name)
-        let (path, query) = (ready.upstream.redactedRoute(ofURL: ready.key.url), ProxiedUpstream.query(ofURL: ready.key.url))
+        let url = ready.key.url
+        let (path, query) = (ready.upstream.redactedRoute(ofURL: url), ProxiedUpstream.query(ofURL: url))
         served.route = ready.upstream.routePath(method: served.method, path: path, query: query)
         let counters = proxy.metrics.upstream(ready.upstream.name)
         guard let started else {
@@ -275,7 +279,8 @@ package final class ProxyHandler: HTTPHandler {
         variable.clear()
         variable.append(RecordedResponse.variableFields)
         connection.respond(head: ready.head, variable: variable, body: ready.body)
-        if let started {
+        unsampled += 1
+        if started != nil || isSampleDue {
             let status = RecordedResponse.cacheStatus
             recordHit(ready, ready.response.status, status, digest, request, connection, since: started)
         }
