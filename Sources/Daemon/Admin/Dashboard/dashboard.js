@@ -692,8 +692,8 @@
     const wanted = { upstream: query.get("upstream") ?? "", route: query.get("route") ?? "", period: query.get("period") ?? "hour", order: query.get("order") ?? "requests" };
     const link = change => pageLink(["traffic"], Object.fromEntries(Object.entries({ ...wanted, ...change }).map(([name, value]) => [name, value === { period: "hour", order: "requests" }[name] ? "" : value])));
     const go = change => { history.replaceState(null, "", link(change)); Object.assign(wanted, change); };
-    const names = ["Requests", "From the cache", "Stale", "Failed", "p50", "p95", "p99"].map(figure);
-    const [requests, cached, stale, failed, ...times] = names;
+    const figures = ["Requests", "From the cache", "Stale", "Failed", "p50", "p95", "p99"].map(figure);
+    const [requests, cached, stale, failed, ...times] = figures;
     const charts = dayCharts();
     const [routes, top] = [el("div", {}), el("div", {})];
     const upstream = select("", [["", "all"]], { onchange: () => { location.hash = link({ upstream: upstream.value, route: "" }); } });
@@ -702,7 +702,7 @@
     const order = select(wanted.order, [["requests", "requests"], ["upstream_requests", "upstream requests"], ["bytes", "bytes"], ["seconds", "time"]], { onchange: () => { go({ order: order.value }); drawTop(); } });
     main.append(heading("Traffic", { sub: "The last day by upstream and route. Response times are those of requests that were no hits from memory: these take microseconds." }),
       el("div", { class: "tools" }, field("Upstream", upstream), field("Route", route)),
-      el("dl", { class: "figures" }, names.map(one => one.node)), charts.node, section("By route, last day", null, routes),
+      el("dl", { class: "figures" }, figures.map(one => one.node)), charts.node, section("By route, last day", null, routes),
       section("Who asks", null, el("div", { class: "tools" }, field("Period", period), field("Most", order)), top));
     for (const [place, what] of [[routes, "the routes"], [top, "the lists"]]) waiting(place, what);
     const offer = (control, value, values) => {
