@@ -73,11 +73,13 @@ import Testing
         let (metrics, worker) = (daemon.core.metrics, daemon.core.metrics.worker(0))
         let history = TrafficHistory(metrics)
         for outcome in [Outcome.hit, .composed, .miss, .error] { worker.count(outcome) }
-        #expect(history.current.intervals == [.init(requests: 4, hits: 2, errors: 1)])
+        #expect(history.current.intervals == [.init(requests: 4, hits: 2, errors: 1, failed: 1)])
         history.turn()
         worker.count(.stale)
         #expect(history.current.intervals.map(\.requests) == [4, 1])
-        #expect(history.current.total == .init(requests: 5, hits: 3, errors: 1))
+        metrics.upstream("github").count(.sample(route: nil, .miss, status: 502), isTimed: true)
+        #expect(history.current.intervals.map(\.failed) == [1, 1])
+        #expect(history.current.total == .init(requests: 5, hits: 3, stale: 1, errors: 1, failed: 2))
         for _ in 0..<500 { history.turn() }
         #expect(history.current.intervals.count == TrafficHistory.limit + 1)
     }

@@ -2,6 +2,7 @@ import Testing
 
 @testable import Admin
 @testable import CachePolicy
+@testable import HTTPServer
 @testable import Proxy
 @testable import Settings
 @testable import Store
@@ -106,6 +107,29 @@ import Testing
         #expect(lines.count == 2 * (Histogram.bounds.count + 3))
     }
 
+    @Test func `requests are shown by upstream, route, outcome and class of status`() {
+        let lines = exposition().split(separator: "\n").filter { $0.hasPrefix("larder_route_requests_total") }
+        let upstream = #"upstream="a\"b\\c\n""#
+        #expect(
+            lines.sorted() == [
+                #"larder_route_requests_total{\#(upstream),route="other",outcome="bypass",status="2xx"} 1"#,
+                #"larder_route_requests_total{\#(upstream),route="users/{id}",outcome="hit",status="2xx"} 64"#,
+                #"larder_route_requests_total{\#(upstream),route="users/{id}",outcome="miss",status="2xx"} 1"#,
+                #"larder_route_requests_total{\#(upstream),route="users/{id}",outcome="miss",status="5xx"} 1"#,
+            ]
+        )
+    }
+
+    @Test func `routes beyond the limit are counted together`() {
+        let upstream = Metrics(workers: 1, startTime: 0).upstream("github")
+        for number in 0..<UpstreamMetrics.routeLimit + 50 {
+            upstream.count(.sample(route: "route/\(number)", .miss), isTimed: false)
+        }
+        let routes = upstream.allRoutes
+        #expect(routes.count == UpstreamMetrics.routeLimit + 1)
+        #expect(routes.first?.route == nil && routes.first?.figures.requests.values.reduce(0, +) == 50)
+    }
+
     @Test func `the remaining requests of each rate limit are shown`() {
         let text = exposition()
         let label = #"upstream="a\"b\\c\n",resource="core""#
@@ -142,9 +166,10 @@ import Testing
         upstream.ended(status: 200, seconds: 0.003)
         upstream.started()
         upstream.ended(result: "refused", seconds: 40)
-        upstream.responded(route: "users/{id}", seconds: 0.0005)
-        upstream.responded(route: "users/{id}", seconds: 3)
-        upstream.responded(route: nil, seconds: 100)
+        upstream.count(.sample(route: "users/{id}", .miss, seconds: 0.0005), isTimed: true)
+        upstream.count(.sample(route: "users/{id}", .miss, status: 500, seconds: 3), isTimed: true)
+        upstream.count(.sample(route: "users/{id}", .hit), weight: 64, isTimed: false)
+        upstream.count(.sample(route: nil, .bypass, seconds: 100), isTimed: true)
         upstream.record { $0.limited(RateLimit(limit: 5000, remaining: 4990, resource: "core")) }
         upstream.record { $0.limited(RateLimit(remaining: 7)) }
         for _ in 0..<5 { _ = upstream.record { $0.responded("500", at: 0) } }

@@ -115,10 +115,11 @@ struct DashboardTests {
 
     @Test func `every page of the dashboard works, also on a phone, without errors in the browser`() throws {
         let larder = try Self.blog()
-        for width in [1280, 360] {
+        for width in [1360, 360] {
             let browser = try Self.loggedIn(larder, width: width)
             let pages = [
-                "Requests", "Objects", "Documents", "Changes", "Explain", "Warnings", "Recordings", "Clean", "Overview",
+                "Traffic", "Requests", "Objects", "Documents", "Changes", "Explain", "Warnings", "Recordings", "Clean",
+                "Overview",
             ]
             for name in pages {
                 try browser.click(name)
@@ -190,10 +191,155 @@ struct DashboardTests {
         _ = try larder.get("/nowhere")
         #expect(try browser.shows("GET /nowhere"))
         try browser.click("GET /users/7")
+        #expect(try browser.isAt("GET /users/7"))
+        #expect(try browser.shows(#"{"id":7,"login":"user7","name":"Person 7","company":"Acme"}"#), "\(browser.seen)")
+        #expect(try browser.shows("max-age=3600"), "its fields: \(browser.seen)")
+        try browser.click("Mapped")
+        #expect(try browser.isAt("GET /users/7"))
+        #expect(try browser.shows("in the form of its models"))
+        try browser.click("What such a request would get now")
         #expect(try browser.isAt("Explain"))
-        #expect(try browser.shows("Response"), "\(browser.seen)")
         #expect(try browser.shows("served from the cache"), "\(browser.seen)")
         #expect(try browser.shows("Freshness"))
+    }
+
+    @Test func `a past request whose response is not stored says so on its page`() throws {
+        let larder = try Self.blog()
+        #expect(try larder.request("PATCH", "/users/7", body: "{}").status == 200)
+        let browser = try Self.loggedIn(larder)
+        try browser.click("Requests")
+        try browser.click("PATCH /users/7")
+        #expect(try browser.isAt("PATCH /users/7"))
+        #expect(try browser.shows("Not stored"), "\(browser.seen)")
+        #expect(try browser.shows("passed on, and not stored"))
+        #expect(try browser.complaints() == [])
+    }
+
+    @Test func `requests are filtered by status, outcome and program, and the address keeps the filters`() throws {
+        let larder = try Self.blog()
+        _ = try larder.admin("GET", "/requests")
+        _ = try larder.get("/users/7", ["User-Agent": "PyGithub/Python"])
+        _ = try larder.get("/nowhere", ["User-Agent": "nightly/1"])
+        let browser = try Self.loggedIn(larder)
+        try browser.click("Requests")
+        let urls = {
+            try browser.script("return [...document.querySelectorAll('tbody a')].map(one => one.textContent)")
+                as? [String] ?? []
+        }
+        #expect(try eventually { try urls().count == 5 }, "\(browser.seen)")
+        try browser.choose("4xx", in: "Status")
+        #expect(try eventually { try urls() == ["GET /nowhere"] }, "\(browser.seen)")
+        try browser.choose("PyGithub", in: "Program")
+        #expect(try browser.shows("No request fits"))
+        try browser.choose("all", in: "Status")
+        #expect(try eventually { try urls() == ["GET /users/7"] }, "\(browser.seen)")
+        try browser.choose("miss", in: "Outcome")
+        #expect(try browser.shows("No request fits"))
+        try browser.choose("all", in: "Program")
+        #expect(try eventually { try urls().count == 4 && !urls().contains("GET /missing") }, "\(browser.seen)")
+        try browser.choose("nightly", in: "Program")
+        #expect(try eventually { try urls() == ["GET /nowhere"] })
+        try browser.reload()
+        #expect(try eventually { try urls() == ["GET /nowhere"] }, "\(browser.seen)")
+    }
+
+    @Test func `traffic is shown by upstream and route, with response times, and with those who ask most`() throws {
+        let larder = try Self.blog()
+        _ = try larder.admin("GET", "/requests")
+        for _ in 1...3 { _ = try larder.get("/users/7", ["User-Agent": "PyGithub/Python"]) }
+        _ = try larder.get("/nowhere", ["User-Agent": "nightly/1"])
+        let browser = try Self.loggedIn(larder)
+        try browser.click("Traffic")
+        #expect(try browser.shows("By route, last day"))
+        let rows = { (table: String) in
+            try browser.script(
+                """
+                return [...document.querySelector(`table[aria-label^="${arguments[0]}"]`).tBodies[0].rows].map(row =>
+                  [...row.cells].filter(cell => !cell.hidden).slice(0, 3).map(cell => cell.textContent).join("|"))
+                """,
+                table
+            ) as? [String] ?? []
+        }
+        #expect(try browser.shows("users/{id:#}"), "\(browser.seen)")
+        #expect(try rows("Requests by route").contains("users/{id:#}|4|75.0 %"), "\(browser.seen)")
+        #expect(try rows("Programs").first == "PyGithub|3|", "\(browser.seen)")
+        #expect(try rows("URLs").first == "/users/7|4|1", "\(browser.seen)")
+        #expect(try rows("Principals").first?.hasPrefix("anonymous|") == true)
+        let drawn =
+            "return document.querySelectorAll('.chart rect.f-hit').length + '|' + document.querySelectorAll('.chart path.l-p99').length"
+        #expect(try browser.script(drawn) as? String == "1|1")
+        try browser.choose("posts/{id:#}", in: "Route")
+        #expect(try eventually { try browser.address.contains("route=posts") })
+        #expect(try browser.shows("1 in all"), "\(browser.seen)")
+        try browser.choose("upstream requests", in: "Most")
+        #expect(try eventually { try !rows("Programs").contains { $0.hasPrefix("PyGithub") && $0.hasSuffix("|1") } })
+        try browser.click("nightly")
+        #expect(try browser.isAt("Requests"))
+        #expect(try browser.shows("GET /nowhere"))
+        #expect(try browser.complaints() == [])
+    }
+
+    @Test func `stale responses and failures are not green, and an upstream has the state that the command shows`()
+        throws
+    {
+        let origin = try Origin { request in
+            request.path == "/broken"
+                ? .json("{}", status: 500)
+                : .json("{}", ["Cache-Control": "max-age=0, stale-while-revalidate=3600"])
+        }
+        let larder = try Larder(origin, config: Configs.plain(origin))
+        _ = try larder.get("/old")
+        #expect(try larder.waitForDocuments(1))
+        #expect(try larder.get("/old").isHit)
+        for _ in 1...6 { #expect(try larder.get("/broken").status == 500) }
+        let browser = try Self.loggedIn(larder)
+        #expect(try browser.shows("failing"), "\(browser.seen)")
+        #expect(try larder.command("status").output.contains("failing"))
+        #expect(try browser.shows("upstream api fails since"), "what needs a person is on top: \(browser.seen)")
+        let kinds = { (words: String) in
+            try browser.script(
+                "return [...document.querySelectorAll('.pill')].filter(one => one.textContent === arguments[0]).map(one => one.className.trim())",
+                words
+            ) as? [String] ?? []
+        }
+        #expect(try eventually { try kinds("stale") == ["pill warn"] }, "\(browser.seen)")
+        #expect(try kinds("failing") == ["pill bad"])
+        #expect(
+            try browser.script("return document.querySelectorAll('.chart rect.f-stale').length > 0") as? Bool == true
+        )
+        #expect(try browser.script("return document.querySelectorAll('.chart rect.f-hit').length") as? Int == 0)
+        #expect(
+            try browser.script("return document.querySelectorAll('.chart rect.f-error').length > 0") as? Bool == true
+        )
+    }
+
+    @Test func `at 1360 pixels nothing is cut beside an empty column`() throws {
+        let larder = try Self.blog()
+        let browser = try Self.loggedIn(larder, width: 1360)
+        let long = "/users/7?q=" + String(repeating: "a+long+query&", count: 8)
+        _ = try larder.get(long, ["User-Agent": "nightly-sync-of-the-whole-company/2"])
+        _ = try larder.get(long)
+        for name in ["Overview", "Traffic", "Requests", "Documents", "Changes"] {
+            try browser.click(name)
+            #expect(try browser.isAt(name))
+            #expect(
+                try eventually {
+                    try browser.script("return document.querySelectorAll('tbody tr').length > 0") as? Bool == true
+                }
+            )
+            let empty = """
+                return [...document.querySelectorAll('table')].flatMap(table => [...table.tHead.rows[0].cells].filter(head =>
+                  !head.hidden && [...table.tBodies[0].rows].every(row => !row.cells[head.cellIndex].textContent)))
+                  .map(head => head.textContent)
+                """
+            #expect(try eventually { try browser.script(empty) as? [String] == [] }, "\(name): \(browser.seen)")
+            let cut = """
+                return [...document.querySelectorAll('th, td')].filter(cell => cell.scrollWidth > cell.clientWidth + 1)
+                  .map(cell => cell.textContent)
+                """
+            let found = try browser.script(cut) as? [String]
+            #expect(found == [], "\(name)")
+        }
     }
 
     // MARK: What happens meanwhile

@@ -101,6 +101,12 @@ extension AdminRoute {
             .json("GET /top", query: TopResponse.parameters) { request, daemon in
                 try TopResponse(request, daemon.requests.top)
             },
+        "One of the last requests, and the stored response that it got.":
+            .json("GET /requests/{id}") { request, daemon in try await PastRequest(to: request, daemon) },
+        "The requests of the last day by how they were served, and their response times, in intervals of ten minutes; of all upstreams and routes, or of one.":
+            .json("GET /history", query: HistoryResponse.parameters) { request, daemon in
+                try await HistoryResponse(to: request, daemon)
+            },
         "How each upstream does: whether it is reachable, its last error, what is left of its rate limit.":
             .json("GET /upstreams") { _, daemon in UpstreamsResponse(upstreams: daemon.upstreamStates) },
     ])

@@ -26,6 +26,9 @@ struct Metric: Documented, Sendable {
         var suffix = ""
         var labels: [(String, String)] = []
         var value: Double
+
+        /// For a fixed order of series.
+        fileprivate var order: String { labels.map(\.1).joined(separator: "\n") }
     }
 
     let name: String
@@ -50,13 +53,19 @@ struct Metric: Documented, Sendable {
                 return Sample(labels: [("outcome", outcome.rawValue)], value: Double(count))
             }
         },
+        "Requests by upstream, the route in the config (other being without one), outcome and class of status; hits from memory by samples of one in \(RequestLog.sampleSize).":
+            Metric(.counter, "larder_route_requests_total") { reading in
+                routes(reading) { figures, labels in
+                    figures.requests.map { kind, count in
+                        let more = [("outcome", kind.outcome.rawValue), ("status", "\(kind.status)xx")]
+                        return Sample(labels: labels + more, value: Double(count))
+                    }.sorted { $0.order < $1.order }
+                }
+            },
         "Time from a request to the last byte of its response by the route in the config, other being without one; hits from memory, which are not timed, and streams apart.":
             Metric(.histogram, "larder_response_duration_seconds") { reading in
-                reading.metrics.allUpstreams.flatMap { upstream in
-                    upstream.metrics.durations.flatMap { route, histogram in
-                        let name = ("upstream", upstream.name)
-                        return buckets(histogram, labels: [name, ("route", route ?? "other")])
-                    }
+                routes(reading) { figures, labels in
+                    figures.durations.count == 0 ? [] : buckets(figures.durations, labels: labels)
                 }
             },
         "Lines of the access log that were not written: the disk was full, or they came too fast.":
@@ -174,6 +183,18 @@ struct Metric: Documented, Sendable {
 
     private static func perUpstream(_ reading: Reading, _ read: (UpstreamMetrics) -> Double) -> [Sample] {
         reading.metrics.allUpstreams.map { Sample(labels: [("upstream", $0.name)], value: read($0.metrics)) }
+    }
+
+    /// The samples of every route of every upstream; of requests without one as `other`.
+    private static func routes(
+        _ reading: Reading,
+        _ samples: (RouteFigures, _ labels: [(String, String)]) -> [Sample]
+    ) -> [Sample] {
+        reading.metrics.allUpstreams.flatMap { upstream in
+            upstream.metrics.allRoutes.flatMap { route, figures in
+                samples(figures, [("upstream", upstream.name), ("route", route ?? RouteName.other)])
+            }
+        }
     }
 
     private static func limits(_ reading: Reading, _ read: (RateLimit) -> Int64?) -> [Sample] {

@@ -16,7 +16,7 @@ package struct CacheStatus: Sendable, Equatable {
     private(set) var isRefusal = false
     /// The status of the upstream's response, if it differs from that of the response served.
     package var forwardStatus: Int?
-    var isStored = false
+    package var isStored = false
     /// Whether the request joined a fetch under way.
     package var isCollapsed = false
     /// The remaining lifetime in seconds; negative once stale.

@@ -68,6 +68,14 @@ package enum Outcome: String, Sendable, CaseIterable {
     /// Relayed without a look-up, such as unsafe methods.
     case bypass
 
+    /// Whether it was served from the cache although it was no longer fresh.
+    package var isStale: Bool {
+        switch self {
+        case .stale, .offline, .staleIfError: true
+        case .hit, .composed, .miss, .revalidated, .error, .bypass: false
+        }
+    }
+
     /// Whether it was served without the upstream.
     package var isHit: Bool {
         switch self {
@@ -154,7 +162,9 @@ package final class UpstreamMetrics: Sendable {
     package let unreachable = Counter()
     private let finished = Mutex(Finished())
     private let condition = Mutex(UpstreamHealth())
-    private let routes = Mutex<[String?: Histogram]>([:])
+    private let routes = Mutex<[String?: RouteFigures]>([:])
+    /// The maximum number of routes that are counted one by one, should reloads bring ever new ones.
+    static let routeLimit = 1_000
 
     package struct Finished: Sendable {
         /// Their number by result: `2xx` … `5xx`, or the label of an `UpstreamError`.
@@ -191,16 +201,45 @@ package final class UpstreamMetrics: Sendable {
         condition.withLock { event(&$0) }
     }
 
-    /// Records the response time of a request that was no hit from memory.
+    /// Counts a request under its route; under none if there are too many.
     ///
-    /// - Parameter route: the path of its route in the config, if any; so there are no more histograms than routes.
-    func responded(route: String?, seconds: Double) {
-        routes.withLock { $0[route, default: Histogram()].record(seconds: seconds) }
+    /// - Parameters:
+    ///   - weight: for how many requests it stands.
+    ///   - isTimed: whether its duration counts: it is neither a hit from memory nor a stream.
+    func count(_ served: ServedRequest, weight: Int = 1, isTimed: Bool) {
+        let kind = RouteFigures.Kind(outcome: served.outcome, status: served.status / 100)
+        routes.withLock { routes in
+            let isListed = routes.count < Self.routeLimit || routes[served.route] != nil
+            routes[isListed ? served.route : nil, default: RouteFigures()]
+                .count(kind, UInt64(weight), seconds: isTimed ? served.seconds : nil)
+        }
     }
 
-    /// The time of responses by the path of their route, in order; those without one as nil.
-    package var durations: [(route: String?, histogram: Histogram)] {
-        routes.withLock { $0 }.sorted { ($0.key ?? "") < ($1.key ?? "") }.map { (route: $0.key, histogram: $0.value) }
+    /// The requests by the path of their route, in order; those without one as nil.
+    package var allRoutes: [(route: String?, figures: RouteFigures)] {
+        routes.withLock { $0 }.sorted { ($0.key ?? "") < ($1.key ?? "") }.map { (route: $0.key, figures: $0.value) }
+    }
+}
+
+/// The requests of a route, and how they were served.
+package struct RouteFigures: Sendable {
+    package struct Kind: Hashable, Sendable {
+        package let outcome: Outcome
+        /// The first digit of the status.
+        package let status: Int
+
+        /// Whether it is one of those that a person has to see: Larder's own problem, or an error of the upstream.
+        package var hasFailed: Bool { outcome == .error || !outcome.isHit && status == 5 }
+    }
+
+    package private(set) var requests: [Kind: UInt64] = [:]
+    /// The response times of those that were neither hits from memory nor streams.
+    package private(set) var durations = Histogram()
+
+    /// - Parameter seconds: its response time; nil if that does not count.
+    fileprivate mutating func count(_ kind: Kind, _ count: UInt64, seconds: Double?) {
+        requests[kind, default: 0] += count
+        if let seconds { durations.record(seconds: seconds) }
     }
 }
 

@@ -20,8 +20,9 @@ package final class ProxyHandler: HTTPHandler {
     private let requests: RequestLog
     // Exclusivity is not checked, because every hit uses all of these: nothing that they call comes back to this handler.
     @exclusivity(unchecked) private var cacheKey = CacheKeyBuilder()
-    /// The hits since the last one that was counted in `TopLists`.
+    /// The hits since the last one that was counted in `TopLists`, and when the next one is in any case, on the loop's clock.
     @exclusivity(unchecked) private var unsampled = 0
+    @exclusivity(unchecked) private var sampleDue: UInt64 = 0
     @exclusivity(unchecked) private var variable = SmallBuffer(capacity: 512)
     @exclusivity(unchecked) private var reading: (tick: UInt64, seconds: Int64) = (0, 0)
 
@@ -160,7 +161,7 @@ package final class ProxyHandler: HTTPHandler {
             else { continue }
             let status = respond(ready, age: age, timeToLive: timeToLive, now: now, to: request, connection)
             unsampled += 1
-            if started != nil || unsampled >= RequestLog.sampleSize {
+            if started != nil || isSampleDue {
                 let cacheStatus = CacheStatus.hit(timeToLive: timeToLive, detail: ready.detail(nil))
                 recordHit(ready, status, cacheStatus, digest, request, connection, since: started)
             }
@@ -168,6 +169,9 @@ package final class ProxyHandler: HTTPHandler {
         }
         return false
     }
+
+    /// Whether a hit that nobody watches is counted nevertheless, for all since the last one.
+    private var isSampleDue: Bool { unsampled >= RequestLog.sampleSize || loop.now >= sampleDue }
 
     /// Seconds of the store's clock, read anew when the loop's coarse clock has moved.
     private func seconds() -> Int64 {
@@ -223,14 +227,18 @@ package final class ProxyHandler: HTTPHandler {
         if request.method != .head, status != 304, status != 204 { served.bytes = ready.body.count }
         served.principal = proxy.principals.label(of: ready.key.principal)
         served.program = request[.userAgent].flatMap(ClientProgram.name)
-        let (path, query) = (ready.upstream.redactedRoute(ofURL: served.url), ProxiedUpstream.query(ofURL: served.url))
+        let url = ready.key.url
+        let (path, query) = (ready.upstream.redactedRoute(ofURL: url), ProxiedUpstream.query(ofURL: url))
         served.route = ready.upstream.routePath(method: served.method, path: path, query: query)
+        let counters = proxy.metrics.upstream(ready.upstream.name)
         guard let started else {
             requests.top.count(served, weight: unsampled)
-            unsampled = 0
+            counters.count(served, weight: unsampled, isTimed: false)
+            (unsampled, sampleDue) = (0, loop.now + RequestLog.sampleTime)
             return
         }
         unsampled -= 1
+        counters.count(served, isTimed: false)
         let elapsed = RequestClock.nanoseconds - started
         served.time = RequestClock.wall - Int64(elapsed / 1_000)
         served.seconds = Double(elapsed) / 1_000_000_000
@@ -271,7 +279,8 @@ package final class ProxyHandler: HTTPHandler {
         variable.clear()
         variable.append(RecordedResponse.variableFields)
         connection.respond(head: ready.head, variable: variable, body: ready.body)
-        if let started {
+        unsampled += 1
+        if started != nil || isSampleDue {
             let status = RecordedResponse.cacheStatus
             recordHit(ready, ready.response.status, status, digest, request, connection, since: started)
         }

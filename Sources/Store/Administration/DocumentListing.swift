@@ -144,6 +144,17 @@ extension ObjectStore {
         return page
     }
 
+    /// The documents whose key has this digest, one for each variant, the latest stored first; twenty at most.
+    public func documents(under digest: Digest128) async throws(StoreError) -> [DocumentRow] {
+        var rows = try await core.read { database in
+            try database.query("SELECT id FROM _documents WHERE low = ? ORDER BY id DESC LIMIT 20").all(digest) {
+                $0.id(0, as: DocumentID.self)
+            }.compactMap { try DocumentRow.read($0, in: database) }
+        }
+        for index in rows.indices { rows[index].upstream = core.label(ofUpstream: rows[index].upstream) }
+        return rows
+    }
+
     /// One document; nil if it is gone.
     ///
     /// Its key contains the upstream's `UpstreamKey`; its row contains the label, as in listings.

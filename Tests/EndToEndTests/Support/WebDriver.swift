@@ -126,6 +126,12 @@ final class Browser {
         _ = try self("POST", "/element/\(field)/value", ["text": text])
     }
 
+    /// Chooses the option that reads like this in the field with this label, once it is offered.
+    func choose(_ words: String, in label: String) throws {
+        let field = "//select[@id=//label[normalize-space()=\(Self.quoted(label))]/@for]"
+        try click(using: "xpath", "\(field)/option[normalize-space()=\(Self.quoted(words))]")
+    }
+
     /// Presses keys, wherever the focus is.
     func press(_ keys: String) throws {
         let active = try self("GET", "/element/active", nil)

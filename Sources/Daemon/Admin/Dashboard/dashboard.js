@@ -299,6 +299,14 @@
       const kinds = [column.number && "num", column.main ? "main" : "", column.wraps ? "wrapped" : "cut", isEmpty && "none"];
       return el("td", { role: "cell", class: kinds.filter(Boolean).join(" "), "data-label": column.main || column.bare ? null : column.title.toLowerCase() }, content);
     }));
+    // A column without any value leaves its room to the others.
+    new MutationObserver(() => {
+      const rows = [...body.rows];
+      for (let index = 0; index < columns.length; index++) {
+        const isEmpty = rows.length > 0 && rows.every(one => one.cells[index].classList.contains("none"));
+        for (const one of [head.rows[0], ...rows]) one.cells[index].hidden = isEmpty && !columns[index].main;
+      }
+    }).observe(body, { childList: true });
     return { node: card(node), body, row, add(...cells) { body.append(row(cells)); } };
   };
 
@@ -408,53 +416,70 @@
 
   // ---------------------------------------------------------------- Charts
 
+  /// What became of requests, in the order in which bars are stacked: how the daemon names it, how it is drawn and called.
+  const results = [["hits", "f-hit", "hits"], ["stale", "f-stale", "stale"], ["forwarded", "f-miss", "upstream asked"], ["failed", "f-error", "failed"]];
+  const legend = (...entries) => el("div", { class: "legend", "aria-hidden": "true" }, entries.map(([kind, words]) => el("span", {}, el("i", { class: kind }), words)));
+  const resultLegend = () => legend(...results.map(([, kind, words]) => [kind, words]));
+  const resultWords = one => [plural(one.requests, "request"), ...results.filter(([name]) => one[name]).map(([name, , words]) => `${grouped(one[name])} ${words}`)].join(", ");
+
   /// The minutes of the last hour, from the daemon's intervals; the last one is not over.
   const minutes = traffic => {
     const step = Math.max(1, Math.round(60 / traffic.interval));
-    const sums = Array.from({ length: 60 }, () => ({ requests: 0, hits: 0, errors: 0 }));
+    const sums = Array.from({ length: 60 }, () => ({ requests: 0, hits: 0, stale: 0, forwarded: 0, failed: 0, served: 0 }));
     const count = traffic.requests.length;
     for (let back = 0; back < count && back < 60 * step; back++) {
-      const minute = sums[59 - Math.floor(back / step)];
-      for (const name of ["requests", "hits", "errors"]) minute[name] += traffic[name][count - 1 - back];
+      const [minute, at] = [sums[59 - Math.floor(back / step)], count - 1 - back];
+      minute.requests += traffic.requests[at];
+      minute.served += traffic.hits[at];
+      minute.hits += traffic.hits[at] - traffic.stale[at];
+      minute.stale += traffic.stale[at];
+      minute.failed += traffic.failed[at];
+      minute.forwarded += Math.max(0, traffic.requests[at] - traffic.hits[at] - traffic.failed[at]);
     }
     return sums;
   };
 
-  const chart = (title, scale) => {
+  /// A chart of `count` equal times; `words` says what a value means, `at` when it was.
+  const chart = (title, { count, span, words, at, axis }) => {
     const picture = svg("svg", { viewBox: "0 0 600 100", preserveAspectRatio: "none", "aria-hidden": "true" });
     const said = el("span", {});
-    const plot = el("div", { class: "plot", role: "img", tabindex: "0" }, picture,
-      el("span", { class: "scale top" }), el("span", { class: "scale low" }, scale));
-    const node = el("figure", { class: "card chart" }, el("figcaption", {}, el("h3", {}, title), said), plot,
-      el("div", { class: "axis", "aria-hidden": "true" }, el("span", {}, "an hour ago"), el("span", {}, "now")));
+    const scale = el("div", { "aria-hidden": "true" });
+    const plot = el("div", { class: "plot", role: "img", tabindex: "0" }, picture, scale);
+    const below = el("div", { class: "axis", "aria-hidden": "true" }, axis.map(one => el("span", {}, one)));
+    const node = el("figure", { class: "card chart" }, el("figcaption", {}, el("h3", {}, title), said), plot, below);
     let [data, pointed] = [[], null];
     const describe = () => {
-      const at = pointed === null ? null : data[pointed];
-      said.textContent = !at ? said.dataset.summary ?? ""
-        : `${pointed === 59 ? "this minute" : 59 - pointed + " min ago"}: ${plural(at.requests, "request")}, ${plural(at.hits, "hit")}, ${plural(at.errors, "error")}`;
+      const one = pointed === null ? null : data[pointed];
+      said.textContent = one ? `${at(pointed)}: ${words(one)}` : said.dataset.summary ?? "";
     };
     const point = index => { pointed = index; describe(); };
     plot.addEventListener("pointermove", event => {
       const box = picture.getBoundingClientRect();
-      point(Math.min(59, Math.max(0, Math.floor(60 * (event.clientX - box.left) / box.width))));
+      point(Math.min(count - 1, Math.max(0, Math.floor(count * (event.clientX - box.left) / box.width))));
     });
     plot.addEventListener("pointerleave", () => point(null));
     plot.addEventListener("blur", () => point(null));
     plot.addEventListener("keydown", event => {
-      if (event.key === "ArrowLeft") point(Math.max(0, (pointed ?? 60) - 1));
-      else if (event.key === "ArrowRight") point(Math.min(59, (pointed ?? -1) + 1));
+      if (event.key === "ArrowLeft") point(Math.max(0, (pointed ?? count) - 1));
+      else if (event.key === "ArrowRight") point(Math.min(count - 1, (pointed ?? -1) + 1));
       else return;
       event.preventDefault();
     });
     return {
       node,
-      draw(sums, top, summary, shapes) {
-        data = sums;
-        plot.setAttribute("aria-label", `${title} in the last hour: ${summary}`);
-        plot.querySelector(".top").textContent = top;
+      /// `lines`: heights from 0 to 100, and their labels.
+      draw(values, summary, lines, shapes, axis) {
+        data = values;
+        plot.setAttribute("aria-label", `${title}, ${span}: ${summary}`);
         said.dataset.summary = summary;
         describe();
-        picture.replaceChildren(svg("path", { class: "grid", d: "M0 0H600M0 50H600M0 100H600" }), ...shapes);
+        scale.replaceChildren(...lines.map(([height, label]) => {
+          const line = el("span", { class: "scale" }, label);
+          line.style.top = 100 - height + "%";
+          return line;
+        }));
+        if (axis) below.replaceChildren(...axis.map(one => el("span", {}, one)));
+        picture.replaceChildren(svg("path", { class: "grid", d: lines.map(([height]) => `M0 ${100 - height}H600`).join("") }), ...shapes);
       },
     };
   };
@@ -463,42 +488,84 @@
     const power = 10 ** Math.floor(Math.log10(value));
     return [1, 2, 4, 5, 10].map(factor => factor * power).find(candidate => candidate >= value);
   };
+  /// Bars of results, one above the other; times without requests are null.
+  const resultBars = (values, top) => {
+    const width = 600 / values.length;
+    return values.flatMap((one, index) => {
+      let y = 100;
+      return one ? results.map(([name, kind]) => {
+        const height = 100 * one[name] / top;
+        y -= height;
+        return one[name] > 0 ? svg("rect", { class: kind, x: (index + 0.1) * width, y, width: 0.8 * width, height }) : null;
+      }) : [];
+    }).filter(Boolean);
+  };
+  /// A line through the heights that are known, each as long as its time.
+  const steps = (heights, kind) => {
+    const width = 600 / heights.length;
+    let [line, isOn] = ["", false];
+    heights.forEach((height, index) => {
+      if (height !== null) line += `${isOn ? "L" : "M"}${(index + 0.1) * width} ${100 - height}H${(index + 0.9) * width}`;
+      isOn = height !== null;
+    });
+    return line ? [svg("path", { class: "line " + kind, d: line })] : [];
+  };
 
   const trafficCharts = () => {
-    const requests = chart("Requests per minute", "0");
-    const ratio = chart("Hit ratio", "0 %");
-    requests.node.append(el("div", { class: "legend", "aria-hidden": "true" },
-      el("span", {}, el("i", { class: "hit" }), "hits"), el("span", {}, el("i", {}), "upstream asked"), el("span", {}, el("i", { class: "error" }), "errors")));
-    ratio.node.append(el("div", { class: "legend", "aria-hidden": "true" }, el("span", {}, "requests for which the upstream was not asked")));
+    const hour = { count: 60, span: "the last hour", axis: ["an hour ago", "now"], words: resultWords, at: index => index === 59 ? "this minute" : 59 - index + " min ago" };
+    const requests = chart("Requests per minute", hour);
+    const ratio = chart("Hit ratio", hour);
+    requests.node.append(resultLegend());
+    ratio.node.append(legend(["f-hit", "requests for which the upstream was not asked"]));
     return {
       node: el("div", { class: "charts" }, requests.node, ratio.node),
       draw(traffic) {
         const sums = minutes(traffic);
-        const [all, hits] = [sums.reduce((sum, one) => sum + one.requests, 0), sums.reduce((sum, one) => sum + one.hits, 0)];
+        const sum = name => sums.reduce((total, one) => total + one[name], 0);
+        const [all, hits, failed, stale] = [sum("requests"), sum("served"), sum("failed"), sum("stale")];
         const most = Math.max(...sums.map(one => one.requests));
         const top = round(most);
-        const bars = sums.flatMap((one, index) => {
-          let y = 100;
-          return [["f-hit", one.hits], ["f-miss", one.requests - one.hits - one.errors], ["f-error", one.errors]].map(([kind, count]) => {
-            const height = 100 * count / top;
-            y -= height;
-            return count > 0 ? svg("rect", { class: kind, x: index * 10 + 1, y, width: 8, height }) : null;
-          });
-        }).filter(Boolean);
-        requests.draw(sums, grouped(top), all ? `${grouped(all)} in all, ${grouped(most)} at most` : "no requests", bars);
-        let [line, isOn] = ["", false];
-        sums.forEach((one, index) => {
-          if (!one.requests) { isOn = false; return; }
-          const y = 100 - 100 * one.hits / one.requests;
-          line += `${isOn ? "L" : "M"}${index * 10 + 1} ${y}H${index * 10 + 9}`;
-          isOn = true;
-        });
-        ratio.draw(sums, "100 %", all ? `${percent(hits, all)} of ${plural(all, "request")}` : "no requests",
-          line ? [svg("path", { class: "line", d: line })] : []);
-        return { all, hits };
+        requests.draw(sums, all ? `${grouped(all)} in all, ${grouped(most)} at most` : "no requests", [[0, "0"], [50, grouped(top / 2)], [100, grouped(top)]], resultBars(sums, top));
+        ratio.draw(sums, all ? `${percent(hits, all)} of ${plural(all, "request")}` : "no requests", [[0, "0 %"], [50, "50 %"], [100, "100 %"]],
+          steps(sums.map(one => one.requests ? 100 * one.served / one.requests : null), "l-hit"));
+        return { all, hits, failed, stale };
       },
     };
   };
+
+  const percentiles = [["p50", "l-hit", "half"], ["p95", "l-p95", "95 %"], ["p99", "l-p99", "99 %"]];
+  const dayCharts = () => {
+    let start = Date.now() - 86_400_000;
+    const time = index => new Date(start + index * 600_000);
+    const day = { count: 144, span: "the last day", axis: [], at: index => `${clock(time(index)).slice(0, 5)} to ${index === 143 ? "now" : clock(time(index + 1)).slice(0, 5)}` };
+    const took = one => percentiles.map(([name]) => `${name} ${seconds(number(one[name])) || "–"}`).join(", ");
+    const outcomes = chart("Requests per ten minutes", { ...day, words: resultWords });
+    const times = chart("Response time", { ...day, words: one => one.p50 === undefined ? "hits from memory only" : took(one) });
+    outcomes.node.append(resultLegend());
+    times.node.append(legend(...percentiles.map(([name, kind]) => [kind, name]), ["none", "on a scale of powers of ten"]));
+    return {
+      node: el("div", { class: "charts" }, outcomes.node, times.node),
+      draw(history) {
+        start = Date.parse(history.start);
+        const values = Array(144).fill(null);
+        for (const { time, figures } of history.intervals) values[Math.round((Date.parse(time) - start) / 1000 / history.interval)] = figures;
+        const axis = [...[0, 36, 72, 108].map(index => clock(time(index)).slice(0, 5)), "now"];
+        const all = number(history.total.requests);
+        const top = round(Math.max(...values.map(one => one ? one.requests : 0)));
+        outcomes.draw(values, all ? `${grouped(all)} in all, ${grouped(number(history.total.failed))} failed` : "no requests", [[0, "0"], [50, grouped(top / 2)], [100, grouped(top)]], resultBars(values, top), axis);
+        // Times differ by powers of ten.
+        const known = values.flatMap(one => one && one.p50 !== undefined ? [number(one.p50), number(one.p99)] : []);
+        const lowest = known.length ? Math.floor(Math.log10(Math.max(1e-4, Math.min(...known)))) : -3;
+        const highest = known.length ? Math.max(lowest + 1, Math.ceil(Math.log10(Math.max(...known)))) : 0;
+        const height = value => Math.max(0, Math.min(100, 100 * (Math.log10(Math.max(1e-6, value)) - lowest) / (highest - lowest)));
+        const lines = Array.from({ length: highest - lowest + 1 }, (_, index) => [100 * index / (highest - lowest), power(lowest + index)]);
+        times.draw(values, known.length ? took(history.total) : "none measured", lines,
+          percentiles.toReversed().flatMap(([name, kind]) => steps(values.map(one => one && one[name] !== undefined ? height(number(one[name])) : null), kind)), axis);
+      },
+    };
+  };
+  /// A power of ten in seconds, such as 10 ms.
+  const power = exponent => exponent >= 0 ? 10 ** exponent + " s" : exponent >= -3 ? 10 ** (exponent + 3) + " ms" : 10 ** (exponent + 6) + " µs";
 
   // ---------------------------------------------------------------- Links between pages
 
@@ -513,16 +580,13 @@
 
   // ---------------------------------------------------------------- Overview
 
-  const states = {
-    unused: ["not asked yet", ""], reachable: ["reachable", "good"],
-    unreachable: ["unreachable", "bad"], failing: ["failing", "bad"], backing_off: ["backing off", "warn"],
-  };
+  /// In the words of `larder status`.
+  const states = { reachable: "good", unreachable: "bad", failing: "bad", backing_off: "warn" };
   const upstreamCard = one => {
-    const [word, kind] = states[one.state] ?? [one.state, ""];
     const limit = one.rate_limit;
     const share = limit && limit.limit ? Math.max(0, Math.min(1, number(limit.remaining) / number(limit.limit))) : null;
     return el("article", { class: "card upstream" },
-      el("div", { class: "top" }, el("h3", {}, foreign(one.name)), pill(word, kind)),
+      el("div", { class: "top" }, el("h3", {}, el("a", { href: pageLink(["traffic"], { upstream: one.name }) }, foreign(one.name))), pill(one.state, states[one.state])),
       el("p", { class: "origin mono" }, foreign(one.origin)),
       el("p", {}, plural(number(one.requests), "request"), number(one.failures) ? `, ${plural(number(one.failures), "failure")}` : ", no failures"),
       one.unreachable_since && el("p", { class: "note bad" }, "no response since ", when(one.unreachable_since),
@@ -549,15 +613,15 @@
   };
 
   const overview = async ({ signal }) => {
-    const [requests, ratio, objects, documents, store] =
-      ["Requests, last hour", "Hit ratio, last hour", "Objects", "Documents", "Store"].map(figure);
+    const every = ["Requests, last hour", "Hit ratio, last hour", "Failed, last hour", "Objects", "Documents", "Store"].map(figure);
+    const [requests, ratio, failures, objects, documents, store] = every;
+    const notes = el("div", {});
     const charts = trafficCharts();
     const upstreams = el("div", { class: "upstreams" });
     const latest = el("div", {});
     const warnings = el("div", {});
-    main.append(heading("Overview"),
-      el("dl", { class: "figures" }, [requests, ratio, objects, documents, store].map(one => one.node)), charts.node,
-      section("Upstreams", null, upstreams),
+    main.append(heading("Overview"), notes, el("dl", { class: "figures" }, every.map(one => one.node)), charts.node,
+      section("Upstreams", el("a", { href: "#/traffic" }, "The last day"), upstreams),
       section("Latest requests", el("a", { href: "#/requests" }, "All requests"), latest),
       section("Warnings", el("a", { href: "#/warnings" }, "All warnings"), warnings));
     for (const [place, what] of [[upstreams, "the upstreams"], [latest, "the requests"], [warnings, "the warnings"]]) waiting(place, what);
@@ -576,20 +640,22 @@
     await Promise.all([
       repeat(5000, signal, async () => {
         const traffic = await ask("/traffic", { signal });
-        const { all, hits } = charts.draw(traffic);
+        const { all, hits, failed, stale } = charts.draw(traffic);
         tell(byID("version"), "Larder " + traffic.version);
         requests.set(grouped(all), `${plural(traffic.total.requests, "request")} since the start`);
-        ratio.set(percent(hits, all), `${percent(traffic.total.hits, traffic.total.requests)} since the start`);
+        ratio.set(percent(hits, all), stale ? `${grouped(stale)} of them stale` : `${percent(traffic.total.hits, traffic.total.requests)} since the start`);
+        failures.set(grouped(failed), `${grouped(traffic.total.failed)} since the start`);
       }),
       repeat(10000, signal, async () => {
         const begun = performance.now();
-        const count = await ask("/count", { signal });
+        const status = await ask("/status", { signal });
         // Counting takes a while in a large store, so it is done less often there.
         const wait = Math.max(10000, 50 * (performance.now() - begun));
-        const models = Object.keys(count.models).length;
-        objects.set(grouped(count.objects), models ? el("a", { href: "#/objects" }, `of ${plural(models, "model")}`) : "no models have any");
-        documents.set(grouped(count.documents), el("a", { href: "#/documents" }, "stored responses"));
-        store.set(size(count.bytes), "in use in the file");
+        objects.set(grouped(status.store.objects), el("a", { href: "#/objects" }, "by model"));
+        documents.set(grouped(status.store.documents), el("a", { href: "#/documents" }, "stored responses"));
+        store.set(size(status.store.bytes), `of ${size(status.store.maximum)}`);
+        redraw(notes, status.notes, () => status.notes.length ? [el("ul", { class: "card notes", "aria-label": "What is to be known or done" },
+          status.notes.map(one => el("li", { class: one.needs_attention ? "bad" : null }, pill(one.needs_attention ? "attention" : "note", one.needs_attention ? "bad" : ""), " ", foreign(one.text))))] : []);
         return wait;
       }),
       repeat(5000, signal, async () => {
@@ -619,18 +685,96 @@
     ]);
   };
 
+  // ---------------------------------------------------------------- Traffic
+
+  const subjects = [["url", "URLs", "search"], ["route", "Routes", "route"], ["program", "Programs", "program"], ["principal", "Principals", null]];
+  const trafficPage = async ({ signal, query }) => {
+    const wanted = { upstream: query.get("upstream") ?? "", route: query.get("route") ?? "", period: query.get("period") ?? "hour", order: query.get("order") ?? "requests" };
+    const link = change => pageLink(["traffic"], Object.fromEntries(Object.entries({ ...wanted, ...change }).map(([name, value]) => [name, value === { period: "hour", order: "requests" }[name] ? "" : value])));
+    const go = change => { history.replaceState(null, "", link(change)); Object.assign(wanted, change); };
+    const figures = ["Requests", "From the cache", "Stale", "Failed", "p50", "p95", "p99"].map(figure);
+    const [requests, cached, stale, failed, ...times] = figures;
+    const charts = dayCharts();
+    const [routes, top] = [el("div", {}), el("div", {})];
+    const upstream = select("", [["", "all"]], { onchange: () => { location.hash = link({ upstream: upstream.value, route: "" }); } });
+    const route = select("", [["", "all"]], { onchange: () => { location.hash = link({ route: route.value }); } });
+    const period = select(wanted.period, [["minute", "last minute"], ["hour", "last hour"], ["day", "last day"]], { onchange: () => { go({ period: period.value }); drawTop(); } });
+    const order = select(wanted.order, [["requests", "requests"], ["upstream_requests", "upstream requests"], ["bytes", "bytes"], ["seconds", "time"]], { onchange: () => { go({ order: order.value }); drawTop(); } });
+    main.append(heading("Traffic", { sub: "The last day by upstream and route. Response times are those of requests that were no hits from memory: these take microseconds." }),
+      el("div", { class: "tools" }, field("Upstream", upstream), field("Route", route)),
+      el("dl", { class: "figures" }, figures.map(one => one.node)), charts.node, section("By route, last day", null, routes),
+      section("Who asks", null, el("div", { class: "tools" }, field("Period", period), field("Most", order)), top));
+    for (const [place, what] of [[routes, "the routes"], [top, "the lists"]]) waiting(place, what);
+    const offer = (control, value, values) => {
+      const all = [...new Set([...values, value])].filter(Boolean).sort();
+      if (control.known === all.join("\n")) return;
+      control.known = all.join("\n");
+      control.replaceChildren(...select(value, [["", "all"], ...all.map(one => [one, plain(one)])]).children);
+      control.value = value;
+    };
+    const drawRoutes = series => {
+      const shown = series.filter(one => !wanted.upstream || one.upstream === wanted.upstream);
+      if (!shown.length) return routes.replaceChildren(card(empty("No requests in the last day", "Point a program at Larder's address, and its requests appear here.")));
+      const hasMany = new Set(shown.map(one => one.upstream)).size > 1;
+      const made = table("Requests by route", [{ title: "Route", main: true, wraps: true }, { title: "Upstream", width: "w-m", wraps: true },
+        ...["Requests", "From the cache", "Stale", "Failed", "p50", "p95", "p99"].map(title => ({ title, width: title === "From the cache" ? "w-m" : "w-s", number: true }))]);
+      for (const { upstream, route, figures: one } of shown.slice(0, 50)) {
+        const row = made.row([el("a", { href: link({ upstream, route }), class: "foreign mono", "aria-current": route === wanted.route ? "true" : null }, foreign(route)), hasMany ? foreign(upstream) : "",
+          grouped(one.requests), percent(one.hits + one.stale, one.requests), one.stale ? el("span", { class: "t-warn" }, grouped(one.stale)) : "",
+          one.failed ? el("span", { class: "t-bad" }, grouped(one.failed)) : "", ...percentiles.map(([name]) => seconds(number(one[name])))]);
+        made.body.append(row);
+      }
+      routes.replaceChildren(made.node);
+    };
+    const drawTop = async () => {
+      const turn = top.turn = {};
+      const response = await ask(target("/top", { period: wanted.period, order: wanted.order, limit: 10 }), { signal });
+      if (top.turn !== turn) return;
+      const lists = new Map(response.lists.map(list => [list.by, list.rows]));
+      if (!response.lists.some(list => list.rows.length)) return top.replaceChildren(card(empty(`No requests in the last ${response.period}`, "Who asks most appears here.")));
+      const measure = { requests: one => one.requests, upstream_requests: one => one.upstream_requests, bytes: one => one.bytes, seconds: one => number(one.seconds) }[response.order];
+      top.replaceChildren(el("div", { class: "tops" }, subjects.map(([by, title, filter]) => {
+        const rows = lists.get(by) ?? [];
+        const made = table(`${title} with the most ${order.selectedOptions[0].textContent}`, [{ title, main: true, wraps: true }, { title: "Requests", width: "w-n", number: true },
+          { title: "Upstream", width: "w-n", number: true }, { title: "Bytes", width: "w-n", number: true }, { title: "Time", width: "w-n", number: true }]);
+        const most = Math.max(...rows.map(measure));
+        for (const one of rows) made.add([filter && one.name !== "(others)" ? el("a", { href: pageLink(["requests"], { [filter]: one.name }), class: "foreign mono clamped" }, foreign(one.name)) : foreign(one.name, { class: "mono" }),
+          el("div", { class: "meter thin", "aria-hidden": "true" }, svg("svg", { viewBox: "0 0 100 1", preserveAspectRatio: "none" }, svg("rect", { class: "f-hit", width: most ? 100 * measure(one) / most : 0, height: 1 })))],
+          grouped(one.requests), one.upstream_requests ? grouped(one.upstream_requests) : "", one.bytes ? size(one.bytes) : "", seconds(number(one.seconds) || null));
+        const node = rows.length ? made.node : card(empty(title, "None of these requests has one."));
+        if (by === "url" || by === "route") node.classList.add("wide");
+        return node;
+      })));
+    };
+    await Promise.all([
+      repeat(10000, signal, async () => {
+        const history = await ask(target("/history", { upstream: wanted.upstream, route: wanted.route }), { signal });
+        const one = history.total;
+        offer(upstream, wanted.upstream, history.series.map(one => one.upstream));
+        offer(route, wanted.route, history.series.filter(one => !wanted.upstream || one.upstream === wanted.upstream).map(one => one.route));
+        requests.set(grouped(one.requests), "in the last day");
+        cached.set(percent(one.hits + one.stale, one.requests), `${grouped(one.hits + one.stale)} hits`);
+        stale.set(grouped(one.stale), "of the hits");
+        failed.set(grouped(one.failed), percent(one.failed, one.requests));
+        times.forEach((figure, index) => figure.set(seconds(number(one[percentiles[index][0]])) || "–", `${percentiles[index][2]} are faster`));
+        charts.draw(history);
+        drawRoutes(history.series);
+      }),
+      repeat(10000, signal, drawTop),
+    ]);
+  };
+
   // ---------------------------------------------------------------- Requests
 
   const requestTable = label => {
     const made = table(label, [
-      { title: "Time", width: "w-s", bare: true }, { title: "Request", main: true }, { title: "Upstream", width: "w-m" },
-      { title: "Status", width: "w-xs", bare: true }, { title: "Outcome", width: "w-m", bare: true }, { title: "Size", width: "w-s", number: true, bare: true },
-      { title: "Took", width: "w-s", number: true }, { title: "Upstream took", width: "w-m", number: true },
+      { title: "Time", width: "w-n", bare: true }, { title: "Request", main: true, wraps: true }, { title: "Program", width: "w-s", wraps: true }, { title: "Upstream", width: "w-s", wraps: true },
+      { title: "Status", width: "w-xs", bare: true }, { title: "Outcome", width: "w-m", bare: true, wraps: true }, { title: "Size", width: "w-n", number: true, bare: true },
+      { title: "Took", width: "w-n", number: true }, { title: "Upstream took", width: "w-n", number: true },
     ]);
     const row = (one, isNew) => {
-      const link = el("a", { href: pageLink(["explain"], { url: one.url, method: one.method, upstream: one.upstream ?? "", request: String(one.id) }), class: "foreign mono", title: plain(one.url) },
-        foreign(one.method + " " + one.url));
-      const node = made.row([el("time", { datetime: one.time, title: new Date(one.time).toLocaleString("en-GB") }, clock(new Date(one.time))), link, one.upstream ? foreign(one.upstream) : "",
+      const link = el("a", { href: pageLink(["requests", String(one.id)]), class: "foreign mono clamped", title: plain(one.url) }, foreign(one.method + " " + one.url));
+      const node = made.row([el("time", { datetime: one.time, title: new Date(one.time).toLocaleString("en-GB") }, clock(new Date(one.time))), link, one.program ? foreign(one.program) : "", one.upstream ? foreign(one.upstream) : "",
         statusPill(one.status), [outcome(one.outcome), one.detail && one.detail !== one.outcome ? [" ", el("span", { class: "note" }, foreign(one.detail))] : ""], size(one.bytes), seconds(number(one.seconds)),
         seconds(number(one.upstream_seconds))]);
       if (isNew) node.classList.add("fresh");
@@ -648,14 +792,20 @@
     };
   };
 
+  const filters = ["search", "status", "outcome", "program", "upstream", "route"];
   const requestsPage = async ({ signal, query }) => {
-    const wanted = { text: query.get("search") ?? "", outcome: query.get("outcome") ?? "" };
+    const wanted = Object.fromEntries(filters.map(name => [name, query.get(name) ?? ""]));
     const list = el("div", {});
     const [kept, rows] = [[], requestTable("Requests, the latest first")];
     let [isPaused, seen, isKnown] = [false, null, true];
     const count = el("span", { class: "note" });
-    const fits = one => (!wanted.outcome || one.outcome === wanted.outcome) && (!wanted.text || (one.method + " " + one.url).toLowerCase().includes(wanted.text.toLowerCase()));
+    const fits = one => {
+      if (wanted.search && !(one.method + " " + one.url).toLowerCase().includes(wanted.search.toLowerCase())) return false;
+      if (wanted.status && !String(one.status).startsWith(wanted.status.replace("xx", ""))) return false;
+      return ["outcome", "program", "upstream", "route"].every(name => !wanted[name] || one[name] === wanted[name]);
+    };
     const draw = added => {
+      offer();
       const shown = kept.filter(fits);
       count.textContent = `${grouped(shown.length)} of the last ${plural(kept.length, "request")}`;
       if (!kept.length) return list.replaceChildren(card(empty("No requests yet", "Point a program at Larder's address, and its requests appear here.")));
@@ -665,10 +815,27 @@
       else rows.show(shown.slice(-300));
       if (rows.node.parentNode !== list) list.replaceChildren(rows.node);
     };
-    const search = el("input", { type: "search", value: wanted.text, spellcheck: "false", oninput: () => { wanted.text = search.value; remember(); draw(null); } });
-    const kinds = select(wanted.outcome, [["", "all"], ...["hit", "stale", "composed", "miss", "revalidated", "offline", "stale-if-error", "error", "bypass"].map(one => [one, one])],
-      { onchange: () => { wanted.outcome = kinds.value; remember(); draw(null); } });
-    const remember = () => history.replaceState(null, "", pageLink(["requests"], { search: wanted.text, outcome: wanted.outcome }));
+    const search = el("input", { type: "search", value: wanted.search, spellcheck: "false", oninput: () => { wanted.search = search.value; remember(); draw(null); } });
+    /// A choice among what the requests have had so far.
+    const choice = (title, name, first, least) => {
+      const control = select("", [["", "all"]], { onchange: () => { wanted[name] = control.value; remember(); draw(null); } });
+      const node = field(title, control);
+      let known = null;
+      const offer = () => {
+        const values = [...first, ...[...new Set([...kept.map(one => String(one[name] ?? "")), wanted[name]])].filter(one => one && !first.includes(one)).sort()];
+        node.hidden = values.length < least && !wanted[name];
+        if (known === values.join("\n")) return;
+        known = values.join("\n");
+        control.replaceChildren(...select(wanted[name], [["", "all"], ...values.map(one => [one, plain(one)])]).children);
+        control.value = wanted[name];
+      };
+      return { node, offer };
+    };
+    const choices = [choice("Status", "status", ["2xx", "3xx", "4xx", "5xx"], 0),
+      choice("Outcome", "outcome", ["hit", "stale", "composed", "miss", "revalidated", "offline", "stale-if-error", "error", "bypass"], 0),
+      choice("Program", "program", [], 0), choice("Route", "route", [], 1), choice("Upstream", "upstream", [], 2)];
+    const offer = () => { for (const one of choices) one.offer(); };
+    const remember = () => history.replaceState(null, "", pageLink(["requests"], wanted));
     const pausing = button("Pause", () => {
       isPaused = !isPaused;
       pausing.textContent = isPaused ? "Resume" : "Pause";
@@ -677,14 +844,15 @@
     pausing.setAttribute("aria-pressed", "false");
     const searching = field("Method or URL contains", search);
     searching.classList.add("grow");
-    main.append(heading("Requests", { sub: "Requests from programs, and the responses they got. Each leads to its explanation. Hits from memory are logged only while somebody watches." }),
-      el("div", { class: "tools" }, searching, field("Outcome", kinds), pausing), list, el("div", { class: "pager" }, count));
+    main.append(heading("Requests", { sub: "Requests from programs, and the responses they got. Hits from memory are logged only while somebody watches." }),
+      el("div", { class: "tools" }, searching, choices.map(one => one.node), pausing), list, el("div", { class: "pager" }, count));
+    offer();
     const done = waiting(list, "the requests");
     try {
       await repeat(2000, signal, async () => {
         if (isPaused || !isKnown) return;
         let response;
-        try { response = await ask(target("/requests", { limit: 500, after: seen }), { signal }); }
+        try { response = await ask(target("/requests", { limit: 1000, after: seen }), { signal }); }
         catch (error) {
           if (!(error instanceof Problem) || error.status !== 404) throw error;
           isKnown = false;
@@ -694,10 +862,40 @@
         seen = response.next;
         if (before !== null && !response.requests.length) return;
         kept.push(...response.requests);
-        kept.splice(0, kept.length - 500);
+        kept.splice(0, kept.length - 1000);
         draw(before === null ? null : response.requests);
       });
     } finally { done(); }
+  };
+
+  const requestPage = async ({ signal, query }, id) => {
+    const place = el("div", {});
+    const title = heading(`Request ${id}`, { crumbs: el("a", { href: "#/requests" }, "Requests") });
+    main.append(title, place);
+    await fill(place, "the request", signal, async () => {
+      const known = await ask(path("requests", id), { signal });
+      const one = known.request;
+      title.querySelector("h1").replaceChildren(el("span", { class: "mono foreign" }, foreign(`${one.method} ${one.url}`)));
+      document.title = `${plain(`${one.method} ${one.url}`).slice(0, 60)} – Larder`;
+      const row = known.document === undefined ? null : await ask(target(path("documents", String(known.document)), { view: query.get("view"), limit: firstBytes }), { signal });
+      const more = name => one[name] && el("a", { href: pageLink(["requests"], { [name]: one[name] }), class: "foreign" }, foreign(one[name]));
+      return [
+        card(facts([
+          ["Outcome", [statusPill(one.status), " ", outcome(one.outcome), one.detail ? [" ", foreign(one.detail)] : ""]],
+          ["When", [when(one.time), ", ", new Date(one.time).toLocaleString("en-GB")]], ["Client", foreign(one.client)], ["Program", more("program")],
+          ["Principal", one.principal && foreign(one.principal)], ["Upstream", more("upstream")], ["Route", more("route")],
+          ["Cache-Status", one.cache_status && code(one.cache_status)], ["Upstream asked because", one.reason && foreign(one.reason)],
+          ["To make it a hit", one.remedy && code(one.remedy)], ["Size", size(one.bytes)],
+          ["Took", [seconds(number(one.seconds)), one.upstream_seconds === undefined ? "" : `, the upstream ${seconds(number(one.upstream_seconds))} of it`]],
+          ["Explain", el("a", { href: pageLink(["explain"], { url: one.url, method: one.method, upstream: one.upstream ?? "" }) }, "What such a request would get now")],
+        ])),
+        row ? [
+          bodySection(row, ["requests", id], signal, known.is_current ? null : el("p", { class: "note bad" }, known.note)),
+          fieldsSection(row),
+          el("p", { class: "note under" }, "This is ", el("a", { href: pageLink(["documents", String(row.id)]) }, `document ${row.id}`), " as it is stored, received ", when(row.received), "."),
+        ] : section("Response", null, card(empty("Not stored", foreign(known.note ?? "")))),
+      ];
+    });
   };
 
   // ---------------------------------------------------------------- Explain
@@ -716,41 +914,29 @@
     form.addEventListener("submit", event => {
       event.preventDefault();
       history.replaceState(null, "", pageLink(["explain"], { url: url.value, method: method.value, upstream: upstream.value }));
-      explain(null);
+      explain();
     });
-    const fact = el("div", {});
     // Someone who comes from a request or a document wants to read, not to fill in the form.
     const asking = url.value ? el("details", { class: "section" }, el("summary", {}, "Ask about another request"), form) : form;
-    main.append(heading("Explain", { sub: "What is stored for a URL, how fresh it is and why, and what a request would get now. Nothing is fetched." }), asking, fact, result);
-    const explain = async request => fill(result, "the explanation", signal, async () => {
+    main.append(heading("Explain", { sub: "What is stored for a URL, how fresh it is and why, and what a request would get now. Nothing is fetched." }), asking, result);
+    const explain = async () => fill(result, "the explanation", signal, async () => {
       const parameters = new URLSearchParams({ url: url.value.trim(), method: method.value.trim() || "GET" });
       if (upstream.value.trim()) parameters.set("upstream", upstream.value.trim());
       for (const line of headers.value.split("\n")) if (line.trim()) parameters.append("header", line.trim());
       return explanation(await ask("/explain?" + parameters, { signal }));
     });
-    if (query.get("request")) fact.replaceChildren(...await requestFacts(query.get("request"), signal));
     if (url.value) await explain(); else url.focus();
-  };
-
-  const requestFacts = async (id, signal) => {
-    if (!/^\d+$/.test(id)) return [];
-    let response;
-    try { response = await ask(target("/requests", { limit: 1000, after: String(Math.max(0, Number(id) - 1)) }), { signal }); }
-    catch (error) { if (error instanceof Problem) return []; throw error; }
-    const one = response.requests.find(request => String(request.id) === id);
-    if (!one) return [section("Response", null, card(empty("No longer known", "Larder remembers its latest requests only.")))];
-    return [section("Response", null, card(facts([
-      ["Request", code(one.method + " " + one.url)], ["When", [when(one.time), ", ", new Date(one.time).toLocaleString("en-GB")]], ["Client", one.client && foreign(one.client)],
-      ["Outcome", [outcome(one.outcome), " ", statusPill(one.status)]], ["Cache-Status", one.cache_status && code(one.cache_status)],
-      ["Size", size(one.bytes)], ["Took", seconds(number(one.seconds))], ["Upstream took", seconds(number(one.upstream_seconds))],
-    ]))), el("h2", { class: "section" }, "What such a request would get now")];
   };
 
   const actions = {
     "serve": "served from the cache", "serve-and-refresh": "served from the cache, and refreshed in the background", "fetch": "asks the upstream",
     "events": "events", "pass": "passed on", "write": "a write, passed on", "refuse": "refused",
   };
-  const outcomeFacts = one => facts([["Gets", [pill(actions[one.action] ?? one.action, one.action.startsWith("serve") ? "good" : one.action === "refuse" ? "bad" : ""), one.status ? [" ", statusPill(one.status)] : ""]],
+  const actionKind = one => {
+    if (one.action.startsWith("serve")) return /; ttl=-/.test(one.cache_status ?? "") ? "warn" : "good";
+    return one.action === "refuse" ? "bad" : "";
+  };
+  const outcomeFacts = one => facts([["Gets", [pill(actions[one.action] ?? one.action, actionKind(one)), one.status ? [" ", statusPill(one.status)] : ""]],
     ["Why", foreign(one.reason)], ["Cache-Status", one.cache_status && code(one.cache_status)]]);
   const explanation = explained => {
     const request = explained.request;
@@ -903,7 +1089,7 @@
     return [made.node, hasOwn && el("p", { class: "note under" }, "Members that are local or not declared belong to their responses: each document keeps its own.")];
   };
   const showing = { newest: ["newest values", "good"], composed: ["newest values, put in at the next hit", "good"], outdated: ["outdated", "warn"] };
-  const documentTable = (label, isShowing) => table(label, [{ title: "URL", main: true }, { title: "Status", width: "w-xs", bare: true }, ...(isShowing ? [{ title: "Shows", width: "w-l", bare: true, wraps: true }]
+  const documentTable = (label, isShowing) => table(label, [{ title: "URL", main: true, wraps: true }, { title: "Status", width: "w-xs", bare: true }, ...(isShowing ? [{ title: "Shows", width: "w-l", bare: true, wraps: true }]
     : [{ title: "Upstream", width: "w-m" }, { title: "Principal", width: "w-m" }]), { title: "Objects", width: "w-s", number: true }, { title: "Size", width: "w-s", number: true, bare: true }, { title: "Received", width: "w-m" }]);
 
   const objectPage = async ({ signal, query }, model, id) => {
@@ -989,6 +1175,38 @@
   const views = [["wire", "Wire", "as clients get it"], ["mapped", "Mapped", "in the form of its models"], ["raw", "Raw", "the bytes as received"]];
   const firstBytes = 64 * 1024;
 
+  /// The body of a stored response in one view, with links to the others.
+  const bodySection = (row, base, signal, remark) => {
+    const isJSON = /json/i.test(row.media_type ?? "");
+    const body = el("div", {});
+    const format = el("input", { type: "checkbox", id: "format", onchange: () => drawBody() });
+    let shown = row;
+    const drawBody = () => {
+      if (shown.text === undefined) return body.replaceChildren(empty(`${size(shown.bytes)} of ${shown.media_type ?? "an unknown type"}`, "This is neither JSON nor text, so it is not shown."));
+      if (!shown.bytes) return body.replaceChildren(empty("No body", "The response has none."));
+      const isCut = shown.shown < shown.bytes;
+      body.replaceChildren(bodyText("The body", format.checked ? indented(shown.text) : shown.text, isJSON),
+        ...(isCut ? [el("div", { class: "pager padded" }, el("span", {}, `The first ${size(shown.shown)} of ${size(shown.bytes)}.`), button("Show all", all, "quiet"))] : []));
+    };
+    const all = async event => {
+      event.target.disabled = true;
+      event.target.textContent = `Waiting for ${size(shown.bytes)}…`;
+      try { shown = await ask(target(path("documents", String(row.id)), { view: row.view, limit: 64 << 20 }), { signal }); drawBody(); }
+      catch (error) { if (!signal.aborted) body.append(complaint(error)); }
+    };
+    drawBody();
+    return section("Body", el("div", { class: "tabs", role: "group", "aria-label": "View" }, views.map(([key, words, meaning]) =>
+      el("a", { href: pageLink(base, { view: key === "wire" ? "" : key }), title: meaning, "aria-current": key === row.view ? "true" : null, "data-view": key }, words))),
+      remark, row.notice && el("p", { class: "note" }, row.notice), card(body),
+      el("div", { class: "pager" }, el("span", {}, `${size(row.bytes)}, ${views.find(([key]) => key === row.view)?.[2] ?? row.view}`),
+        isJSON && el("span", { class: "check" }, format, el("label", { for: "format" }, "One member on each line"))));
+  };
+  const fieldsSection = row => {
+    const fields = table("Header fields", [{ title: "Field", main: true, width: "w-l" }, { title: "Value", wraps: true, bare: true }]);
+    for (const line of row.fields) fields.add(foreign(line.name), code(line.value));
+    return section("Header fields", null, fields.node);
+  };
+
   const documentPage = async ({ signal, query }, id) => {
     const view = query.get("view") ?? "wire";
     const place = el("div", {});
@@ -998,28 +1216,8 @@
       const row = await ask(target(path("documents", id), { view, limit: firstBytes }), { signal });
       title.querySelector("h1").replaceChildren(el("span", { class: "mono foreign" }, foreign(row.url)));
       document.title = `${plain(row.url).slice(0, 60)} – Larder`;
-      const isJSON = /json/i.test(row.media_type ?? "");
-      const body = el("div", {});
-      const format = el("input", { type: "checkbox", id: "format", onchange: () => drawBody() });
-      let shown = row;
-      const drawBody = () => {
-        if (shown.text === undefined) return body.replaceChildren(empty(`${size(shown.bytes)} of ${shown.media_type ?? "an unknown type"}`, "This is neither JSON nor text, so it is not shown."));
-        if (!shown.bytes) return body.replaceChildren(empty("No body", "The response has none."));
-        const isCut = shown.shown < shown.bytes;
-        body.replaceChildren(bodyText("The body", format.checked ? indented(shown.text) : shown.text, isJSON),
-          ...(isCut ? [el("div", { class: "pager padded" }, el("span", {}, `The first ${size(shown.shown)} of ${size(shown.bytes)}.`), button("Show all", all, "quiet"))] : []));
-      };
-      const all = async event => {
-        event.target.disabled = true;
-        event.target.textContent = `Waiting for ${size(shown.bytes)}…`;
-        try { shown = await ask(target(path("documents", id), { view, limit: 64 << 20 }), { signal }); drawBody(); }
-        catch (error) { if (!signal.aborted) body.append(complaint(error)); }
-      };
-      drawBody();
-      const fields = table("Header fields", [{ title: "Field", main: true, width: "w-l" }, { title: "Value", wraps: true, bare: true }]);
-      for (const line of row.fields) fields.add(foreign(line.name), code(line.value));
       const ttl = row.time_to_live;
-      const form = { received: ["as received", "good"], composed: ["composed with newer values", "good"], outdated: ["outdated", "warn"] }[row.form];
+      const form = { received: ["as received", ttl < 0 ? "" : "good"], composed: ["composed with newer values", ttl < 0 ? "" : "good"], outdated: ["outdated", "warn"] }[row.form];
       return [
         card(facts([
           ["Served", [pill(...form), row.reason ? [" ", foreign(row.reason)] : ""]], ["Status", statusPill(row.status)],
@@ -1028,15 +1226,11 @@
           ["Received", when(row.received)], ["Last used", when(row.used)],
           ["Explain", el("a", { href: pageLink(["explain"], { url: row.url, upstream: row.upstream }) }, "What a request for it would get now")],
         ])),
-        section("Body", el("div", { class: "tabs", role: "group", "aria-label": "View" }, views.map(([key, words, meaning]) =>
-          el("a", { href: pageLink(["documents", id], { view: key === "wire" ? "" : key }), title: meaning, "aria-current": key === view ? "true" : null, "data-view": key }, words))),
-          row.notice && el("p", { class: "note" }, row.notice), card(body),
-          el("div", { class: "pager" }, el("span", {}, `${size(row.bytes)}, ${views.find(([key]) => key === row.view)?.[2] ?? row.view}`),
-            isJSON && el("span", { class: "check" }, format, el("label", { for: "format" }, "One member on each line")))),
+        bodySection(row, ["documents", id], signal),
         section("Objects", el("span", { class: "note" }, plural(row.object_count, "object") + (row.object_count > row.objects.length ? `, the first ${row.objects.length} here` : "")),
           row.objects.length ? card(el("p", { class: "padded" }, row.objects.map((one, index) => [index ? ", " : "", objectLink(one.model, one.id, ownerOf(row))])))
             : card(empty("No objects", "It is stored as it is."))),
-        section("Header fields", null, fields.node),
+        fieldsSection(row),
         row.freshness && freshness(row.freshness),
       ];
     });
@@ -1050,7 +1244,7 @@
     const list = el("div", {});
     const state = el("span", { class: "note" });
     let [isPaused, held] = [false, []];
-    const made = table("Changes, the latest first", [{ title: "Time", width: "w-s", bare: true }, { title: "Change", width: "w-m", bare: true }, { title: "Object", main: true }, { title: "Upstream", width: "w-m" },
+    const made = table("Changes, the latest first", [{ title: "Time", width: "w-s", bare: true }, { title: "Change", width: "w-m", bare: true }, { title: "Object", main: true, wraps: true }, { title: "Upstream", width: "w-m" },
       { title: "Principal", width: "w-m" }]);
     const add = (one, isNew) => {
       const name = typeof one.id === "object" ? one.id?.text ?? spell(one.id) : String(one.id);
@@ -1341,7 +1535,7 @@
     leave() { this.controller?.abort(); this.controller = null; this.hasFailed = false; },
   };
   const pages = [
-    [[], overview, "Overview"], [["requests"], requestsPage, "Requests"], [["explain"], explainPage, "Explain"], [["objects"], modelsPage, "Objects"],
+    [[], overview, "Overview"], [["traffic"], trafficPage, "Traffic"], [["requests"], requestsPage, "Requests"], [["requests", null], requestPage, null], [["explain"], explainPage, "Explain"], [["objects"], modelsPage, "Objects"],
     [["objects", null], objectsPage, null], [["objects", null, null], objectPage, null], [["documents"], documentsPage, "Documents"], [["documents", null], documentPage, null],
     [["changes"], changesPage, "Changes"], [["warnings"], warningsPage, "Warnings"], [["recordings"], recordingsPage, "Recordings"], [["clean"], cleanPage, "Clean"],
   ];

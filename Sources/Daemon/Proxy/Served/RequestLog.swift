@@ -5,7 +5,7 @@ import HTTPServer
 import Logging
 import Mapping
 import Settings
-import Store
+package import Store
 import Synchronization
 import Upstream
 
@@ -19,8 +19,10 @@ package final class RequestLog: Sendable {
     /// How long hits are noted after the list was requested.
     private static let attention: UInt64 = 60_000_000_000
 
-    /// Of this many hits from memory that are not noted, one is counted in the lists, for all of them.
+    /// Of this many hits from memory that are not noted, one is counted in the lists and by its route, for all of them.
     package static let sampleSize = 64
+    /// Where hits are rare, one is counted after this many ns in any case.
+    static let sampleTime: UInt64 = 1_000_000_000
 
     /// Who asks how much.
     package let top = TopLists()
@@ -78,6 +80,14 @@ package final class RequestLog: Sendable {
     /// All kept requests after a number, for a listener, which keeps hits noted anyway.
     package func requests(after id: Int64) -> (requests: [ServedRequest], last: Int64) {
         state.withLock { $0.requests(after: id, limit: Self.capacity) }
+    }
+
+    /// The request with this number; nil if it is not kept any more, or not yet.
+    package func request(_ id: Int64) -> ServedRequest? {
+        state.withLock { state in
+            guard id > 0, state.lastID - Int64(Self.capacity) < id, id <= state.lastID else { return nil }
+            return state.kept[Int(id % Int64(Self.capacity))]
+        }
     }
 
     package var lastID: Int64 { state.withLock { $0.lastID } }
@@ -142,11 +152,13 @@ package struct ServedRequest: Sendable, Equatable {
     /// Larder's member of `Cache-Status`.
     package var cacheStatus: CacheStatus?
     /// If the response is incomplete, `client-left` or `broke-off`.
-    var end: String?
+    package var end: String?
     /// The `detail` of `cacheStatus`; else that of an incomplete response.
     package var detail: String? { cacheStatus?.detail ?? end }
     /// Why the upstream was asked although the stored response was within its lifetime.
     package var reason: String?
+    /// Why its response was not stored; nil for those that joined another one's fetch.
+    package var notStored: String?
     /// The line of config with which it would have been a hit.
     package var remedy: String?
     package var bytes = 0
@@ -154,7 +166,7 @@ package struct ServedRequest: Sendable, Equatable {
     package var seconds = 0.0
     /// The upstream's share of that time, in seconds; nil if it was not asked.
     package var upstreamSeconds: Double?
-    var key: Digest128?
+    package var key: Digest128?
 
     /// The status of a request whose client left before the response began; nginx uses the same.
     static let clientLeft = 499
@@ -257,6 +269,7 @@ final class RequestNote: ReplyObserver {
     func asked(because reason: Plan.Reason) { state.withLock { $0.served.reason = reason.beforeExpiry?.text } }
     func isOf(_ principal: String?) { state.withLock { $0.served.principal = principal } }
     func wouldBeHit(by remedy: FreshnessRemedy) { state.withLock { $0.served.remedy = remedy.line } }
+    func isNotStored(because reason: NotStoredReason) { state.withLock { $0.served.notStored = reason.text } }
     func hasKey(_ key: Digest128) { state.withLock { $0.served.key = key } }
 
     /// Adds the time of a transfer that the request waited for; there may be several.
@@ -291,8 +304,8 @@ final class RequestNote: ReplyObserver {
         var served = ended
         served.route = upstream.routePath(method: served.method, path: route.path, query: route.query)
         requests.record(served)
-        guard !isStream else { return }
-        metrics.responded(route: served.route, seconds: seconds)
+        metrics.count(served, isTimed: !isStream)
+        if isStream { return }
         if slowness > 0, seconds > slowness { report(served) }
     }
 

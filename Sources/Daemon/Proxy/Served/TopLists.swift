@@ -104,7 +104,7 @@ package final class TopLists: Sendable {
     ///   - weight: for how many requests it stands.
     ///   - now: in seconds since 1970.
     func count(_ served: ServedRequest, weight: Int = 1, now: Int64 = RequestClock.wall / 1_000_000) {
-        let isHit = [.hit, .composed, .stale].contains(served.outcome)
+        let isHit = served.outcome.isHit
         let counts = Counts(
             requests: weight,
             hits: isHit ? weight : 0,

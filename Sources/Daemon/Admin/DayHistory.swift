@@ -1,0 +1,259 @@
+import HTTPSemantics
+import Proxy
+import Settings
+import Store
+
+/// The requests of the last day by upstream and route, in intervals of ten minutes.
+///
+/// A value. It is made of the differences of the metrics' counters, so that it costs requests nothing. Bounded: an interval has the
+/// `seriesLimit` busiest routes; the others of an upstream are counted together, under `TopLists.othersName`.
+struct DayHistory {
+    /// In seconds.
+    static let interval: Int64 = 600
+    /// The number of intervals, the one under way among them: a day.
+    static let limit: Int64 = 144
+    static let seriesLimit = 64
+
+    struct Series: Hashable {
+        let upstream: String
+        /// The path of the route in the config; `RouteName.other` without one.
+        let route: String
+    }
+
+    struct Figures {
+        /// By how somebody sees them who wants to know whether all is well; each request counts once.
+        var hits: UInt64 = 0
+        var stale: UInt64 = 0
+        var forwarded: UInt64 = 0
+        var failed: UInt64 = 0
+        /// The response times of those that were no hits from memory.
+        var durations = Histogram()
+
+        var requests: UInt64 { hits &+ stale &+ forwarded &+ failed }
+
+        static func += (left: inout Figures, right: Figures) {
+            left.hits &+= right.hits
+            left.stale &+= right.stale
+            left.forwarded &+= right.forwarded
+            left.failed &+= right.failed
+            left.durations += right.durations
+        }
+
+        static func - (left: Figures, right: Figures) -> Figures {
+            Figures(
+                hits: left.hits &- right.hits,
+                stale: left.stale &- right.stale,
+                forwarded: left.forwarded &- right.forwarded,
+                failed: left.failed &- right.failed,
+                durations: left.durations - right.durations
+            )
+        }
+    }
+
+    /// The counters since the start of the daemon.
+    typealias Totals = [Series: Figures]
+
+    private struct Interval {
+        /// Counts up from 1970.
+        let number: Int64
+        let figures: [Series: Figures]
+    }
+
+    private var finished: [Interval] = []
+    /// The interval under way, and the counters when it began.
+    private var number: Int64
+    private var start: Totals = [:]
+
+    /// - Parameter now: in seconds since 1970.
+    init(now: Int64) { number = now / Self.interval }
+
+    /// Ends the interval under way if its time is over; called every few seconds.
+    mutating func advance(to totals: Totals, now: Int64) {
+        let current = now / Self.interval
+        guard current != number else { return }
+        finished.append(Interval(number: number, figures: Self.limited(Self.difference(totals, start))))
+        (number, start) = (current, totals)
+        finished.removeAll { $0.number < Self.first(now) }
+        // While the clock is set back again and again, none of them may be old.
+        if finished.count > Int(Self.limit) { finished.removeFirst() }
+    }
+
+    /// The intervals with requests, by their number, and the one under way.
+    func intervals(_ totals: Totals, now: Int64) -> [Int64: [Series: Figures]] {
+        let kept = Self.kept(now)
+        var sums: [Int64: [Series: Figures]] = [:]
+        for interval in finished + [Interval(number: number, figures: Self.difference(totals, start))]
+        where kept.contains(interval.number) && !interval.figures.isEmpty {
+            // A clock that was set back gives two intervals one number.
+            sums[interval.number, default: [:]].merge(interval.figures) { first, second in
+                var sum = first
+                sum += second
+                return sum
+            }
+        }
+        return sums
+    }
+
+    /// The first interval of the day that ends now.
+    static func first(_ now: Int64) -> Int64 { kept(now).lowerBound }
+
+    private static func kept(_ now: Int64) -> ClosedRange<Int64> {
+        let current = now / interval
+        return current - limit + 1...current
+    }
+
+    private static func difference(_ totals: Totals, _ start: Totals) -> [Series: Figures] {
+        var new: [Series: Figures] = [:]
+        for (series, total) in totals {
+            let figures = start[series].map { total - $0 } ?? total
+            if figures.requests > 0 { new[series] = figures }
+        }
+        return new
+    }
+
+    private static func limited(_ figures: [Series: Figures]) -> [Series: Figures] {
+        guard figures.count > seriesLimit else { return figures }
+        let sorted = figures.sorted { $0.value.requests > $1.value.requests }
+        var kept = Dictionary(uniqueKeysWithValues: sorted.prefix(seriesLimit).map { ($0.key, $0.value) })
+        for (series, one) in sorted.dropFirst(seriesLimit) {
+            kept[Series(upstream: series.upstream, route: TopLists.othersName), default: Figures()] += one
+        }
+        return kept
+    }
+}
+
+extension DayHistory.Figures {
+    init(_ route: RouteFigures) {
+        for (kind, count) in route.requests {
+            if kind.hasFailed {
+                failed &+= count
+            } else if kind.outcome.isStale {
+                stale &+= count
+            } else if kind.outcome.isHit {
+                hits &+= count
+            } else {
+                forwarded &+= count
+            }
+        }
+        durations = route.durations
+    }
+}
+
+extension Metrics {
+    var routeTotals: DayHistory.Totals {
+        var totals: DayHistory.Totals = [:]
+        for upstream in allUpstreams {
+            for (route, figures) in upstream.metrics.allRoutes {
+                let series = DayHistory.Series(upstream: upstream.name, route: route ?? RouteName.other)
+                totals[series, default: DayHistory.Figures()] += DayHistory.Figures(figures)
+            }
+        }
+        return totals
+    }
+}
+
+/// What metrics and history call the requests without a route.
+enum RouteName {
+    static let other = "other"
+}
+
+/// `GET /history`.
+package struct HistoryResponse: AdminBody {
+    static let sentences = [
+        "interval": "The length of an interval in seconds.",
+        "start": "When the first interval of the day began (RFC 3339).",
+        "intervals": "Those with requests, the oldest first; the last one is under way.",
+        "total": "The requests of the day that were asked for.",
+        "series": "The requests of the day by upstream and route, the most first, whichever were asked for.",
+    ]
+    package var interval: Int64
+    package var start: String
+    package var intervals: [Interval]
+    package var total: Figures
+    package var series: [Series]
+
+    package struct Interval: AdminBody {
+        static let sentences = ["time": "When it began (RFC 3339)."]
+        package var time: String
+        package var figures: Figures
+    }
+
+    package struct Series: AdminBody {
+        static let sentences = [
+            "route":
+                "The path in the config; `\(RouteName.other)` without one; `\(TopLists.othersName)`: routes beyond those that are counted one by one."
+        ]
+        package var upstream: String
+        package var route: String
+        package var figures: Figures
+    }
+
+    package struct Figures: AdminBody {
+        static let sentences = [
+            "requests": "The sum of the four that follow.", "hits": "Served from the cache, fresh.",
+            "stale": "Served from the cache, stale: `stale`, `stale-if-error` or `offline`.",
+            "forwarded": "Those that went upstream and got a response below 500.",
+            "failed": "Problem documents of Larder's own, and responses of the upstream from 500 on.",
+            "p50":
+                "The response time in seconds that half of the requests did not exceed, without hits from memory and streams; absent without any.",
+            "p95": "The same for 95 of 100.", "p99": "The same for 99 of 100.",
+        ]
+        package var requests: UInt64
+        package var hits: UInt64
+        package var stale: UInt64
+        package var forwarded: UInt64
+        package var failed: UInt64
+        package var p50: Double?
+        package var p95: Double?
+        package var p99: Double?
+
+        init(_ figures: DayHistory.Figures) {
+            (requests, hits, stale) = (figures.requests, figures.hits, figures.stale)
+            (forwarded, failed) = (figures.forwarded, figures.failed)
+            (p50, p95, p99) = (figures.quantile(0.5), figures.quantile(0.95), figures.quantile(0.99))
+        }
+    }
+
+    static let parameters = AdminRoute.Parameter.documented([
+        "Only requests to this upstream.": .init("upstream"),
+        "Only requests of this route: its path in the config, or `\(RouteName.other)` for those without one.":
+            .init("route"),
+    ])
+
+    init(to request: AdminRequest, _ daemon: DaemonCore) async throws {
+        let (upstream, route) = (request.value("upstream"), request.value("route"))
+        if let upstream { try await daemon.checkUpstream(upstream) }
+        let day = daemon.traffic.day
+        let known = Set(day.intervals.values.flatMap(\.keys).map(\.route))
+        if let route, route != RouteName.other, !known.contains(route) {
+            _ = try daemon.routes(spelled: route, of: upstream)
+        }
+        interval = DayHistory.interval
+        start = Self.time(of: day.first)
+        var (sums, all) = ([DayHistory.Series: DayHistory.Figures](), DayHistory.Figures())
+        intervals = []
+        for (number, figures) in day.intervals.sorted(by: { $0.key < $1.key }) {
+            var sum = DayHistory.Figures()
+            for (series, one) in figures {
+                sums[series, default: DayHistory.Figures()] += one
+                guard upstream ?? series.upstream == series.upstream, route ?? series.route == series.route
+                else { continue }
+                sum += one
+            }
+            all += sum
+            if sum.requests > 0 { intervals.append(Interval(time: Self.time(of: number), figures: Figures(sum))) }
+        }
+        total = Figures(all)
+        series = sums.sorted { ($1.value.requests, $0.key.route) < ($0.value.requests, $1.key.route) }
+            .map { Series(upstream: $0.key.upstream, route: $0.key.route.printable, figures: Figures($0.value)) }
+    }
+
+    private static func time(of number: Int64) -> String { StoreTime.text(number * DayHistory.interval * 1_000_000) }
+}
+
+extension DayHistory.Figures {
+    /// Rounded to microseconds.
+    fileprivate func quantile(_ share: Double) -> Double? {
+        durations.quantile(share).map { ($0 * 1_000_000).rounded() / 1_000_000 }
+    }
+}
