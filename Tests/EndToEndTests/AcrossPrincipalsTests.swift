@@ -53,7 +53,7 @@ import Testing
         #expect(third["Content-Type"] == first["Content-Type"])
         #expect(third.cacheStatus.contains("fwd=uri-miss;fwd-status=304"), "\(third.cacheStatus)")
         // Its fields are its own.
-        #expect(third["X-OAuth-Scopes"] == "scopes of \(Self.token("c"))")
+        #expect(third["X-OAuth-Scopes"] == GitHubOrigin.scopes(of: Self.token("c")))
         #expect(third["X-RateLimit-Remaining"] == "5000")
         let asked = try #require(github.requests.last)
         #expect(Self.condition(asked) != nil && Self.condition(asked) != wrong)
@@ -65,7 +65,9 @@ import Testing
         #expect(try larder.waitForObjects(3, of: "Repository"))
     }
 
-    @Test func `tokens that rotate cost the whole responses that one everlasting token costs, and one for the trial`() throws {
+    @Test func `tokens that rotate cost the whole responses that one everlasting token costs, and one for the trial`()
+        throws
+    {
         let paths = (1...4).map { "/repos/o/r\($0)" }
         /// The whole responses of a day in which pages change now and then.
         func cost(_ token: (_ hour: Int, _ job: Int) -> String) throws -> (fulls: Int, all: Int) {
@@ -112,7 +114,7 @@ import Testing
             #expect(response.status == (truth == nil ? 404 : 200), "step \(step): \(token) \(path)")
             let expected = truth ?? #"{"message":"Not Found"}"#
             #expect(Self.withoutSpace(response.text) == Self.withoutSpace(expected), "step \(step): \(token) \(path)")
-            if truth != nil { #expect(response["X-OAuth-Scopes"] == "scopes of \(token)") }
+            if truth != nil { #expect(response["X-OAuth-Scopes"] == GitHubOrigin.scopes(of: token)) }
         }
         #expect(github.notModified > 30)
     }
@@ -140,7 +142,7 @@ import Testing
         let larder = try Self.proved(github, path)
         github.behave(.otherTags)
         for index in 0..<3 { _ = try Self.get(larder, path, Self.token("new\(index)")) }
-        #expect(try eventually { larder.log.contains("no longer follow the recipe") })
+        #expect(eventually { larder.log.contains("no longer follow the recipe") })
         #expect(github.requests.allSatisfy { Self.condition($0) != nil })
         github.behave(.honest)
         #expect(try Self.get(larder, path, Self.token("last")).text == github.truth(path, for: ""))
@@ -250,15 +252,15 @@ import Testing
 
     @Test func `a response whose objects have changed for one token is validated as it was received`() throws {
         let list = #"[{"id":1,"name":"r1","full_name":"o/r1","description":"old"}]"#
-        let github = try GitHubOrigin(["/orgs/o/repos": .init(body: list), "/repos/o/r9": .repository(9)])
+        let github = try GitHubOrigin(["/user/repos": .init(body: list), "/repos/o/r9": .repository(9)])
         let larder = try Self.proved(github, "/repos/o/r9")
-        _ = try Self.get(larder, "/orgs/o/repos", Self.token("a"))
+        _ = try Self.get(larder, "/user/repos", Self.token("a"))
         github.set("/repos/o/r1", .init(body: #"{"id":1,"name":"r1","full_name":"o/r1","description":"new"}"#))
         _ = try Self.get(larder, "/repos/o/r1", Self.token("a"))
-        let other = try Self.get(larder, "/orgs/o/repos", Self.token("b"))
+        let other = try Self.get(larder, "/user/repos", Self.token("b"))
         #expect(other.text == list && github.notModified == 1)
         // Nothing that the first token knows better is in it.
-        #expect(try Self.get(larder, "/orgs/o/repos", Self.token("b")).text == list)
+        #expect(try Self.get(larder, "/user/repos", Self.token("b")).text == list)
     }
 
     @Test func `a copy that survives a restart is still one`() throws {

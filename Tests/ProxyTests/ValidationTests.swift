@@ -1,4 +1,5 @@
 import DaemonTestSupport
+import Store
 import Testing
 
 @testable import CachePolicy
@@ -74,12 +75,15 @@ import Testing
         arguments: [
             ([("ETag", "\"x\"")], "document 7 of another"), ([("ETag", "W/\"x\"")], "document 7 of another"),
             ([("ETag", "\"a\"")], "chosen"), ([("ETag", "W/\"c\"")], "variant 2"), ([("ETag", "\"d\"")], "none"),
-            ([], "none"), ([("Last-Modified", date(exampleDate))], "none"), ([("ETag", "\"x\""), ("ETag", "\"x\"")], "none"),
+            ([], "none"), ([("Last-Modified", date(exampleDate))], "none"),
+            ([("ETag", "\"x\""), ("ETag", "\"x\"")], "none"),
         ] as [([(String, String)], String)]
     )
-    func `another principal's response counts only by the tag for it`(_ lines: [(String, String)], _ expected: String) throws {
+    func `another principal's response counts only by the tag for it`(_ lines: [(String, String)], _ expected: String)
+        throws
+    {
         let tag = try #require(EntityTag(bytes("W/\"x\"")))
-        let across = AcrossTag.computed(tag, of: 7)
+        let across = AcrossTag.computed(tag, of: DocumentID(rawValue: 7))
         let chosen = Self.stored("\"a\"", modified: exampleDate)
         let validation = Validation(chosen: chosen, variants: Self.variants, across: across)
         #expect(selected(validation, lines) == expected)

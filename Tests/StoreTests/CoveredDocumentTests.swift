@@ -9,7 +9,7 @@ import Testing
     {
         var document = bench.response(url, body, principal: principal)
         document.findCoverage = { $0 == Array(body.utf8) && covered ? .received : nil }
-        try await bench.store.receive(document)
+        _ = try await bench.store.receive(document)
     }
 
     private func found(_ bench: Bench, _ url: String, context: String = "", upstream: String = "github") async throws
@@ -58,7 +58,9 @@ import Testing
         let bench = try Bench()
         try await receive(bench, "/x", "first", of: try await principal(bench, 1))
         let id = try #require(
-            try await bench.store.firstCovered(ofURL: "/x", context: "", upstream: "github") { document, _ in document.id }
+            try await bench.store.firstCovered(ofURL: "/x", context: "", upstream: "github") { document, _ in
+                document.id
+            }
         )
         #expect(try await bench.store.covered(id)?.body == Array("first".utf8))
         try await bench.store.invalidate(["/x"], of: "github")

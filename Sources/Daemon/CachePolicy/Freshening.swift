@@ -92,7 +92,9 @@ package enum Freshening {
         lines += stored.lines.filter { line in described.contains { line.isNamed($0) } }
         let isWeak = !isExact || stored[first: "etag"].flatMap { EntityTag($0) }?.isWeak ?? true
         for index in lines.indices where isWeak && lines[index].isNamed("etag") {
-            if !lines[index].value.starts(with: [0x57, 0x2F]) { lines[index].value = [0x57, 0x2F] + lines[index].value }
+            if !lines[index].value.starts(with: [0x57, 0x2F]) {
+                lines[index].value = [0x57, 0x2F] + lines[index].value
+            }
         }
         return Fields(lines)
     }

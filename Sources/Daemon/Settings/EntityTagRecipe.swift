@@ -48,7 +48,9 @@ extension ConfigDraft {
     /// Checks that stored responses can be validated across principals as the settings say.
     func validateAcross(_ upstream: UpstreamDraft, _ reader: inout ConfigReader) {
         let settings = upstream.settings
-        if let unknown = settings.etag.fields.first(where: { !Self.isKnown($0, in: settings) }) {
+        if let unknown = settings.etag.fields.first(where: {
+            FieldName.complaint($0) == nil && !Self.isKnown($0, in: settings)
+        }) {
             let word = settings.etag.sha256.first { $0.lowercased() == unknown } ?? unknown
             reader.error(
                 upstream.places["etag"],
@@ -64,7 +66,10 @@ extension ConfigDraft {
                     + "`etag: { sha256: [Accept, Authorization, Cookie, body] }`, or write off"
             )
         } else if settings.shared {
-            reader.error(place, "with \"shared\", clients have their responses in common already; write off, or remove \"shared\"")
+            reader.error(
+                place,
+                "with \"shared\", clients have their responses in common already; write off, or remove \"shared\""
+            )
         }
     }
 

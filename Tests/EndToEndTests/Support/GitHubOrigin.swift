@@ -72,6 +72,9 @@ final class GitHubOrigin: Sendable {
     /// The body that it would send a token now; nil if the page does not exist for it.
     func truth(_ path: String, for token: String) -> String? { Self.page(path, for: token, state.current)?.body }
 
+    /// The field of a token's own that is in every response to it; a token itself in a response would keep that from the disk.
+    static func scopes(of token: String) -> String { "scope-\(token.prefix(12).hashValue)" }
+
     var requests: [Origin.Request] { origin.requests }
 
     // MARK: Serving
@@ -105,7 +108,7 @@ final class GitHubOrigin: Sendable {
         var fields: FieldLines = [
             "Cache-Control": "private, max-age=\(state.lifetime)",
             "Vary": "Accept, Authorization, Cookie, X-GitHub-OTP, Accept-Encoding, X-Requested-With",
-            "X-OAuth-Scopes": "scopes of \(token ?? "nobody")", "X-RateLimit-Resource": resource,
+            "X-OAuth-Scopes": scopes(of: token ?? "nobody"), "X-RateLimit-Resource": resource,
             "X-RateLimit-Limit": "5000", "X-RateLimit-Remaining": "\(5000 - used)", "X-RateLimit-Used": "\(used)",
         ]
         fields = fields + (page?.fields ?? [:])

@@ -44,7 +44,13 @@ struct RecipeTags: Sendable {
         var (isInString, isEscaped) = (false, false)
         for byte in body {
             if isInString {
-                if isEscaped { isEscaped = false } else if byte == 0x5C { isEscaped = true } else { isInString = byte != 0x22 }
+                if isEscaped {
+                    isEscaped = false
+                } else if byte == 0x5C {
+                    isEscaped = true
+                } else {
+                    isInString = byte != 0x22
+                }
             } else if byte == 0x22 {
                 isInString = true
             } else if [0x20, 0x09, 0x0A, 0x0D].contains(byte) {
@@ -114,7 +120,9 @@ struct AcrossTrust {
 /// too (law 4). Until then nothing of the other's response is used but for that tag.
 extension Fetches {
     /// Whether responses of an upstream are validated across principals.
-    func validatesAcross(_ upstream: ProxiedUpstream) -> Bool { upstream.tagFields != nil && trust(in: upstream).isUsed }
+    func validatesAcross(_ upstream: ProxiedUpstream) -> Bool {
+        upstream.tagFields != nil && trust(in: upstream).isUsed
+    }
 
     private func trust(in upstream: ProxiedUpstream) -> AcrossTrust {
         if let known = acrossTrust[upstream.storeKey], known.number == upstream.number { return known }
@@ -124,7 +132,9 @@ extension Fetches {
     /// The tag for a request that asks for a document as another principal has it; nil for none.
     ///
     /// - Parameter isAlone: whether nothing else is validated, so that every 304 is one to this tag.
-    func acrossTag(_ computed: EntityTag, of document: DocumentID, for request: ProxyRequest, isAlone: Bool) -> AcrossTag? {
+    func acrossTag(_ computed: EntityTag, of document: DocumentID, for request: ProxyRequest, isAlone: Bool)
+        -> AcrossTag?
+    {
         guard validatesAcross(request.upstream) else { return nil }
         if trust(in: request.upstream).isProved(at: loop.now) { return .computed(computed, of: document) }
         let wrong = Crypto.hexadecimal(Crypto.sha256([(0..<32).map { _ in UInt8.random(in: .min ... .max) }]))
@@ -164,7 +174,9 @@ extension Fetches {
     /// Finds out off the loop, once a response's body is in the store's hands, whether its tag covers it.
     func coverage(of response: CachedResponse, in fetch: RunningFetch) -> (@Sendable ([UInt8]) -> TagCoverage?)? {
         let upstream = fetch.request.upstream
-        guard response.status == 200, validatesAcross(upstream), let tags = RecipeTags(fetch.request) else { return nil }
+        guard response.status == 200, validatesAcross(upstream), let tags = RecipeTags(fetch.request) else {
+            return nil
+        }
         let tag = response.validators.entityTag
         let isCoded = response.fields.isContentCoded
         let fetches = fetch.validation.across == nil ? nil : LoopReference(self, on: loop)
@@ -185,7 +197,9 @@ extension ResponseCache {
     func latestOfAnyone(for request: ProxyRequest) async throws(StoreError) -> (tag: EntityTag, document: DocumentID)? {
         guard let tags = RecipeTags(request) else { return nil }
         let key = request.key
-        return try await store.firstCovered(ofURL: key.url, context: key.context, upstream: key.upstream) { document, body in
+        return try await store.firstCovered(ofURL: key.url, context: key.context, upstream: key.upstream) {
+            document,
+            body in
             guard let fields = FieldsOnDisk.withoutDigests(document.head),
                 let former = fields[first: "etag"].flatMap({ EntityTag($0) }),
                 !request.credentials.areRepeated(inBody: body, fields),
@@ -201,7 +215,8 @@ extension ResponseCache {
     /// that the other's response had and that is each principal's own.
     func released(_ document: DocumentID, by update: Fields) async -> (fields: Fields, body: [UInt8])? {
         // What cannot be read counts as gone.
-        guard let found = try? await store.covered(document), let stored = FieldsOnDisk.withoutDigests(found.document.head),
+        guard let found = try? await store.covered(document),
+            let stored = FieldsOnDisk.withoutDigests(found.document.head),
             ["link", "vary"].allSatisfy({ update.contains($0) || !stored.contains($0) })
         else { return nil }
         let isExact = found.document.coverage == .received
@@ -211,5 +226,7 @@ extension ResponseCache {
 
 extension EntityTag {
     /// A tag as strong or weak as this one.
-    fileprivate func spelled(with opaque: [UInt8]) -> [UInt8] { (isWeak ? [0x57, 0x2F] : []) + [0x22] + opaque + [0x22] }
+    fileprivate func spelled(with opaque: [UInt8]) -> [UInt8] {
+        (isWeak ? [0x57, 0x2F] : []) + [0x22] + opaque + [0x22]
+    }
 }

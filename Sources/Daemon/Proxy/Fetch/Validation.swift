@@ -135,7 +135,9 @@ extension Fetches {
             }
         case .others(let document):
             // It may be gone by now, and its bytes are not kept in memory meanwhile.
-            after({ [cache] in await cache.released(document, by: head.fields) }) { [self] in release($0, by: head, fetch) }
+            after({ [cache] in await cache.released(document, by: head.fields) }) { [self] in
+                release($0, by: head, fetch)
+            }
         }
     }
 
@@ -188,7 +190,13 @@ extension Fetches {
         let isKept = policy.storability == .yes && NotStoredReason.refusal(of: request) == nil
         let isJSON = request.upstream.isJSON(released.fields)
         let fields = request.storable(released.fields, policy, at: wall)
-        let response = CachedResponse(key: request.key, status: 200, fields: fields, body: released.body, policy: policy.stored)
+        let response = CachedResponse(
+            key: request.key,
+            status: 200,
+            fields: fields,
+            body: released.body,
+            policy: policy.stored
+        )
         let named = policy.fieldsNotStored + policy.fieldsNotReused
         let withheld = released.fields.lines.filter { line in
             !line.isNamed("set-cookie") && named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) }
