@@ -102,7 +102,11 @@ let package = Package(
         tests("Admin", belowProxy + ["Proxy", "Recording", "DaemonTestSupport", logging]),
         tests("Larder", belowProxy + ["Proxy", "Admin", "DaemonTestSupport", argumentParser, logging]),
         // The built binary, over real sockets.
-        .testTarget(name: "EndToEndTests", dependencies: ["Larder", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "EndToEndTests",
+            dependencies: ["Larder", "TestSupport", "CCrypto"],
+            swiftSettings: settings
+        ),
     ]
 )
 

@@ -412,6 +412,8 @@ extension ObjectStore {
                 core.queueLimit.leave(bytes: document.body.count)
             }
             guard !core.isGivenUp else { return finish(.failure(.closed), nil) }
+            var document = document
+            document.coverage = document.findCoverage?(document.body)
             let subject = document.rule.map {
                 MappedSubject(body: document.body, rule: $0, surroundings: document.surroundings, url: document.key.url)
             }
@@ -426,7 +428,7 @@ extension ObjectStore {
                 urgency,
                 bytes: document.body.count + document.head.count + document.policy.count,
                 isDispensable: true,
-                { session in
+                { [document] session in
                     let current = session.current(prepared, of: subject, upstream: document.key.upstream)
                     let receipt = try session.receive(document, queuedAt: arrival.time, current)
                     try session.warn(

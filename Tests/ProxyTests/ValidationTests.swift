@@ -1,4 +1,5 @@
 import DaemonTestSupport
+import Store
 import Testing
 
 @testable import CachePolicy
@@ -27,6 +28,7 @@ import Testing
         switch validation.selected(by: fields(lines), now: exampleDate) {
         case .chosen: "chosen"
         case .variant(let variant): "variant \(variant.selection[0])"
+        case .others(let document): "document \(document) of another"
         case nil: "none"
         }
     }
@@ -67,6 +69,29 @@ import Testing
         let validation = Validation(chosen: nil, variants: [others])
         #expect(selected(validation, [("ETag", "\"b\"")]) == "variant 1")
         #expect(selected(validation, [("ETag", "W/\"b\"")]) == "none")
+    }
+
+    @Test(
+        arguments: [
+            ([("ETag", "\"x\"")], "document 7 of another"), ([("ETag", "W/\"x\"")], "document 7 of another"),
+            ([("ETag", "\"a\"")], "chosen"), ([("ETag", "W/\"c\"")], "variant 2"), ([("ETag", "\"d\"")], "none"),
+            ([], "none"), ([("Last-Modified", date(exampleDate))], "none"),
+            ([("ETag", "\"x\""), ("ETag", "\"x\"")], "none"),
+        ] as [([(String, String)], String)]
+    )
+    func `another principal's response counts only by the tag for it`(_ lines: [(String, String)], _ expected: String)
+        throws
+    {
+        let tag = try #require(EntityTag(bytes("W/\"x\"")))
+        let across = AcrossTag.computed(tag, of: DocumentID(rawValue: 7))
+        let chosen = Self.stored("\"a\"", modified: exampleDate)
+        let validation = Validation(chosen: chosen, variants: Self.variants, across: across)
+        #expect(selected(validation, lines) == expected)
+        #expect(validation.fields == fields([("If-None-Match", "\"a\", \"b\", W/\"c\", W/\"x\"")]))
+        let alone = Validation(chosen: nil, variants: [], across: across)
+        #expect(selected(alone, lines) == (expected.hasPrefix("document") ? expected : "none"))
+        #expect(alone.fields == fields([("If-None-Match", "W/\"x\"")]))
+        #expect(selected(Validation(chosen: nil, variants: [], across: .wrong(tag)), lines) == "none")
     }
 
     @Test func `a 304 without validators confirms the chosen response, and no variant`() {

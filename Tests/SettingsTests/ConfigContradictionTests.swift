@@ -4,6 +4,35 @@ import Testing
 
 /// Keys that leave each other nothing to say, and values that could never mean anything.
 struct ConfigContradictionTests {
+    @Test(
+        arguments: [
+            (
+                "validate_across: computed",
+                "computed needs to know how the upstream makes its entity tags; add for example"
+            ),
+            ("etag: { sha256: [Acept, body] }", "\"Acept\" is neither a field of \"principal\" nor one of \"context\""),
+            ("etag: { sha256: [body, Accept] }", "the last member must be body"),
+            ("etag: { sha256: [] }", "the last member must be body"),
+            ("etag: { sha256: [Accept, accept, body] }", "\"accept\" occurs twice"),
+            ("etag: { sha256: [\"a b\", body] }", "\"a b\" is not a header field's name"),
+            ("etag: { md5: [body] }", "\"md5\""),
+            (
+                "validate_across: computed, etag: { sha256: [body] }, shared: true",
+                "clients have their responses in common"
+            ),
+            (
+                "validate_across: computed, etag: { sha256: [Accept, X-GitHub-OTP, Cookie, body] }, principal: [+X-GitHub-OTP]",
+                nil
+            ),
+        ] as [(String, String?)]
+    )
+    func `a recipe for entity tags names fields that Larder knows, and then the body`(keys: String, part: String?) {
+        let yaml = "upstreams: { a: { url: \"https://a.example\", \(keys) } }"
+        let found = ConfigFile.parse(yaml, file: "x", environment: [:]).diagnostics.map(\.description)
+        #expect(found.count == (part == nil ? 0 : 1), "\(found)")
+        if let part { #expect(found.first?.contains(part) == true, "\(found)") }
+    }
+
     private func complaints(_ yaml: String) -> [String] {
         ConfigFile.parse("upstreams: { a: { url: \"https://a.example\" } }\n" + yaml, file: "x", environment: [:])
             .diagnostics.map(\.description)

@@ -200,6 +200,7 @@ struct StoreFileTests {
             ALTER TABLE _observations DROP COLUMN document;
             ALTER TABLE _objects DROP COLUMN wrote;
             ALTER TABLE _objects DROP COLUMN reused;
+            ALTER TABLE _documents DROP COLUMN covered;
             DROP TABLE _recent_marks;
             DELETE FROM grdb_migrations WHERE identifier >= '1002';
             """

@@ -335,7 +335,14 @@ extension Explanation.Expectations {
         conditions = inquiry.upstreamRequest.fields.lines.filter { names.contains($0.lowercasedName) }.map {
             "\(String(decoding: $0.name, as: UTF8.self)): \($0.text)"
         }
-        if validation.chosen == nil, !validation.isEmpty {
+        if let across = validation.across, validation.chosen == nil {
+            notModified =
+                if case .computed = across {
+                    "with that ETag, what is stored for another principal becomes this one's, too, and is served"
+                } else {
+                    "shows that the upstream does not compare entity tags, and the whole is fetched"
+                }
+        } else if validation.chosen == nil, !validation.isEmpty {
             notModified = "the stored variant that its ETag names is renewed, and serves this request, too"
         } else if !validation.isEmpty, let stored = inquiry.stored {
             notModified =

@@ -82,6 +82,23 @@ package enum Freshening {
         )
     }
 
+    /// The fields of a response whose body was stored for another client, and which a 304 has released to this one: those of the
+    /// 304, and those stored that describe the body.
+    ///
+    /// - Parameter isExact: whether the tag covers the stored bytes as they are, so that it may stay strong.
+    package static func released(_ stored: Fields, by update: Fields, isExact: Bool) -> Fields {
+        let described = ["content-type", "content-language"]
+        var lines = update.lines.filter { line in !StoredFields.describesBody(line) }
+        lines += stored.lines.filter { line in described.contains { line.isNamed($0) } }
+        let isWeak = !isExact || stored[first: "etag"].flatMap { EntityTag($0) }?.isWeak ?? true
+        for index in lines.indices where isWeak && lines[index].isNamed("etag") {
+            if !lines[index].value.starts(with: [0x57, 0x2F]) {
+                lines[index].value = [0x57, 0x2F] + lines[index].value
+            }
+        }
+        return Fields(lines)
+    }
+
     private static func isStrongForm(of stored: Fields, in update: Fields) -> Bool {
         guard let new = update[first: "etag"].flatMap({ EntityTag($0) }),
             let old = stored[first: "etag"].flatMap({ EntityTag($0) })
@@ -164,6 +181,8 @@ package enum StoredFields {
         let omitted = stored.contains("etag") ? ofTheBody + ["last-modified"] : ofTheBody
         return Fields(stored.lines.filter { line in !omitted.contains { line.isNamed($0) } })
     }
+
+    fileprivate static func describesBody(_ line: Field) -> Bool { ofTheBody.contains { line.isNamed($0) } }
 
     private static let ofTheBody = [
         "content-length", "content-type", "content-encoding", "content-language", "content-range", "content-md5",

@@ -126,6 +126,7 @@ package actor ProxyCore {
             }
             found.variants = await variants(besides: found.whole, for: request)
             found.parts = await lookUpParts(request, admits: admits)
+            if mode ?? modes.current != .offline { found.across = await across(found, for: request) }
             if found.whole == nil, mode ?? modes.current == .offline { found.assembled = await assembled(request) }
             guard hasChanged(request, at: request.digest, since: moment) else {
                 return (self.plan(request, found, mode ?? modes.current), found)
@@ -215,6 +216,31 @@ package actor ProxyCore {
             )
         }
         return []
+    }
+
+    /// The tag of a response stored for another principal, of which a 304 may say that it is this request's, too.
+    private func across(_ found: LookUpResult, for request: ProxyRequest) async -> AcrossTag? {
+        guard request.isShareable, fetches.validatesAcross(request.upstream) else { return nil }
+        let isAlone = found.whole == nil && found.variants.isEmpty
+        let own = [found.whole?.response.validators].compactMap(\.self) + found.variants.map(\.validators)
+        // Beside a response without a tag it would be unclear what a 304 is about.
+        guard own.allSatisfy({ $0.entityTag != nil }) else { return nil }
+        do {
+            guard let (tag, document) = try await cache.latestOfAnyone(for: request),
+                !own.contains(where: { $0.entityTag?.matchesWeakly(tag) ?? false })
+            else { return nil }
+            return fetches.acrossTag(tag, of: document, for: request, isAlone: isAlone)
+        } catch .corrupt {
+            // The store has already logged the cause.
+        } catch {
+            repeated.log(
+                .error,
+                "the responses of others could not be read",
+                about: ["error": "\(error)"],
+                ["url": "\(request.shownURL)"]
+            )
+        }
+        return nil
     }
 
     func count(_ outcome: Outcome, for request: ProxyRequest) {

@@ -81,6 +81,7 @@ extension ConfigDraft {
             validateFiles(of: upstream, &reader)
             warnOfExposure(of: upstream, &reader)
             validateMapping(of: upstream, &reader)
+            validateAcross(upstream, &reader)
         }
         warnOfReach(&reader)
     }

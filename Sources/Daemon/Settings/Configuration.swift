@@ -113,6 +113,10 @@ extension Configuration {
         /// The fields and parameters that identify the principal, as `PrincipalWords`.
         package var principal = Self.defaultPrincipal
         package var context = ContextFields.usual
+        /// How a response stored for one principal may become another's, too.
+        package var validateAcross: ValidateAcross = .off
+        /// How the upstream makes its entity tags.
+        package var etag = EntityTagRecipe()
         package var shared = false
         package var targets = CachePolicySettings().targets
         package var cookies: Cookies = .drop
@@ -144,6 +148,10 @@ extension Configuration {
 
         package enum BackOff: String, Sendable, CaseIterable {
             case resource, credential, never
+        }
+
+        package enum ValidateAcross: String, Sendable, CaseIterable {
+            case off, computed
         }
 
         package enum Cookies: String, Sendable, CaseIterable {

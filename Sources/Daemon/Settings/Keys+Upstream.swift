@@ -62,6 +62,14 @@ extension UpstreamDraft: ConfigSection {
         any text. The fields that Vary names count, too.
         """: .texts("context", \.settings.context, check: FieldName.patternComplaint),
         """
+        Whether a response stored for one principal may become another's, for clients whose tokens change. computed: where \
+        nothing is stored for a principal, its request carries the entity tag that the upstream would give it for the stored \
+        bytes, made by the recipe in "etag". Only if the upstream says with a 304 and that very tag that they are current for this \
+        principal, it gets them. See docs/quota.md.
+        """: .choice("validate_across", \.settings.validateAcross),
+        "How the upstream makes its entity tags: the recipe for validate_across.":
+            .section("etag", \.settings.etag),
+        """
         Follow the rules of a cache that many people share: s-maxage counts, private forbids storing, and a response to a \
         request with Authorization, or with Larder's own credential, is stored only if it says public, must-revalidate or \
         s-maxage. It is then served to all clients, whatever their Authorization.

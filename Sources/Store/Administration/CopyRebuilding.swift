@@ -153,7 +153,7 @@ struct CopyRebuilding {
         columns: [
             ("id", .id), ("low", .digest), ("place", .digest), ("scope", .id), ("url", .line), ("variant", .blob),
             ("status", .number(RowBounds.statuses)), ("observation", .id), ("verified", .count), ("length", .count),
-            ("head", .blob), ("policy", .blob),
+            ("head", .blob), ("policy", .blob), ("covered", .orNull(.number(RowBounds.coverages))),
         ]
     )
     private static let body = Table(
@@ -223,11 +223,16 @@ struct CopyRebuilding {
 
     // MARK: Tables
 
-    private func copy(_ table: Table) throws {
+    /// The table without the columns that a copy from before a migration does not have.
+    private func existing(_ table: Table) throws -> Table {
         var table = table
-        // A copy from before a migration does not have the columns that it adds.
         let existing = Set(try new.columns(in: table.name).map(\.name))
         table.columns.removeAll { !existing.contains($0.name) }
+        return table
+    }
+
+    private func copy(_ table: Table) throws {
+        let table = try existing(table)
         let insert = try insert(into: table.name, columns: table.columns.map(\.name))
         try select(table).each { row in try insert.run(values: values(row, of: table)) }
     }
@@ -266,9 +271,9 @@ struct CopyRebuilding {
     private func copyDocuments() throws {
         let (body, use) = (try select(Self.body), try select(Self.use))
         let undivided = try copy.query("SELECT 1 FROM _undivided WHERE document = ?")
-        let insertDocument = try insert(into: "_documents", columns: Self.document.columns.map(\.name))
+        var documents = try existing(Self.document)
+        let insertDocument = try insert(into: "_documents", columns: documents.columns.map(\.name))
         let insertBody = try insert(into: "_bodies", columns: ["document"] + Self.body.columns.map(\.name))
-        var documents = Self.document
         // Documents are in the order of their observations.
         documents.condition = "ORDER BY id"
         var id = DocumentID.zero

@@ -77,6 +77,12 @@ public struct ReceivedDocument: Sendable {
     var surroundings: MappingContext
     /// Whether its fields hold a secret, so that only its objects are stored.
     public var isInMemoryOnly = false
+    /// Finds out in which form its entity tag covers a body; nil to leave that unknown.
+    ///
+    /// It runs off the caller's thread.
+    public var findCoverage: (@Sendable (_ body: [UInt8]) -> TagCoverage?)?
+    /// The result of `findCoverage`.
+    var coverage: TagCoverage?
 
     /// Creates a document; without `sent`, the request was sent at `start`.
     public init(

@@ -58,6 +58,14 @@ enum Schema {
                     """
             )
         }
+        migrator.registerMigration("1005") { database in
+            try database.execute(
+                sql: """
+                    -- covered: in which form the response's entity tag was shown to cover its body (TagCoverage); NULL: in none.
+                    ALTER TABLE _documents ADD COLUMN covered INTEGER;
+                    """
+            )
+        }
         return migrator
     }
 

@@ -55,6 +55,7 @@ extension WriterSession {
         var keyed: [Int]
         /// Whether it is not known which objects it contains.
         var isUndivided: Bool
+        var coverage: TagCoverage?
     }
 
     /// Writes the rows of a document.
@@ -70,7 +71,7 @@ extension WriterSession {
     ) throws -> DocumentID {
         let id = numbers.document.increment()
         try use(observation, by: 1)
-        try query("INSERT INTO _documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
+        try query("INSERT INTO _documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
             id,
             digest,
             pathHash,
@@ -82,7 +83,8 @@ extension WriterSession {
             verified,
             document.length,
             document.head,
-            document.policy
+            document.policy,
+            document.coverage?.rawValue
         )
         try query("INSERT INTO _bodies VALUES (?, ?, ?, ?, ?)").run(
             id,

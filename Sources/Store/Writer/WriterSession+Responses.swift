@@ -88,7 +88,8 @@ extension WriterSession {
                 skeleton: skeleton,
                 literal: document.body,
                 keyed: skeleton == nil ? [] : prepared.decomposed?.keyed ?? [],
-                isUndivided: prepared.isUndivided
+                isUndivided: prepared.isUndivided,
+                coverage: document.coverage
             ),
             digest: digest,
             pathHash: pathHash,

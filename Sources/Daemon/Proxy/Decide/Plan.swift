@@ -106,7 +106,7 @@ package enum Plan: Sendable {
         case .refuse: inquiry = Inquiry(request)
         case .ask(let asked): inquiry = asked
         }
-        (inquiry.parts, inquiry.variants) = (found.parts, found.variants)
+        (inquiry.parts, inquiry.variants, inquiry.across) = (found.parts, found.variants, found.across)
         // The newer of the whole and the parts counts.
         let parts = found.parts.flatMap { parts in
             inquiry.stored.map { $0.policy.responseTime > parts.policy.responseTime } ?? false ? nil : parts
@@ -144,6 +144,8 @@ extension Plan {
         package internal(set) var stored: ReadyResponse?
         /// Other responses stored under the request's key; the upstream may select one of them.
         var variants: [Variant] = []
+        /// The tag of a response that is stored for another principal.
+        var across: AcrossTag?
         var parts: ReadyResponse?
         /// Whether only the bytes that `parts` lacks are requested.
         var completes = false
@@ -158,7 +160,7 @@ extension Plan {
         package var validation: Validation {
             // A request for the missing bytes has its own condition, `If-Range`.
             guard isConditional, !completes else { return .none }
-            return Validation(request, stored: stored, variants: variants)
+            return Validation(request, stored: stored, variants: variants, across: across)
         }
 
         /// The stored parts, if only the bytes that they lack are requested.

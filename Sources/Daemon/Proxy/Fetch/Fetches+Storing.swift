@@ -18,6 +18,7 @@ extension Fetches {
         -> (Fetch.Head, storing: CachedResponse?, containsObjects: Bool)
     {
         let (request, stored) = (fetch.request, fetch.stored)
+        judgeAcross(head, fetch)
         if !fetch.validation.isEmpty, head.status == 304 { return (Fetch.Head(kind: .notModified), nil, false) }
         if request.isHead, head.status == 200, let stored { compare(stored, with: head, fetch) }
         if fetch.completing != nil, head.status == 206 || head.status == 416 || head.fields.isContentCoded,
@@ -183,6 +184,7 @@ extension Fetches {
             since: fetch.number,
             onDisk: DiskShare(of: ready.response, to: fetch.request),
             isAwaited: isAwaited,
+            findCoverage: coverage(of: ready.response, in: fetch),
             done: done
         )
     }

@@ -44,6 +44,8 @@ final class Fetches {
     let modes: ModeSwitch
     /// The circuits of upstreams that have failed to respond, by their ids.
     var circuits: [String: RunningCircuit] = [:]
+    /// What was found out on validating the responses of upstreams across principals, by the upstreams' ids.
+    var acrossTrust: [String: AcrossTrust] = [:]
     private var refreshes = Refreshes()
     /// Work that waits for other threads, by number.
     var waiting: [Int: () -> Void] = [:]
@@ -280,6 +282,7 @@ final class Fetches {
         let current = Set(configuration.value.upstreams.map(\.storeKey))
         retireClients { !current.contains($0) }
         circuits = circuits.filter { current.contains($0.key) }
+        acrossTrust = acrossTrust.filter { current.contains($0.key) }
     }
 
     /// Gives up the connections to an upstream; its next requests make new ones.

@@ -28,20 +28,23 @@ package struct Validation: Sendable {
     package private(set) var chosen: Preconditions.Stored?
     /// Others, validated by their tags, the newest first.
     private(set) var variants: [Variant] = []
+    /// The tag of a response that is stored for another principal.
+    package private(set) var across: AcrossTag?
 
     /// Validates nothing: the upstream sends the whole response.
     static let none = Validation(chosen: nil, variants: [])
 
-    init(chosen: Preconditions.Stored?, variants: [Variant]) {
+    init(chosen: Preconditions.Stored?, variants: [Variant], across: AcrossTag? = nil) {
         self.chosen = chosen
         self.variants = variants.filter { $0.validators.entityTag != nil }
+        self.across = across
     }
 
     /// Validates the responses stored for a request.
     ///
     /// If the stored response differs from what the upstream sent, the request has no conditions, whatever else is stored: a 304
     /// would confirm bytes that are no longer served.
-    init(_ request: ProxyRequest, stored: ReadyResponse?, variants: [Variant]) {
+    init(_ request: ProxyRequest, stored: ReadyResponse?, variants: [Variant], across: AcrossTag? = nil) {
         let isOfParts = request.isForParts && stored?.isPartial == true && !request.hasConditions
         guard request.asksForItself || isOfParts, stored?.isClean != false,
             stored.map({ $0.response.form == .asReceived && $0.response.doubts.isEmpty }) != false
@@ -52,17 +55,32 @@ package struct Validation: Sendable {
         self.init(
             chosen: stored.flatMap { $0.response.isValidatable ? $0.response.validators : nil },
             // The response to a HEAD has no body to store under another selection.
-            variants: request.isShareable ? variants.filter { $0.hasCoding(for: request) } : []
+            variants: request.isShareable ? variants.filter { $0.hasCoding(for: request) } : [],
+            across: request.isShareable ? across : nil
         )
     }
 
-    package var isEmpty: Bool { chosen == nil && variants.isEmpty }
+    package var isEmpty: Bool { chosen == nil && variants.isEmpty && across == nil }
 
     var fields: Fields {
         var fields = Preconditions.validators(of: candidates)
-        // A date can concern the chosen response only: another selection may have another representation of the same time.
-        if chosen == nil { fields.remove("if-modified-since") }
+        // A date can concern the chosen response only: another selection, or another principal, may have another representation of
+        // the same time.
+        if chosen == nil || across != nil { fields.remove("if-modified-since") }
+        if let across { fields.append(member: across.tag.bytes, to: "If-None-Match") }
         return fields
+    }
+
+    /// Whether a 304 has a tag that it may have: one of those sent, but for a wrong one.
+    func isAnswered(by update: Fields) -> Bool {
+        guard let tag = Self.onlyTag(of: update) else { return false }
+        if case .computed(let computed, _) = across, computed.matchesWeakly(tag) { return true }
+        return candidates.contains { $0.entityTag?.matchesWeakly(tag) ?? false }
+    }
+
+    private static func onlyTag(of update: Fields) -> EntityTag? {
+        let tags = update.all("etag")
+        return tags.count == 1 ? EntityTag(tags[0]) : nil
     }
 
     private var candidates: [Preconditions.Stored] { (chosen.map { [$0] } ?? []) + variants.map(\.validators) }
@@ -70,10 +88,18 @@ package struct Validation: Sendable {
     enum Selected {
         case chosen
         case variant(Variant)
+        /// The response of another principal.
+        case others(DocumentID)
     }
 
     /// The stored response that a 304 confirms; nil if that is unclear, and everything must be fetched again.
     func selected(by update: Fields, now: Int64) -> Selected? {
+        // Of another principal's response, and beside one, nothing but the tag counts.
+        if let across {
+            guard isAnswered(by: update), let tag = Self.onlyTag(of: update) else { return nil }
+            let isOwn = candidates.contains { $0.entityTag?.matchesWeakly(tag) ?? false }
+            if !isOwn, case .computed(_, let document) = across { return .others(document) }
+        }
         let found = Freshening.selected(by: update, among: candidates, now: now)
         guard let first = found.first else { return nil }
         if chosen != nil, found.contains(0) { return .chosen }
@@ -106,6 +132,11 @@ extension Fetches {
                 return try? await cache.store.documents(at: request.key) { $0 == selection }
             }) { [self] found in
                 freshenVariant(found?.compactMap { CachedResponse($0, for: request) }.first, by: head, fetch)
+            }
+        case .others(let document):
+            // It may be gone by now, and its bytes are not kept in memory meanwhile.
+            after({ [cache] in await cache.released(document, by: head.fields) }) { [self] in
+                release($0, by: head, fetch)
             }
         }
     }
@@ -146,6 +177,33 @@ extension Fetches {
         guard let source, source.form == .asReceived, !fetch.isInvalidated else { return fetch.endFreshening(nil) }
         let (response, selection, cookies) = freshen(source, by: head, fetch)
         admitFreshened(response, as: selection, cookies, fetch)
+    }
+
+    /// Takes another principal's bytes, which a 304 has released, as the response to the fetch's request.
+    ///
+    /// The 304 has said all that a response with these bytes would: what becomes of it is a document and an observation of the
+    /// principal's own.
+    private func release(_ released: (fields: Fields, body: [UInt8])?, by head: UpstreamHead, _ fetch: RunningFetch) {
+        guard let released, !fetch.isInvalidated else { return fetch.endFreshening(nil) }
+        let request = fetch.request
+        let policy = request.policy(status: 200, fields: released.fields, times: times(of: fetch))
+        let isKept = policy.storability == .yes && NotStoredReason.refusal(of: request) == nil
+        let isJSON = request.upstream.isJSON(released.fields)
+        let fields = request.storable(released.fields, policy, at: wall)
+        let response = CachedResponse(
+            key: request.key,
+            status: 200,
+            fields: fields,
+            body: released.body,
+            policy: policy.stored
+        )
+        let named = policy.fieldsNotStored + policy.fieldsNotReused
+        let withheld = released.fields.lines.filter { line in
+            !line.isNamed("set-cookie") && named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) }
+        }
+        if let stored = fetch.stored { cache.memory.remove(stored, at: stored.entry.digest) }
+        let selection = isKept ? request.selection(policy, isJSON: isJSON) : nil
+        admitFreshened(response, as: selection, head.cookies + withheld, fetch)
     }
 
     /// Stores a body again as if it had just come with the fields of the 304; serves it once if it may not be kept.

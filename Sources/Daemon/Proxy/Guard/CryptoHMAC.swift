@@ -1,6 +1,6 @@
 import CCrypto
 
-/// OpenSSL's message authentication and Base64; the only file that imports it.
+/// OpenSSL's digests, message authentication and Base64; the only file that imports it.
 package enum Crypto {
     /// HMAC-SHA-256 (RFC 2104): 32 bytes; any thread.
     package static func authenticationCode(key: [UInt8], message: [UInt8]) -> [UInt8] {
@@ -10,6 +10,25 @@ package enum Crypto {
         // It fails only if memory runs out or the library lacks SHA-256.
         precondition(result != nil && count == 32, "OpenSSL could not compute HMAC-SHA-256")
         return code
+    }
+
+    /// SHA-256 of these bytes, one after the other: 32 bytes; any thread.
+    static func sha256(_ parts: [[UInt8]]) -> [UInt8] {
+        var digest = [UInt8](repeating: 0, count: 32)
+        let context = EVP_MD_CTX_new()
+        defer { EVP_MD_CTX_free(context) }
+        var isDone = EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1
+        for part in parts { isDone = isDone && EVP_DigestUpdate(context, part, part.count) == 1 }
+        isDone = isDone && EVP_DigestFinal_ex(context, &digest, nil) == 1
+        // It fails only if memory runs out or the library lacks SHA-256.
+        precondition(isDone, "OpenSSL could not compute SHA-256")
+        return digest
+    }
+
+    /// Two small hexadecimal digits for each byte.
+    static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
+        let digits = Array("0123456789abcdef".utf8)
+        return bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
     }
 
     /// Base64 with padding (RFC 4648 §4).

@@ -56,6 +56,11 @@ enum FieldsOnDisk {
         return replacingDigests(in: bytes.dropFirst()) { known[Array($0)] }
     }
 
+    /// The same if nothing of a credential was in them, whoever asked; nil otherwise.
+    static func withoutDigests(_ bytes: [UInt8]) -> Fields? {
+        isEarlier(bytes) || bytes.contains(bracket) ? nil : StoredHead.decode(Array(bytes.dropFirst()))
+    }
+
     /// The same for people, without credentials.
     ///
     /// - Returns: nil for bytes that `encode` cannot have made.

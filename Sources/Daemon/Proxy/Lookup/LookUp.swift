@@ -106,6 +106,8 @@ struct LookUpResult: Sendable {
     var parts: ReadyResponse?
     /// Other variants that a 304 may confirm.
     var variants: [Variant] = []
+    /// The tag of a response that is stored for another principal.
+    var across: AcrossTag?
     /// Offline, if there is no whole: the mapped view of the object that the URL stands for, made of what is known of it.
     var assembled: ReadyResponse?
 }

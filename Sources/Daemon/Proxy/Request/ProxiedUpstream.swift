@@ -50,6 +50,8 @@ package final class ProxiedUpstream: Sendable {
     let passesView: Bool
     /// The roles of the known request fields, by their raw values.
     let knownRoles: [FieldRole]
+    /// The names of the fields in its recipe for entity tags, in lower case; nil if responses are not validated across principals.
+    let tagFields: [String]?
     /// The field of the upstream's own credential, in lower case, which no client may send; nil if it has none.
     let credentialField: String?
 
@@ -91,6 +93,7 @@ package final class ProxiedUpstream: Sendable {
         ignoredInVary = ignored
         variesForAll = settings.cors.isEmpty ? [] : ["Origin"]
         knownRoles = FieldRole.known(principal, context)
+        tagFields = settings.validateAcross == .computed ? settings.etag.fields : nil
         credentialField = settings.credential?.header.lowercased()
         var policy = CachePolicySettings()
         policy.isShared = settings.shared

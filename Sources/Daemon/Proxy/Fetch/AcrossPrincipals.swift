@@ -1,0 +1,232 @@
+import CachePolicy
+import EventLoops
+package import HTTPSemantics
+import Logging
+import Settings
+package import Store
+import Upstream
+
+/// The entity tags that an upstream gives in response to one request, by its declared recipe (`etag:`).
+struct RecipeTags: Sendable {
+    /// The values of the recipe's fields as they go upstream, each followed by a colon.
+    private let prefix: [UInt8]
+
+    /// Nil if the upstream's responses are not validated across principals, or if a field occurs more than once: the upstream may
+    /// join its lines in any way.
+    init?(_ request: ProxyRequest) {
+        guard let names = request.upstream.tagFields, request.isShareable else { return nil }
+        let sent = request.upstreamRequest().fields
+        var prefix: [UInt8] = []
+        for name in names {
+            let values = sent.all(name)
+            guard values.count < 2 else { return nil }
+            if let value = values.first { prefix += value + [0x3A] }
+        }
+        self.prefix = prefix
+    }
+
+    /// What is between the quotes of the tag for a body.
+    func opaque(of body: [UInt8], _ coverage: TagCoverage) -> [UInt8] {
+        Crypto.hexadecimal(Crypto.sha256([prefix, coverage == .minified ? Self.minified(body) : body]))
+    }
+
+    /// The form in which a tag covers a body; nil if it does not follow the recipe.
+    func coverage(of body: [UInt8], by tag: EntityTag) -> TagCoverage? {
+        // A digest has 64 digits.
+        guard tag.opaque.count == 64 else { return nil }
+        return [TagCoverage.received, .minified].first { opaque(of: body, $0) == tag.opaque }
+    }
+
+    /// JSON without the white space between its tokens.
+    static func minified(_ body: [UInt8]) -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(body.count)
+        var (isInString, isEscaped) = (false, false)
+        for byte in body {
+            if isInString {
+                if isEscaped {
+                    isEscaped = false
+                } else if byte == 0x5C {
+                    isEscaped = true
+                } else {
+                    isInString = byte != 0x22
+                }
+            } else if byte == 0x22 {
+                isInString = true
+            } else if [0x20, 0x09, 0x0A, 0x0D].contains(byte) {
+                continue
+            }
+            result.append(byte)
+        }
+        return result
+    }
+}
+
+/// A tag that a request carries because a response is stored for another principal.
+package enum AcrossTag: Sendable {
+    /// One that the upstream never gave: a 304 would show that it does not compare tags.
+    case wrong(EntityTag)
+    /// The one that the upstream gives this request's principal for the bytes of a stored response, if they are current.
+    case computed(EntityTag, of: DocumentID)
+
+    package var tag: EntityTag {
+        switch self {
+        case .wrong(let tag), .computed(let tag, _): tag
+        }
+    }
+}
+
+/// Whether an upstream's 304s and its recipe for entity tags can be relied on.
+struct AcrossTrust {
+    /// How long the upstream is trusted after it has told a wrong tag from a right one, in ns.
+    private static let trial: UInt64 = 3_600_000_000_000
+    /// After how many responses in a row that do not follow the recipe it is no longer used.
+    private static let misfitLimit = 3
+
+    /// Distinguishes the upstream's settings.
+    let number: UInt32
+    private var trustedUntil: UInt64 = 0
+    private var misfits = 0
+    /// Whether it is used at all.
+    private(set) var isUsed = true
+
+    init(of upstream: ProxiedUpstream) { number = upstream.number }
+
+    /// - Parameter now: in ns of the loop's clock.
+    func isProved(at now: UInt64) -> Bool { now < trustedUntil }
+
+    /// Notes the upstream's response to a wrong tag; returns whether that ends the use of the recipe.
+    mutating func tried(isNotModified: Bool, now: UInt64) -> Bool {
+        if !isNotModified { trustedUntil = now + Self.trial }
+        return isNotModified && end()
+    }
+
+    /// Notes whether a response followed the recipe, to a request for which another's was stored that did; returns whether that ends
+    /// the use of the recipe.
+    mutating func noted(fits: Bool) -> Bool {
+        misfits = fits ? 0 : misfits + 1
+        return misfits >= Self.misfitLimit && end()
+    }
+
+    private mutating func end() -> Bool {
+        defer { isUsed = false }
+        return isUsed
+    }
+}
+
+/// Validating the responses of one principal for another.
+///
+/// A 304 to a principal's own request, with the tag that only the current bytes have for it, says that the bytes are its own,
+/// too (law 4). Until then nothing of the other's response is used but for that tag.
+extension Fetches {
+    /// Whether responses of an upstream are validated across principals.
+    func validatesAcross(_ upstream: ProxiedUpstream) -> Bool {
+        upstream.tagFields != nil && trust(in: upstream).isUsed
+    }
+
+    private func trust(in upstream: ProxiedUpstream) -> AcrossTrust {
+        if let known = acrossTrust[upstream.storeKey], known.number == upstream.number { return known }
+        return AcrossTrust(of: upstream)
+    }
+
+    /// The tag for a request that asks for a document as another principal has it; nil for none.
+    ///
+    /// - Parameter isAlone: whether nothing else is validated, so that every 304 is one to this tag.
+    func acrossTag(_ computed: EntityTag, of document: DocumentID, for request: ProxyRequest, isAlone: Bool)
+        -> AcrossTag?
+    {
+        guard validatesAcross(request.upstream) else { return nil }
+        if trust(in: request.upstream).isProved(at: loop.now) { return .computed(computed, of: document) }
+        let wrong = Crypto.hexadecimal(Crypto.sha256([(0..<32).map { _ in UInt8.random(in: .min ... .max) }]))
+        return isAlone ? EntityTag([0x22] + wrong + [0x22]).map { .wrong($0) } : nil
+    }
+
+    /// Draws conclusions from the head of a response to a request with such a tag.
+    func judgeAcross(_ head: UpstreamHead, _ fetch: RunningFetch) {
+        guard let across = fetch.validation.across else { return }
+        switch (across, head.status) {
+        case (.wrong, 200), (.wrong, 304):
+            change(fetch.request.upstream, "the upstream sends a 304 for an entity tag that it never gave") {
+                $0.tried(isNotModified: head.status == 304, now: loop.now)
+            }
+        case (.computed, 304) where !fetch.validation.isAnswered(by: head.fields):
+            noteTag(fits: false, of: fetch.request.upstream)
+        default: break
+        }
+    }
+
+    /// Notes whether the tag of a response followed the recipe, where another principal's did.
+    func noteTag(fits: Bool, of upstream: ProxiedUpstream) {
+        change(upstream, "the upstream's entity tags no longer follow the recipe") { $0.noted(fits: fits) }
+    }
+
+    private func change(_ upstream: ProxiedUpstream, _ reason: String, _ change: (inout AcrossTrust) -> Bool) {
+        var trust = trust(in: upstream)
+        let isEnd = change(&trust)
+        acrossTrust[upstream.storeKey] = trust
+        guard isEnd else { return }
+        log.warning(
+            "responses are no longer validated across principals, until the config is changed or Larder restarted",
+            metadata: ["upstream": "\(upstream.name)", "reason": "\(reason)"]
+        )
+    }
+
+    /// Finds out off the loop, once a response's body is in the store's hands, whether its tag covers it.
+    func coverage(of response: CachedResponse, in fetch: RunningFetch) -> (@Sendable ([UInt8]) -> TagCoverage?)? {
+        let upstream = fetch.request.upstream
+        guard response.status == 200, validatesAcross(upstream), let tags = RecipeTags(fetch.request) else {
+            return nil
+        }
+        let tag = response.validators.entityTag
+        let isCoded = response.fields.isContentCoded
+        let fetches = fetch.validation.across == nil ? nil : LoopReference(self, on: loop)
+        return { body in
+            let coverage = isCoded ? nil : tag.flatMap { tags.coverage(of: body, by: $0) }
+            fetches?.enqueue { $0.noteTag(fits: coverage != nil, of: upstream) }
+            return coverage
+        }
+    }
+}
+
+extension ResponseCache {
+    /// The latest response stored under a request's URL and context for whomever, of which a 304 may say that it is the request's,
+    /// and the tag that the upstream then gives for it; nil if there is none.
+    ///
+    /// What is in memory only, and so every response with a secret, is none, and neither is one that repeats a credential. It may be
+    /// the request's own, whose tag is sent in any case.
+    func latestOfAnyone(for request: ProxyRequest) async throws(StoreError) -> (tag: EntityTag, document: DocumentID)? {
+        guard let tags = RecipeTags(request) else { return nil }
+        let key = request.key
+        return try await store.firstCovered(ofURL: key.url, context: key.context, upstream: key.upstream) {
+            document,
+            body in
+            guard let fields = FieldsOnDisk.withoutDigests(document.head),
+                let former = fields[first: "etag"].flatMap({ EntityTag($0) }),
+                !request.credentials.areRepeated(inBody: body, fields),
+                let tag = EntityTag(former.spelled(with: tags.opaque(of: body, document.coverage)))
+            else { return nil }
+            return (tag, document.id)
+        }
+    }
+
+    /// The response that a 304 has released to another principal: its body, and the fields of that principal's own.
+    ///
+    /// These are the fields of the 304, and those that describe the body. Nil if the document is gone, or if the 304 lacks a field
+    /// that the other's response had and that is each principal's own.
+    func released(_ document: DocumentID, by update: Fields) async -> (fields: Fields, body: [UInt8])? {
+        // What cannot be read counts as gone.
+        guard let found = try? await store.covered(document),
+            let stored = FieldsOnDisk.withoutDigests(found.document.head),
+            ["link", "vary"].allSatisfy({ update.contains($0) || !stored.contains($0) })
+        else { return nil }
+        let isExact = found.document.coverage == .received
+        return (Freshening.released(stored, by: update, isExact: isExact), found.body)
+    }
+}
+
+extension EntityTag {
+    /// A tag as strong or weak as this one.
+    fileprivate func spelled(with opaque: [UInt8]) -> [UInt8] {
+        (isWeak ? [0x57, 0x2F] : []) + [0x22] + opaque + [0x22]
+    }
+}
