@@ -310,7 +310,10 @@ import Testing
             let file = try folder.write(block.text, to: "\(index).yaml")
             let schema = ["services:": "vendor.compose-spec", "name: tests": "vendor.github-workflows"][block.lines[0]]
             if let schema {
-                let check = try ChildProcess(Self.schemas.program("check-jsonschema"), ["--builtin-schema", schema, file])
+                let check = try ChildProcess(
+                    Self.schemas.program("check-jsonschema"),
+                    ["--builtin-schema", schema, file]
+                )
                 #expect(check.waitForEnd() == .exited(0), "\(block.text)\(check.output)\(check.errors)")
             } else {
                 // The config is printed, to be checked by Larder.
