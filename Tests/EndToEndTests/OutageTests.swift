@@ -150,13 +150,12 @@ import Testing
     }
 
     @Test func `errors in whose place stored responses are served make an upstream failing, and that is seen`() throws {
-        let origin = try Origin { request in
-            let fails = request.fields["X-Fail"] != nil
-            return .json("1", ["Cache-Control": "max-age=0"], status: fails ? 500 : 200)
-        }
+        let status = Monitor(200)
+        let origin = try Origin { _ in .json("1", ["Cache-Control": "max-age=0"], status: status.current) }
         let larder = try Self.stored(origin)
+        status.withLock { $0 = 500 }
         for _ in 0..<6 {
-            let answer = try larder.get("/stale", ["X-Fail": "1"])
+            let answer = try larder.get("/stale")
             #expect(answer.status == 200 && answer.cacheStatus.contains("fwd-status=500"))
         }
         func state() throws -> String? {
@@ -165,6 +164,7 @@ import Testing
         }
         #expect(try eventually { try state() == "failing" })
         #expect(larder.process.waitForErrors { $0.contains("the upstream's responses fail") })
+        status.withLock { $0 = 200 }
         #expect(try eventually { try larder.get("/stale").status == 200 && state() == "reachable" })
         #expect(larder.process.waitForErrors { $0.contains("the upstream's responses succeed again") })
         #expect(larder.log.ranges(of: "the upstream's responses").count == 2)

@@ -269,7 +269,7 @@ with tempfile.TemporaryDirectory() as folder:
         halting = larder.get("/halting")
         print(f"a response that stops in its middle takes its client {halting[3]:.1f} s (stall: {STALL} s)")
         # libcurl looks once a second.
-    expect(STALL - 0.1 < halting[3] < STALL + 2 * MARGIN, "the client of a response that has begun waits for `stall`")
+        expect(STALL - 0.1 < halting[3] < STALL + 2 * MARGIN, "the client of a response that has begun waits for `stall`")
         log = larder.log.read_text()
         begun = log.count("the upstream cannot be reached")
         ended = log.count("the upstream is reachable again")
