@@ -26,7 +26,7 @@ binary   = $(shell $(SWIFT) build $(RELEASE) --show-bin-path)/larder
 sources  = Package.swift Sources Tests
 
 .DEFAULT_GOAL := help
-.PHONY: help build run clean-run test fuzz sanitize coverage soak conformance bench lint reference format man deb can-test-package test-package install uninstall clean dependencies
+.PHONY: help build run clean-run test fuzz sanitize coverage soak conformance bench lint reference format man deb can-test-package test-package image can-test-image test-image test-network install uninstall clean dependencies
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,20 @@ can-test-package:
 
 test-package: can-test-package deb ## install the Debian package in a bare system, use it, upgrade it and purge it
 	@scripts/test-package .build/deb/larder_*.deb
+
+image: deb ## build the container image from the Debian package, by buildah, into .build/image; BASE=… names another base
+	@scripts/dependencies image
+	@rm -rf .build/image
+	@for package in .build/deb/larder_*.deb; do scripts/image "$$package" ".build/image/$$(basename "$${package%.deb}").tar.gz"; done
+
+can-test-image:
+	@if reason=$$(scripts/test-image --reason-against); then echo "the image cannot be tested here: $$reason" >&2; exit 1; fi
+
+test-image: can-test-image image ## run the container image without an engine, and ask through it
+	@scripts/test-image .build/image/larder_*.tar.gz
+
+test-network: build ## measure how it serves while the network is bad, in network namespaces (needs root)
+	@scripts/test-network '$(binary)'
 
 install: ## install what `make build` has built under PREFIX (default /usr/local), below DESTDIR if given
 	@test -x '$(binary)' || { echo 'run `make build` first; install never builds' >&2; exit 1; }

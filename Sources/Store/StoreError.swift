@@ -34,6 +34,19 @@ public enum StoreError: Error, Sendable, Equatable {
 extension StoreError {
     /// The system's words for an error number, by default that of the last call.
     static func reason(_ code: Int32 = errno) -> String { String(cString: strerror(code)) }
+
+    /// Why a file cannot be opened or made, after the call that failed; if another user owns it or its folder, with the remedy.
+    static func reason(opening path: String) -> String {
+        let code = errno
+        let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+        let barrier = access(path, F_OK) == 0 ? path : folder
+        var status = stat()
+        guard code == EACCES || code == EPERM, stat(barrier, &status) == 0, status.st_uid != geteuid()
+        else { return "\(path): \(reason(code))" }
+        return
+            "\(path): \(reason(code)): \(barrier) belongs to the user \(status.st_uid), and Larder runs as the user \(geteuid()) "
+            + "in the group \(getegid()); run it as that user, or give the folder to this one: chown -R \(geteuid()) '\(folder)'"
+    }
 }
 
 extension StoreError: CustomStringConvertible {

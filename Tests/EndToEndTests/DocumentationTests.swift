@@ -19,6 +19,9 @@ import Testing
     /// What no test runs, and why not: commands of `sh` and `console` blocks, and whole blocks of other kinds.
     private static let leftOut: [(kind: String, beginning: String, reason: String)] = [
         ("sh", "make ", "builds; sessions run on what `make run` starts, and `make test-package` makes the package"),
+        ("sh", "docker ", "needs an engine; `make test-image` runs the image without one"),
+        ("yaml", "services:", "is a compose file; see below"), ("yaml", "apiVersion:", "is a manifest; see below"),
+        ("yaml", "name: tests", "is a workflow; see below"),
         ("sh", "sudo ", "changes the machine; `make test-package` does it in a system of its own"),
         ("sh", "curl -i http://127.0.0.1:8787", "needs GitHub's API and the usual port"),
         ("sh", "curl -si http://127.0.0.1:8787", "needs GitHub's API and the usual port"),
@@ -288,6 +291,43 @@ import Testing
                 (isWhole ? "" : "include: github\n") + block.text.replacing("group: larder", with: "group: \(group)")
             let check = try Larder.run(["check", "--config", try folder.write(config, to: "larder.yaml")])
             #expect(check.end == .exited(0), "\(block.page): \(block.text)\(check.errors)")
+        }
+    }
+
+    /// Schemas of what is written for containers.
+    static let schemas = PythonEnvironment(
+        "schemas",
+        packages: ["check-jsonschema", "kubernetes-validate", "pyyaml"],
+        imports: ["check_jsonschema", "kubernetes_validate", "yaml"]
+    )
+
+    @Test(.enabled(if: schemas.isInstalled, "the schemas could not be installed from PyPI"))
+    func `compose files, manifests and workflows are valid, and so is the config in a manifest`() throws {
+        let folder = TemporaryFolder()
+        let blocks = Self.all.filter { $0.page == "docs/containers.md" && $0.kind == "yaml" }
+        #expect(blocks.count == 4)
+        for (index, block) in blocks.enumerated() {
+            let file = try folder.write(block.text, to: "\(index).yaml")
+            let schema = ["services:": "vendor.compose-spec", "name: tests": "vendor.github-workflows"][block.lines[0]]
+            if let schema {
+                let check = try ChildProcess(
+                    Self.schemas.program("check-jsonschema"),
+                    ["--builtin-schema", schema, file]
+                )
+                #expect(check.waitForEnd() == .exited(0), "\(block.text)\(check.output)\(check.errors)")
+            } else {
+                // The config is printed, to be checked by Larder.
+                let script = """
+                    import sys, yaml, kubernetes_validate
+                    for manifest in yaml.safe_load_all(open(sys.argv[1])):
+                        kubernetes_validate.validate(manifest, "1.30", strict=True)
+                        print(manifest.get("data", {}).get("larder.yaml", ""))
+                    """
+                let config = try Self.schemas.run(script, file)
+                guard config.contains("upstreams:") else { continue }
+                let check = try Larder.run(["check", "--config", try folder.write(config, to: "larder.yaml")])
+                #expect(check.end == .exited(0), "\(check.errors)")
+            }
         }
     }
 

@@ -149,6 +149,27 @@ import Testing
         #expect(larder.log.ranges(of: "the upstream cannot be reached").count <= 4)
     }
 
+    @Test func `errors in whose place stored responses are served make an upstream failing, and that is seen`() throws {
+        let status = Monitor(200)
+        let origin = try Origin { _ in .json("1", ["Cache-Control": "max-age=0"], status: status.current) }
+        let larder = try Self.stored(origin)
+        status.withLock { $0 = 500 }
+        for _ in 0..<6 {
+            let answer = try larder.get("/stale")
+            #expect(answer.status == 200 && answer.cacheStatus.contains("fwd-status=500"))
+        }
+        func state() throws -> String? {
+            let list = try larder.admin("GET", "/upstreams").object["upstreams"] as? [[String: Any]]
+            return list?.first?["state"] as? String
+        }
+        #expect(try eventually { try state() == "failing" })
+        #expect(larder.process.waitForErrors { $0.contains("the upstream's responses fail") })
+        status.withLock { $0 = 200 }
+        #expect(try eventually { try larder.get("/stale").status == 200 && state() == "reachable" })
+        #expect(larder.process.waitForErrors { $0.contains("the upstream's responses succeed again") })
+        #expect(larder.log.ranges(of: "the upstream's responses").count == 2)
+    }
+
     @Test func `the mapped view of an object that was never asked for is made of what is known`() throws {
         let user = #"{"id":1,"login":"ada","name":"x","company":null}"#
         let origin = try Origin { _ in .json("[\(user)]", Fresh.hour) }

@@ -49,8 +49,8 @@ extension AdminRoute {
 }
 
 /// `GET /healthz` and `GET /readyz`.
-struct StatusResponse: AdminBody {
-    var status: String
+package struct StatusResponse: AdminBody {
+    package var status: String
 }
 
 /// `GET /mode` and `PUT /mode`.

@@ -12,14 +12,31 @@ package struct AdminToken: Sendable {
     package static let challenge = "Bearer realm=\"larder\""
 
     private let text: [UInt8]
+    /// A second one that counts as much.
+    private var other: [UInt8]?
 
     /// For programs that the daemon itself starts.
     package var string: String { String(decoding: text, as: UTF8.self) }
 
     init(_ text: String) { self.text = Array(text.utf8) }
 
+    /// The token, and a second one that its environment gives the daemon, for a store that does not last.
+    func beside(_ other: String) throws(SecretFileError) -> AdminToken {
+        guard Self.isValid(other.utf8) else {
+            throw SecretFileError(
+                "LARDER_ADMIN_TOKEN must have 16 to 512 characters A-Z a-z 0-9 - . _ ~ + / =; `openssl rand -hex 24` makes one"
+            )
+        }
+        var both = self
+        both.other = Array(other.utf8)
+        return both
+    }
+
     /// Whether `presented` is the token; takes the same time wherever they differ.
-    func matches(_ presented: some Collection<UInt8>) -> Bool { Crypto.areEqual(Array(presented), text) }
+    func matches(_ presented: some Collection<UInt8>) -> Bool {
+        let presented = Array(presented)
+        return Crypto.areEqual(presented, text) || other.map { Crypto.areEqual(presented, $0) } ?? false
+    }
 
     /// Whether the value of an `Authorization` field contains the token as a bearer (RFC 6750 §2.1).
     func authorizes(_ field: some Collection<UInt8>) -> Bool { Self.bearer(field).map { matches($0) } ?? false }
@@ -72,7 +89,7 @@ package struct AdminToken: Sendable {
         }
         var text = content.bytes[...]
         while let last = text.last, last == 0x0A || last == 0x0D || last == 0x20 { text.removeLast() }
-        guard (16...512).contains(text.count), text.allSatisfy(isTokenCharacter) else {
+        guard isValid(text) else {
             throw SecretFileError(
                 "the admin token \(path) must contain one line of 16 to 512 characters A-Z a-z 0-9 - . _ ~ + / =: \(remedy)"
             )
@@ -96,6 +113,10 @@ package struct AdminToken: Sendable {
         case .system(let operation, let code):
             SecretFileError("cannot \(operation) the admin token \(path): \(systemMessage(code))")
         }
+    }
+
+    private static func isValid(_ text: some Collection<UInt8>) -> Bool {
+        (16...512).contains(text.count) && text.allSatisfy(isTokenCharacter)
     }
 
     /// The characters of RFC 6750's `b64token`.

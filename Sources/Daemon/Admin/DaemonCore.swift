@@ -60,6 +60,7 @@ package final class DaemonCore: Sendable {
     /// - Parameters:
     ///   - asksUpstreams: whether upstreams may be asked; otherwise no client for them is ever created.
     ///   - remembersMode: whether a mode that is set at run time survives a restart.
+    ///   - adminToken: a token that counts as much as the one beside the store.
     package init(
         _ settings: Configuration,
         version: String,
@@ -68,7 +69,8 @@ package final class DaemonCore: Sendable {
         adminLoop: EventLoop,
         log: Logger,
         asksUpstreams: Bool = true,
-        remembersMode: Bool = false
+        remembersMode: Bool = false,
+        adminToken: String? = nil
     ) throws {
         self.version = version
         let compiled = try CompiledConfiguration(settings)
@@ -97,8 +99,8 @@ package final class DaemonCore: Sendable {
                 metadata: ["mode": "\(String(mode, radix: 8))"]
             )
         }
-        self.token = token
-        logins = DashboardLogins(token: token)
+        self.token = try adminToken.map { try token.beside($0) } ?? token
+        logins = DashboardLogins(token: self.token)
 
         let memory = MemoryTier<ReadyResponse>(capacity: settings.memory.maximumSize)
         let watch = LiveWatch()

@@ -10,6 +10,16 @@ struct ConfigDraft {
     var models: [ModelDraft] = []
     var routes: [RouteDraft] = []
     var errors: [RouteDraft] = []
+    /// The host of the default addresses, where it was chosen.
+    private(set) var boundHost: String?
+
+    /// Chooses the host of the default addresses, before the file is read.
+    mutating func bind(to host: String) {
+        boundHost = host
+        for path in [\Configuration.listen, \.admin] {
+            settings[keyPath: path] = settings[keyPath: path].map { .tcp(host: host, port: $0.port ?? 0) }
+        }
+    }
 }
 
 struct UpstreamDraft {
@@ -218,18 +228,23 @@ extension ConfigDraft {
     }
 
     private func warnOfReach(_ reader: inout ConfigReader) {
-        for address in settings.listen where !address.isLocal {
+        for address in settings.listen where !address.isLocal && !isChosen(address) {
             reader.warning(
                 places["listen"],
                 "\(address) can be reached from other machines, unencrypted and without a password; keep it to 127.0.0.1 or a Unix socket"
             )
         }
-        for admin in settings.admin where !admin.isLocal {
+        for admin in settings.admin where !admin.isLocal && !isChosen(admin) {
             reader.warning(
                 places["admin"],
                 "\(admin) can be reached from other machines, and the admin token crosses the network unencrypted"
             )
         }
+    }
+
+    /// Whether the address is at the host that was chosen for the default ones, as in a container.
+    private func isChosen(_ address: Address) -> Bool {
+        if case .tcp(let host, _) = address { host == boundHost } else { false }
     }
 }
 

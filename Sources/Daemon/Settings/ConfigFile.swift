@@ -34,6 +34,7 @@ package struct ConfigFile {
     ) -> ConfigFile {
         var reader = ConfigReader(environment: environment)
         var draft = ConfigDraft()
+        if let host = overriding.bind { draft.bind(to: host) }
         reader.inclusion = ConfigReader.Inclusion(file)
         guard let root = reader.compose(yaml, file: file) else {
             return ConfigFile(settings: draft.settings, diagnostics: reader.sorted)
@@ -79,6 +80,10 @@ package struct ConfigOverrides: Sendable, Equatable {
     package var accessLog: Configuration.AccessLog.Format?
     /// Replaces every upstream's `fresh_unsaid`.
     package var freshUnsaid: Duration?
+    /// The host of the default addresses, which stand where the file names none.
+    package var bind: String?
+    /// Further names of this server, for every upstream.
+    package var hosts: [String] = []
 
     package init(
         upstream: UpstreamURL? = nil,
@@ -117,6 +122,7 @@ package struct ConfigOverrides: Sendable, Equatable {
         if let freshUnsaid {
             for index in draft.upstreams.indices { draft.upstreams[index].settings.freshUnsaid = freshUnsaid }
         }
+        for index in draft.upstreams.indices { draft.upstreams[index].settings.hosts += hosts }
     }
 }
 

@@ -110,7 +110,16 @@ enum ParameterName {
 }
 
 /// A name for `hosts:`, with or without a port, and `https://` before it.
-enum HostName {
+package enum HostName {
+    /// Reads several, separated by commas.
+    package static func list(_ text: String) throws(InvalidValue) -> [String] {
+        let words = text.split { $0 == "," || $0.isWhitespace }.map(String.init)
+        for word in words {
+            if let complaint = complaint(word) { throw InvalidValue("\"\(word)\" \(complaint)") }
+        }
+        return words
+    }
+
     static func complaint(_ word: String) -> String? {
         let host = word.hasPrefix("https://") ? word.dropFirst("https://".count) : Substring(word)
         let parts = host.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)

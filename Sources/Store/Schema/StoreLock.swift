@@ -26,7 +26,7 @@ final class StoreLock: Sendable {
         self.path = path
         let beside = path + ".lock"
         name = Glibc.open(beside, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
-        guard name >= 0 else { throw .cannotOpen(path: path, reason: "\(beside): " + StoreError.reason()) }
+        guard name >= 0 else { throw .cannotOpen(path: path, reason: StoreError.reason(opening: beside)) }
         guard flock(name, LOCK_EX | LOCK_NB) == 0 else {
             let owner = Self.owner(in: name)
             Glibc.close(name)
@@ -53,7 +53,7 @@ final class StoreLock: Sendable {
         // Other kinds of files were refused before. If the file has changed since, opening it must not block.
         let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
         let file = Glibc.open(path, flags, 0o640)
-        guard file >= 0 else { throw .cannotOpen(path: path, reason: StoreError.reason()) }
+        guard file >= 0 else { throw .cannotOpen(path: path, reason: StoreError.reason(opening: path)) }
         var lock = range(F_WRLCK, at: exclusionByte)
         guard fcntl(file, setOFDLock, &lock) != 0 else {
             try refuseOtherNames(of: file, at: path)

@@ -32,13 +32,15 @@ struct ConfigOptions: ParsableArguments {
     /// Reads and checks the selected config.
     func file(_ overrides: ConfigOverrides, environment: [String: String]) throws -> ConfigFile {
         var overrides = overrides
-        if let upstream { overrides.upstream = try UpstreamURL.option(upstream) }
-        if let path = try path(environment: environment) {
+        let chosen = try chosen(environment)
+        overrides.upstream = chosen.upstream
+        if let path = chosen.path {
             return ConfigFile.read(path, environment: environment, overriding: overrides)
         }
         guard overrides.upstream != nil else {
             throw ValidationError(
-                "name the API: --upstream URL, --preset NAME or --config FILE (there is no "
+                "name the API: --upstream URL, --preset NAME or --config FILE, or the same in LARDER_UPSTREAM, LARDER_PRESET or "
+                    + "LARDER_CONFIG (there is no "
                     + "\(Self.folders(environment).map { "\($0)/larder.yaml" }.joined(separator: " and no ")))"
             )
         }
@@ -59,15 +61,34 @@ struct ConfigOptions: ParsableArguments {
     }
 
     /// The file to read; nil if a URL alone suffices.
-    func path(environment: [String: String]) throws -> String? {
-        if let config { return config }
-        if let preset {
+    func path(environment: [String: String]) throws -> String? { try chosen(environment).path }
+
+    /// The file to read, and the URL of the API; if the command line names neither, what the environment says in its place.
+    private func chosen(_ environment: [String: String]) throws -> (path: String?, upstream: UpstreamURL?) {
+        let isGiven = config != nil || preset != nil || upstream != nil
+        let variables = isGiven ? [:] : environment.filter { !$0.value.isEmpty }
+        let url =
+            try upstream.map(UpstreamURL.option)
+            ?? variables["LARDER_UPSTREAM"].map { try given($0, for: "LARDER_UPSTREAM", UpstreamURL.init) }
+        if let name = preset ?? variables["LARDER_PRESET"] {
+            guard variables["LARDER_CONFIG"] == nil else {
+                throw ValidationError("LARDER_CONFIG and LARDER_PRESET are both set; keep one of them")
+            }
             do {
-                return try Preset.find(preset, environment: environment).path
-            } catch { throw ValidationError(error.description) }
+                return (try Preset.find(name, environment: environment).path, url)
+            } catch { throw ValidationError((isGiven ? "" : "LARDER_PRESET: ") + error.description) }
         }
-        if upstream != nil { return nil }
-        return Self.usualPath(environment: environment)
+        if let path = config ?? variables["LARDER_CONFIG"] { return (path, url) }
+        return (url == nil ? Self.usualPath(environment: environment) : nil, url)
+    }
+
+    /// A usual file that is not read because of a variable, which its owner may not expect.
+    func passedOver(environment: [String: String]) -> (path: String, variable: String)? {
+        guard config == nil, preset == nil, upstream == nil, environment["LARDER_CONFIG"] ?? "" == "",
+            let variable = ["LARDER_PRESET", "LARDER_UPSTREAM"].first(where: { environment[$0] ?? "" != "" }),
+            let path = Self.usualPath(environment: environment)
+        else { return nil }
+        return (path, variable)
     }
 
     /// The default file: that of `LARDER_CONFIG`, else the first existing one of the usual files.

@@ -29,7 +29,7 @@ struct Record: ParsableCommand {
         HarmlessSignals.ignore()
         let environment = Environment.variables
         let target = RecordingFolder(folder)
-        var settings = try source.file(addresses.overrides, environment: environment).usable()
+        var settings = try source.file(addresses.overrides(environment: environment), environment: environment).usable()
         let config = try source.portable(settings, environment: environment)
         if target.exists { try RecordingManifest.read(target).warnOfOtherUpstreams(settings, in: target) }
         LogSetup.start(json ? .json : .suitable(for: environment), level: settings.log.level)

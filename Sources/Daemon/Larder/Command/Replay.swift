@@ -31,7 +31,8 @@ struct Replay: ParsableCommand {
         HarmlessSignals.ignore()
         let environment = Environment.variables
         let recording = try RecordingContents(RecordingFolder(folder))
-        var settings = try recording.settings(config, addresses.overrides, environment: environment)
+        let overrides = try addresses.overrides(environment: environment)
+        var settings = try recording.settings(config, overrides, environment: environment)
         LogSetup.start(json ? .json : .suitable(for: environment), level: settings.log.level)
         let store = try TemporaryStore(environment: environment)
         defer { store.remove() }

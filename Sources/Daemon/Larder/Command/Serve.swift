@@ -24,8 +24,11 @@ struct Serve: ParsableCommand {
 
               larder serve --config larder.yaml --listen unix:/run/user/1000/larder.sock
 
-            Flags override the config, and the config overrides the defaults. Without --config, --preset and --upstream the \
-            config is that of LARDER_CONFIG, else ~/.config/larder/larder.yaml or, if there is none, /etc/larder/larder.yaml.
+            Flags override the config, and the config overrides the defaults. Without --config, --preset and --upstream, the \
+            environment variables LARDER_CONFIG, LARDER_PRESET and LARDER_UPSTREAM say the same. If none of them is set, the \
+            config is ~/.config/larder/larder.yaml or, if there is none, /etc/larder/larder.yaml. LARDER_FRESH stands for \
+            --fresh, LARDER_HOSTS adds to hosts of every upstream, LARDER_BIND is the IP address of the default addresses, and \
+            LARDER_ADMIN_TOKEN is accepted on the admin side. They are meant for containers.
 
             SIGTERM and SIGINT stop the daemon after the requests in flight; a second signal stops it at once. SIGHUP \
             reads the config again, as `larder reload` does; SIGUSR1 reopens the file of the access log.
@@ -70,7 +73,7 @@ struct Serve: ParsableCommand {
             "time",
             "How long responses that say nothing of caching are fresh: fresh_unsaid of every upstream. (default: that of the config)"
         ),
-        transform: { try given($0, Units.duration) }
+        transform: { try ConfigOverrides.wholeSeconds($0) }
     )
     var fresh: Duration?
 
@@ -93,9 +96,6 @@ struct Serve: ParsableCommand {
     @Flag(help: "Write each log line as a JSON object, for programs.") var json = false
 
     func validate() throws {
-        if let fresh, fresh.components.attoseconds != 0 {
-            throw ValidationError("--fresh: \(Units.text(fresh)) is not a whole number of seconds")
-        }
         if let workers, !(1...64).contains(workers) {
             throw ValidationError("--workers: \(workers) is not a number from 1 to 64")
         }
@@ -122,6 +122,12 @@ struct Serve: ParsableCommand {
 
     /// The settings; warnings are printed, errors end the command.
     func settings(environment: [String: String]) throws -> Configuration {
+        for mistake in EnvironmentMistakes.find(in: environment) { Terminal.complain("larder: \(mistake)") }
+        if let (path, variable) = source.passedOver(environment: environment) {
+            Terminal.complain(
+                "larder: \(path) is not read, because \(variable) is set; LARDER_CONFIG=\(path) would have it read"
+            )
+        }
         let file = try file(environment: environment)
         let settings = try file.usable()
         guard settings.store.path != nil else {
@@ -136,8 +142,10 @@ struct Serve: ParsableCommand {
     /// The config with the flags and with defaults that depend on the environment.
     private func file(environment: [String: String]) throws -> ConfigFile {
         var overrides = ConfigOverrides(listen: listen, admin: admin, storePath: store)
+        try overrides.takeReach(from: environment)
         (overrides.mode, overrides.workers) = (mode, workers)
-        (overrides.logLevel, overrides.accessLog, overrides.freshUnsaid) = (logLevel, accessLog, fresh)
+        (overrides.logLevel, overrides.accessLog) = (logLevel, accessLog)
+        overrides.freshUnsaid = try fresh ?? ConfigOverrides.fresh(environment)
         return try source.file(overrides, environment: environment).completed { settings in
             if settings.store.path == nil { settings.store.path = Defaults(environment: environment).storePath }
             // An operator at a terminal wants to see the requests.
@@ -189,5 +197,9 @@ struct ServeOptions: ParsableArguments {
 
     func validate() throws { try GivenText.check(["--store": store]) }
 
-    var overrides: ConfigOverrides { ConfigOverrides(listen: listen, admin: admin, storePath: store) }
+    func overrides(environment: [String: String]) throws -> ConfigOverrides {
+        var overrides = ConfigOverrides(listen: listen, admin: admin, storePath: store)
+        try overrides.takeReach(from: environment)
+        return overrides
+    }
 }

@@ -13,16 +13,26 @@ struct StatusCommand: ParsableCommand {
               larder status --json
 
             The exit code is 1 if something needs a person, or if the daemon does not respond.
+
+            With --ready it only asks whether the daemon serves requests, for the health check of a container. It needs no token, \
+            and the exit code does not depend on the upstreams.
             """
     )
 
     @OptionGroup var options: AdminOptions
+    @Flag(help: "Only say whether the daemon serves requests.") var ready = false
 
     func run() throws {
+        if ready { return try showReadiness() }
         let response = try options.ask("GET", "/status")
         let status = try options.decode(Status.self, response)
         try options.present(Status.self, response) { $0.text }
         if !status.ok { throw ExitCode.failed }
+    }
+
+    private func showReadiness() throws {
+        let client = AdminClient(address: try options.client().address, token: nil)
+        try options.present(StatusResponse.self, try client.send("GET", "/readyz")) { $0.status }
     }
 }
 

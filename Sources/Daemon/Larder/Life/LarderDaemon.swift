@@ -78,7 +78,8 @@ final class LarderDaemon {
             adminLoop: loops.admin,
             log: log,
             asksUpstreams: role.asksUpstreams,
-            remembersMode: remembersMode
+            remembersMode: remembersMode,
+            adminToken: environment["LARDER_ADMIN_TOKEN"].flatMap { $0.isEmpty ? nil : $0 }
         )
         recordings = try RecordingParts(role, core, log: log)
         let (core, loops, log, recordings) = (core, loops, log, recordings)

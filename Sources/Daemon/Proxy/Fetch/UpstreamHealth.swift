@@ -183,8 +183,12 @@ extension Fetches {
     func record(_ result: Result<TransferSummary, UpstreamError>, status: Int?, of request: ProxyRequest) {
         let metrics = metrics.upstream(request.upstream.name)
         let time = RequestClock.wall
+        let failed = status.flatMap { $0 >= 500 ? Failure(status: $0, of: request) : nil }
         switch result {
-        case .failure(let error) where !error.isAboutUpstream: metrics.record { $0.gaveUp() }
+        case .failure(let error) where !error.isAboutUpstream:
+            // Nobody wants the rest of an error in whose place a stored response was served.
+            guard let failed else { return metrics.record { $0.gaveUp() } }
+            responded(failed, to: request, at: time)
         case .failure(let error) where status == nil:
             let failure = Failure(error, of: request)
             if let news = metrics.record({ $0.gotNoResponse(failure.message, at: time) }) { log(news, failure) }
@@ -192,8 +196,7 @@ extension Fetches {
         case .success(let summary):
             if let defect = summary.defect { return brokeOff(Failure(defect, of: request), at: time) }
             if status == 401 { request.upstream.settings.credential?.value.refuse() }
-            let failure = status.flatMap { $0 >= 500 ? Failure(status: $0, of: request) : nil }
-            responded(failure, to: request, at: time)
+            responded(failed, to: request, at: time)
         }
     }
 

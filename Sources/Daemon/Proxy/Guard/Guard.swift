@@ -44,7 +44,7 @@ package final class Guard: Sendable {
             switch self {
             case .misdirected(let authority):
                 "The request is addressed to \"\(authority)\", which is not this server. "
-                    + "Use its listen address or localhost, or add the name to `hosts:`."
+                    + "Use its listen address or localhost, or add the name to `hosts:`, or to LARDER_HOSTS."
             case .foreignOrigin(let origin):
                 "Pages of the origin \"\(origin)\" may not use this server. Add the origin to `cors:` to let them."
             case .foreignSite(let site):
