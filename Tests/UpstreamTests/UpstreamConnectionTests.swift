@@ -217,4 +217,30 @@ import Testing
         #expect(tunnelled.error?.label == "proxy")
         #expect(tunnelled.error?.requestMayHaveBeenProcessed == false)
     }
+
+    @Test func `a proxy that cannot be reached is told apart from an upstream that cannot`() async throws {
+        let dead = RawServer { _ in }
+        dead.stop()
+        var options = UpstreamOptions()
+        options.proxy = .url(dead.url)
+        let bench = try UpstreamBench(options)
+        defer { bench.stop() }
+        let error = await bench.get("http://api.invalid:8080/").error
+        #expect(error?.label == "proxy")
+        #expect(error?.message.contains("127.0.0.1") == true)
+        let direct = try UpstreamBench()
+        defer { direct.stop() }
+        #expect(await direct.get(dead.url + "/").error?.label != "proxy")
+    }
+
+    @Test(arguments: [
+        ("http://localhost:8080/x", "localhost:8080", true), ("http://localhost/x", "localhost:80", true),
+        ("https://api.internal/", "a.example, .internal:443", true), ("https://API.internal", "*.INTERNAL:443", true),
+        ("http://[::1]:9/", "[::1]:9", true), ("http://localhost:8081/", "localhost:8080", false),
+        ("http://localhost:8080/", "localhost", false), ("http://notinternal:80/", "internal:80", false),
+        ("http://x.example/", ":80", false), ("http://[::1]:9/", "::1:9", false), ("nonsense", "nonsense:80", false),
+    ])
+    func `no_proxy may name a host with its port`(url: String, list: String, isNamed: Bool) {
+        #expect((Destination(url)?.isNamed(inNoProxy: list) ?? false) == isNamed)
+    }
 }

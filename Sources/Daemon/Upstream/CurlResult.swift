@@ -17,12 +17,14 @@ struct CurlResult {
     var isEndOfSession: Bool { code == CURLE_HTTP2 || code == CURLE_RECV_ERROR && text.contains("nghttp2") }
 
     /// The error for a failure before any request was sent.
-    func errorBeforeSending() -> UpstreamError {
+    func errorBeforeSending(to destination: Destination? = nil) -> UpstreamError {
         switch code {
         case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL: .invalidRequest(text)
         case CURLE_COULDNT_RESOLVE_HOST: .couldNotResolve(text)
         case CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY: .proxy(text)
         case CURLE_OPERATION_TIMEDOUT: .connectTimeout
+        case CURLE_COULDNT_CONNECT where text.hasPrefix("Failed to connect") && destination?.isNamed(by: text) == false:
+            .proxy(text)
         case CURLE_COULDNT_CONNECT: .refused(text)
         case _ where isTLS: .tls(text)
         // A proxy's refusal to open a tunnel arrives as a failed read.

@@ -285,7 +285,10 @@ extension CurlTransfer {
             set(CURLOPT_PROXY, "")
         } else {
             switch options.proxy {
-            case .environment: break
+            case .environment:
+                if let list = Destination.noProxy, Destination(request.url)?.isNamed(inNoProxy: list) == true {
+                    set(CURLOPT_PROXY, "")
+                }
             case .none: set(CURLOPT_PROXY, "")
             case .url(let url): set(CURLOPT_PROXY, url)
             }

@@ -140,7 +140,7 @@ package final class Transfer {
     private func error(of result: CurlResult, _ curl: CurlTransfer) -> UpstreamError? {
         if let reason = state.ownReason { return reason }
         switch state.phase {
-        case .waiting: return result.errorBeforeSending()
+        case .waiting: return result.errorBeforeSending(to: Destination(request.url))
         // libcurl treats a truncated head as a response without a body.
         case .sent: return result.isSuccess ? .reset(afterBytes: 0) : result.errorBeforeHead()
         case .receiving, .ended:
