@@ -181,4 +181,34 @@ import Testing
     ) {
         #expect(RateLimitFields.limit(fields(lines), now: 1_000) == expected)
     }
+
+    @Test(
+        arguments: [
+            ([("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "30")], 30),
+            ([("X-RateLimit-Remaining", "1"), ("X-RateLimit-Reset", "30")], nil),
+            ([("X-RateLimit-Remaining", "0")], nil),
+            ([("X-RateLimit-Remaining", "0"), ("X-RateLimit-Limit", "0"), ("X-RateLimit-Reset", "30")], nil),
+            ([("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "1700000000")], 0),
+            // The upstream's clock is an hour ahead.
+            (
+                [
+                    ("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "1800003605"),
+                    ("Date", "Fri, 15 Jan 2027 09:00:00 GMT"),
+                ], 5
+            ),
+            // A response from another cache has an old date.
+            (
+                [
+                    ("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "1800000005"),
+                    ("Date", "Fri, 15 Jan 2027 07:00:00 GMT"), ("Age", "3600"),
+                ], 5
+            ),
+        ] as [([(String, String)], Int64?)]
+    )
+    func `a limit of which nothing is left ends at its reset, by the upstream's clock`(
+        _ lines: [(String, String)],
+        _ expected: Int64?
+    ) {
+        #expect(RateLimitFields.secondsUntilReset(fields(lines), now: 1_800_000_000) == expected)
+    }
 }

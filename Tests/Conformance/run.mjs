@@ -66,7 +66,8 @@ writeFileSync(config, `upstreams:
     targets: [Larder-Cache-Control, CDN-Cache-Control]
 `)
 const port = await start(larder, [
-  'serve', '--config', config, '--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0', '--store', join(folder, 'larder.db')
+  // Each test is an upstream of its own. In the mode auto, those that break connections would have requests of others held back.
+  'serve', '--config', config, '--mode', 'online', '--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0', '--store', join(folder, 'larder.db')
 ], {}, 'stderr', /listening on http:\/\/127\.0\.0\.1:(\d+)\n/)
 
 const printed = await run(process.execPath, ['--no-warnings', 'test-engine/cli.mjs'], {

@@ -330,6 +330,26 @@ import Testing
         )
     }
 
+    @Test func `with the upstream away, a value that is newer for some clients only makes the older one doubtful`()
+        throws
+    {
+        let (login, isDown) = (Monitor("v0"), Monitor(false))
+        let origin = try Origin { request in
+            guard !isDown.current else { return .reset }
+            let ada = #"{"id":1,"login":"\#(login.current)"}"#
+            return request.path == "/users"
+                ? .json("[\(ada)]", Fresh.hour) : .json(ada, ["Cache-Control": "private, max-age=3600"])
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        _ = try larder.get("/users")
+        login.withLock { $0 = "v1" }
+        _ = try larder.get("/users/1", ["X-Client": "web"])
+        isDown.withLock { $0 = true }
+        let list = try larder.get("/users")
+        #expect(list.text == #"[{"id":1,"login":"v0"}]"#)
+        #expect(list.cacheStatus.contains("doubt"), "\(list.cacheStatus)")
+    }
+
     // MARK: What splits no cache
 
     @Test func `fields that ordinary clients change with each request do not divide the cache`() throws {

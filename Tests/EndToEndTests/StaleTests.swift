@@ -226,6 +226,62 @@ import Testing
         #expect(try larder.total("larder_held_back_requests_total") == 3)
     }
 
+    @Test(arguments: [false, true])
+    func `a rate limit that is used up holds back what would be refused, and serves what is stored`(isNamed: Bool)
+        throws
+    {
+        let origin = try Origin { request in
+            let left = request.path == "/repos/last" ? 0 : 1
+            let limit: FieldLines =
+                isNamed
+                ? ["RateLimit": "\"default\";r=\(left);t=600"]
+                : ["X-RateLimit-Remaining": "\(left)", "X-RateLimit-Reset": "600"]
+            return .json("1", Fresh.never + limit)
+        }
+        let larder = try Larder(origin)
+        let (ann, bob): (FieldLines, FieldLines) = (["Authorization": "ann"], ["Authorization": "bob"])
+        for path in ["/repos/first", "/repos/last"] { #expect(try larder.get(path, ann).status == 200) }
+        #expect(try larder.waitForDocuments(2))
+
+        let stale = try larder.get("/repos/first", ann)
+        #expect(stale.text == "1" && stale.cacheStatus.contains("detail=budget"))
+        let refusal = try larder.get("/repos/new", ann)
+        #expect(refusal.status == 429 && refusal.isProblem)
+        #expect((1...600).contains(Int(refusal["Retry-After"] ?? "") ?? 0))
+        #expect(refusal.cacheStatus.contains("detail=budget"))
+        let explained = try larder.command("explain", larder.url + "/repos/new", "-H", "Authorization: ann")
+        #expect(explained.output.contains("used up"))
+        #expect(origin.count() == 2)
+
+        #expect(try larder.get("/repos/new", bob).status == 200)
+        #expect(try larder.request("PUT", "/repos/new", ann, body: "{}").status == 200)
+        #expect(origin.count() == 4)
+        #expect(larder.log.contains("backing off: the rate limit is used up"))
+    }
+
+    @Test func `a 403 without Retry-After holds back until the limit's reset, by the upstream's clock`() throws {
+        let isRefused = Monitor(true)
+        let origin = try Origin { _ in
+            guard isRefused.current else { return .json("1") }
+            let clock = Int(Date().timeIntervalSince1970) + 3_600
+            return .json(
+                "no",
+                [
+                    "Date": CacheTests.date(in: 3_600), "X-RateLimit-Remaining": "0", "X-RateLimit-Limit": "60",
+                    "X-RateLimit-Reset": "\(clock + 2)",
+                ],
+                status: 403
+            )
+        }
+        let larder = try Larder(origin)
+        #expect(try larder.get("/x").text == "no")
+        isRefused.withLock { $0 = false }
+        let refusal = try larder.get("/x")
+        #expect(refusal.status == 403 && refusal.isProblem && ["1", "2", "3"].contains(refusal["Retry-After"]))
+        #expect(origin.count() == 1)
+        #expect(try eventually { try larder.get("/x").text == "1" })
+    }
+
     @Test func `a refused search holds back only searches, and explain says so`() throws {
         let origin = try Origin { request in
             guard request.path == "/search/code" else {

@@ -79,7 +79,7 @@ struct ConfigPlacesTests {
         let file = ConfigFile.parse(yaml, file: "x", environment: ["DIR": folder.path])
         let credential = try #require(try file.checked().settings.upstreams[0].credential)
         #expect(credential.value.bytes == Array("Bearer s3cret".utf8))
-        #expect(credential.from == path)
+        #expect(credential.source == .file(path))
         #expect(credential.writes)
         #expect(file.diagnostics.isEmpty)
         #expect(!"\(credential)".contains("s3cret"))
@@ -106,6 +106,21 @@ struct ConfigPlacesTests {
             let found = ConfigFile.parse(yaml, file: "x", environment: [:]).diagnostics
             #expect(found.map(\.message) == ["upstreams.a.credential.from: \(message)"])
         }
+    }
+
+    @Test(arguments: [
+        (
+            "{ scheme: Bearer }",
+            "credential: \"from\" is missing; add it, for example `from: \"${CREDENTIALS_DIRECTORY}/github\"`, or \"command\" in its place"
+        ),
+        ("{ from: /dev/null, command: [a] }", "credential: \"from\" and \"command\" are two sources; remove one"),
+        ("{ command: [] }", "credential.command: there is no program; write it with its arguments: [gh, auth, token]"),
+    ])
+    func `a credential has one source`(credential: String, message: String) {
+        let yaml =
+            "listen: 'unix:/l'\nupstreams: { a: { url: 'https://a.example', credential: \(credential) } }"
+        let found = ConfigFile.parse(yaml, file: "x", environment: [:]).diagnostics.filter { $0.severity == .error }
+        #expect(found.map(\.message) == ["upstreams.a.\(message)"])
     }
 
     @Test func `a missing credential file is refused with the system's message`() {

@@ -111,8 +111,13 @@ extension ConfigReference {
 
     private static func object(_ facts: [ConfigFacts]) -> [(name: String, value: JSONText)] {
         var members: [(name: String, value: JSONText)] = [("type", .string("object")), ("additionalProperties", false)]
-        let required = facts.filter(\.isRequired).map { JSONText.string($0.name) }
+        let required = facts.filter { $0.isRequired && $0.alternative == nil }.map { JSONText.string($0.name) }
         if !required.isEmpty { members.append(("required", .array(required))) }
+        for fact in facts {
+            guard let alternative = fact.alternative else { continue }
+            let choices = [fact.name, alternative].map { JSONText.object([("required", .array([.string($0)]))]) }
+            members.append(("oneOf", .array(choices)))
+        }
         members.append(("properties", .object(facts.map { (name: $0.name, value: property($0)) })))
         return members
     }

@@ -64,7 +64,7 @@ extension ProblemDocument {
             extra = [("errors", .array(errors.map { .string($0.description) }))]
         case .invalid, .unreadable: self.init(422, "nothing has changed: \(error)")
         case .store(let error): self.init(error)
-        case .address, .recording, .underWay, .noSource: self.init(409, "nothing has changed: \(error)")
+        case .unavailable, .recording, .underWay, .noSource: self.init(409, "nothing has changed: \(error)")
         }
     }
 }

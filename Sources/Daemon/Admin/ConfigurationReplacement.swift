@@ -17,8 +17,8 @@ package enum ConfigurationReplacementError: Error, Sendable, CustomStringConvert
     case invalid(MappingError)
     /// The store does not take its models.
     case store(StoreError)
-    /// An address cannot be listened on; a sentence.
-    case address(String)
+    /// It needs an address or a credential that cannot be had; a sentence.
+    case unavailable(String)
     /// The daemon records or replays, by the current one.
     case recording
     /// Another one is about to replace it.
@@ -30,7 +30,7 @@ package enum ConfigurationReplacementError: Error, Sendable, CustomStringConvert
         switch self {
         case .mistakes(let found):
             found.filter { $0.severity == .error }.map(\.description).joined(separator: "\n")
-        case .unreadable(let reason), .address(let reason): reason
+        case .unreadable(let reason), .unavailable(let reason): reason
         case .invalid(let error): "\(error)"
         case .store(let error): "\(error)"
         case .recording: "a recording has the config that it began with; end it first"
@@ -142,7 +142,7 @@ extension DaemonCore {
         let preparation: ConfigSource.Preparation
         do {
             preparation = try prepare(inForce)
-        } catch { throw .address("\(error)") }
+        } catch { throw .unavailable("\(error)") }
         do throws(StoreError) {
             try await store.replaceConfiguration(by: storeConfiguration(inForce, new))
         } catch {

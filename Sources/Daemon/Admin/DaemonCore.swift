@@ -43,6 +43,8 @@ package final class DaemonCore: Sendable {
         var keysForRestart: [String] = []
         /// When and why the last reload failed, in Unix seconds; nil if it did not.
         var failedReload: (time: Double, error: ConfigurationReplacementError)?
+        /// Why the credentials of these upstreams are no longer current; a sentence for each.
+        package var staleCredentials: [String: String] = [:]
         /// What it listens on, as bound.
         package var addresses: (data: [Address], admin: [Address]) = ([], [])
         /// Host and port of the admin side for a browser; nil if it has no such address.

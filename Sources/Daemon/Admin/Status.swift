@@ -137,6 +137,9 @@ extension Status {
             let keys = state.keysForRestart.joined(separator: ", ")
             texts.append("a restart is needed for these keys of the config: \(keys)")
         }
+        texts += state.staleCredentials.sorted { $0.key < $1.key }.map {
+            "the credential of upstream \($0.key) is the former one: \($0.value)"
+        }
         texts += upstreams.compactMap(\.trouble)
         return texts.map { Note(text: $0, needsAttention: true) }
     }

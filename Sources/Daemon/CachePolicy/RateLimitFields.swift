@@ -62,6 +62,20 @@ package enum RateLimitFields {
         return RateLimit(remaining: remaining, reset: reset, resource: tightest.name)
     }
 
+    /// The seconds for which a limit of which nothing is left refuses further requests; nil if something is left, or if its end is
+    /// not known.
+    ///
+    /// A time is compared with the upstream's own clock, where the response shows it.
+    package static func secondsUntilReset(_ fields: Fields, now: Int64) -> Int64? {
+        let sent = fields.contains("age") ? nil : fields[first: "date"].flatMap { HTTPDate.parse($0, now: now) }
+        let now = sent ?? now
+        guard let limit = limit(fields, now: now), limit.remaining == 0, limit.limit != 0, let reset = limit.reset
+        else {
+            return nil
+        }
+        return max(0, reset - now)
+    }
+
     /// The first number of a field; a draft spelled it `100, 100;w=60`.
     private static func number(_ fields: Fields, _ name: String) -> Int64? {
         guard let text = fields.combined(name) else { return nil }

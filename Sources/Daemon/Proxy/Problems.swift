@@ -40,9 +40,11 @@ extension ProblemDocument {
 
     /// The upstream's own refusal, repeated without asking it again.
     static func backedOff(_ pause: BackOff, seconds: Int64, upstream: String) -> ProblemDocument {
-        var problem = make(pause.status, "retry-after", "The upstream has asked clients to wait") {
-            "Upstream \"\(upstream)\" responded with \(pause.status) and `Retry-After`, which applies to "
-                + "\(pause.scope.description). Larder asks it again in \(seconds) s. Nothing stored may be used meanwhile."
+        let (word, title) =
+            pause.isForLimit
+            ? ("budget", "The rate limit is used up") : ("retry-after", "The upstream has asked clients to wait")
+        var problem = make(pause.status, word, title) {
+            "Upstream \"\(upstream)\": \(pause.cause). Larder asks it again in \(seconds) s. Nothing stored may be used meanwhile."
         }
         problem.retryAfter = seconds
         return problem

@@ -29,10 +29,11 @@ final class RedactedWriter {
         for upstream in upstreams { redactor.learnCredentials(of: upstream, in: credentials) }
     }
 
-    /// Notes by which rules of its upstream the next exchange is redacted, in case the configuration was replaced.
+    /// Notes by which rules and credentials of its upstream the next exchange is redacted.
     func use(_ upstream: ProxiedUpstream) {
-        guard upstreams.updateValue(upstream, forKey: upstream.name) !== upstream else { return }
-        redactor.learnCredentials(of: upstream, in: Fields())
+        upstreams[upstream.name] = upstream
+        // Larder's own may have changed since the last exchange.
+        redactor.learnCredentials(of: upstream)
     }
 
     /// Redacts an exchange and adds it.

@@ -39,7 +39,7 @@ final class Redactor {
 
     /// Has the upstream's own credential replaced from now on, and those in fields that are in no exchange.
     func learnCredentials(of upstream: ProxiedUpstream, in fields: Fields = Fields()) {
-        if let credential = upstream.settings.credential { learn(field: Array(credential.value.bytes)) }
+        if let credential = upstream.settings.credential { credential.value.all.forEach { learn(field: $0) } }
         _ = redacted(fields, .request, upstream, names(of: upstream))
     }
 

@@ -25,32 +25,8 @@ struct UpstreamDraft {
 
 struct CredentialDraft {
     var settings = Configuration.Credential()
-    var content: [UInt8] = []
-
-    /// Reads the credential's file and checks its permissions.
-    mutating func read(at place: Place?, _ reader: inout ConfigReader) {
-        let path = settings.from
-        do {
-            let file = try FileBytes.read(path, limit: 64 << 10)
-            if file.mode & 0o007 != 0 {
-                reader.errorHere(place, "every user of this machine may read \"\(path)\"; run: chmod o= \"\(path)\"")
-            }
-            content = file.bytes
-            while let last = content.last, last == 0x0A || last == 0x0D || last == 0x20 { content.removeLast() }
-            if content.isEmpty {
-                reader.errorHere(place, "\"\(path)\" is empty; put the credential on its first line")
-            } else if content.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
-                reader.errorHere(place, "\"\(path)\" must contain one line without control characters")
-            }
-        } catch { reader.errorHere(place, "the credential cannot be read: \(error)") }
-    }
-
-    /// The settings with the value to send.
-    var finished: Configuration.Credential {
-        var settings = settings
-        settings.value = Secret(bytes: settings.scheme.map { Array("\($0) ".utf8) + content } ?? content)
-        return settings
-    }
+    var file: (path: String, place: Place?)?
+    var command: [String]?
 }
 
 struct ModelDraft {

@@ -78,6 +78,8 @@ struct ConfigFacts: Sendable {
     /// An example, shown if there is no default.
     var example: String?
     var isRequired = false
+    /// A key that may be there in its place, if it is required.
+    var alternative: String?
     /// Whether its value is read when Larder starts, and not at a reload.
     var needsRestart = false
     /// Sample lines under the key, after those for its kind.
@@ -106,6 +108,15 @@ indirect enum ConfigKind: Sendable {
     case either([ConfigKind])
     /// Any YAML value; the parser decides.
     case anything
+}
+
+extension ConfigKey {
+    /// The same required key, in whose place another one may be there.
+    func orElse(_ alternative: String) -> ConfigKey {
+        var key = self
+        key.facts.alternative = alternative
+        return key
+    }
 }
 
 extension ConfigKey where Section: ConfigSection {
@@ -313,9 +324,12 @@ extension ConfigReader {
             under(name) { key.read(value, &section, &$0) }
         }
         for key in keys
-        where key.facts.isRequired && !isIncomplete && !pairs.contains(where: { $0.key == key.facts.name }) {
+        where key.facts.isRequired && !isIncomplete
+            && !pairs.contains(where: { [key.facts.name, key.facts.alternative].contains($0.key) })
+        {
             let example = key.facts.example.map { ", for example `\(key.facts.name): \($0)`" } ?? ""
-            errorHere(node.place, "\"\(key.facts.name)\" is missing; add it\(example)")
+            let other = key.facts.alternative.map { ", or \"\($0)\" in its place" } ?? ""
+            errorHere(node.place, "\"\(key.facts.name)\" is missing; add it\(example)\(other)")
         }
         return places
     }

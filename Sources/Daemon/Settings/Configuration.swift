@@ -159,18 +159,6 @@ extension Configuration {
         }
     }
 
-    /// The credential that Larder adds to requests without one.
-    package struct Credential: Sendable, Equatable {
-        package var header = "Authorization"
-        /// The file it was read from.
-        var from = ""
-        /// The scheme put before the file's content, with a space: `Bearer`.
-        var scheme: String?
-        package var writes = false
-        /// The field's value as sent.
-        package var value = Secret()
-    }
-
     /// One rule over paths.
     package struct Route: Sendable, Equatable {
         package var declaration = RouteDeclaration(path: "")
@@ -197,15 +185,6 @@ extension Configuration {
 package struct PathAlias: Sendable, Equatable {
     package var path: String
     package var target: String
-}
-
-/// A value hidden from logs and errors.
-package struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    package var bytes: [UInt8] = []
-
-    package var description: String { "[secret]" }
-    package var debugDescription: String { description }
-    package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension Configuration {

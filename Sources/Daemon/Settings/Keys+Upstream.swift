@@ -165,14 +165,32 @@ extension CredentialDraft: ConfigSection {
                 if let complaint = FieldName.complaint(text) { throw InvalidValue("\"\(text)\" \(complaint)") }
                 draft.settings.header = text
             },
-        "The file that contains it on one line; only Larder's user may be able to read it.":
+        """
+        The file that contains it on one line; only Larder's user may be able to read it. It is read again when it changes.
+        """:
             ConfigKey("from", .text, example: "\"${CREDENTIALS_DIRECTORY}/github\"", isRequired: true) {
                 (node, draft, reader) in
-                guard let text = reader.text(node, wanted: "a file's path") else { return }
-                draft.settings.from = text
-                draft.read(at: node.place, &reader)
+                guard let path = reader.text(node, wanted: "a file's path") else { return }
+                draft.file = (path, node.place)
+            }
+            .orElse("command"),
+        """
+        A program with its arguments that prints it, in place of a file. It runs when Larder starts, when "expires" has \
+        passed, and when the upstream responds with 401; it must end within 10 seconds.
+        """:
+            ConfigKey("command", .list(.text), example: "[gh, auth, token]") { (node, draft, reader) in
+                guard let words = reader.checkedTexts(node, { _ in nil }) else { return }
+                guard words.first?.isEmpty == false else {
+                    return reader.errorHere(
+                        node.place,
+                        "there is no program; write it with its arguments: [gh, auth, token]"
+                    )
+                }
+                draft.command = words
             },
-        "The authentication scheme: sent before the file's content, separated by a space.":
+        "How long what the program has printed is used.":
+            .duration("expires", \.settings.expires, in: .seconds(10) ... .forever, example: "50m"),
+        "The authentication scheme: sent before the credential, separated by a space.":
             .text("scheme", \.settings.scheme, example: "Bearer"),
         "Whether it is also used for POST, PUT, PATCH and DELETE, so that every program can change things.":
             .boolean("writes", \.settings.writes),
@@ -221,7 +239,24 @@ extension ConfigKey<UpstreamDraft> {
         ) { node, draft, reader in
             var credential = CredentialDraft()
             reader.section(node, into: &credential)
-            draft.settings.credential = credential.finished
+            switch (credential.file, credential.command) {
+            case (let file?, nil):
+                credential.settings.source = .file(file.path)
+                do {
+                    try credential.settings.read(file.path)
+                } catch { reader.under("from") { $0.errorHere(file.place, "\(error)") } }
+                if credential.settings.expires != nil {
+                    reader.errorHere(
+                        node.place,
+                        "\"expires\" is for a \"command\"; a file is read again when it changes"
+                    )
+                }
+            case (nil, let words?): credential.settings.source = .command(words)
+            case (.some, .some):
+                reader.errorHere(node.place, "\"from\" and \"command\" are two sources; remove one")
+            case (nil, nil): break
+            }
+            draft.settings.credential = credential.settings
         }
     }
 

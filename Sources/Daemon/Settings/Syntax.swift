@@ -4,7 +4,7 @@ import HTTPSemantics
 package struct InvalidValue: Error, Equatable, CustomStringConvertible {
     package let description: String
 
-    init(_ description: String) { self.description = description }
+    package init(_ description: String) { self.description = description }
 }
 
 extension Sequence<UInt8> {

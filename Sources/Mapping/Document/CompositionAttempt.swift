@@ -135,7 +135,11 @@ struct CompositionAttempt {
         (hasOwnChange, hasChangedObjects) = changes
         (added, sources, doubts) = former
         // Another response may have shown a newer value than the one received here.
-        if let name = tree.looked[place.pin], let object = known[name] { doubts.formUnion(object.doubts.values) }
+        if let name = tree.looked[place.pin], let object = known[name] {
+            doubts.formUnion(object.doubts.values)
+            // It has, for requests with other fields: asking settles nothing for this one.
+            if !hidden.isDisjoint(with: object.sources) { doubts.insert(.max) }
+        }
         copy(place.pin, 0..<tree.pins[place.pin].count)
     }
 

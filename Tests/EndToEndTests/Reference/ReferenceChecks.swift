@@ -156,8 +156,8 @@ extension ReferenceRun {
         let isWeak = response.status == 304 && response["ETag"]?.hasPrefix("W/") == true
         if !bodies.isEmpty && !isWeak || response["ETag"] == nil { return bodies }
         // Nobody has had the whole of it.
-        let again = Ask(number: 0, page: answer.ask.page, scope: answer.ask.scope)
-        let whole = try larder.get("/api\(again.page.target)", again.scope.fields + ["Cache-Control": "only-if-cached"])
+        let again = Ask(number: 0, page: answer.ask.page, scope: answer.ask.scope, client: answer.ask.client)
+        let whole = try larder.get("/api\(again.page.target)", again.fields + ["Cache-Control": "only-if-cached"])
         guard whole.isHit, whole["ETag"] == response["ETag"] else { return [] }
         note(whole, again)
         guard answer.fits(whole.text, among: tagged[answer.key] ?? [:]) else {

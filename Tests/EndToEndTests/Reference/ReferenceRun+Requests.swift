@@ -57,8 +57,7 @@ extension ReferenceRun {
 
     private func fields(_ request: Open) -> FieldLines {
         let ask = request.ask
-        var fields = ask.scope.fields + ["X-Request-Id": "\(ask.number)"]
-        if !ask.client.isEmpty { fields.append("X-Client", ask.client) }
+        var fields = ask.fields + ["X-Request-Id": "\(ask.number)"]
         if ask.isForced { fields.append("Cache-Control", "no-cache") }
         if ask.isOnlyIfCached { fields.append("Cache-Control", "only-if-cached") }
         if ask.isRaw { fields.append("Larder-View", "raw") }

@@ -163,9 +163,9 @@ extension ReferenceRun {
             let isOwn = write.key.scope.principal == received.scope.principal
             let isShown = write.received != nil && write.ending != .partial
             if isOwn, !isShown || write.key.scope != received.scope { return true }
-            // The responses to writes that overlap are in no order.
+            // The responses to writes that overlap are in no order, whatever else the other one writes.
             let beside = writes.filter { other in
-                other.ref == ref && other.write.step != write.step
+                other.write.step != write.step
                     && other.write.arrival < write.endedAt ?? .max && write.arrival < other.write.endedAt ?? .max
             }
             return (others.map(\.received) + beside.compactMap(\.write.received)).contains { other in

@@ -23,6 +23,9 @@ struct Ask: Hashable, Sendable {
 
     var key: Key { Key(page: page, scope: scope) }
     var isWrite: Bool { edit != nil }
+
+    /// The fields that say who asks, and for what form.
+    var fields: FieldLines { scope.fields + (client.isEmpty ? [:] : ["X-Client": client]) }
 }
 
 /// One step of a history.

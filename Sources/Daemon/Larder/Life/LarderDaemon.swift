@@ -22,6 +22,7 @@ import Upstream
 /// It belongs to the thread that runs it: that thread's loop has the signals and the watchdog, and otherwise sleeps.
 final class LarderDaemon {
     private let settings: Configuration
+    private let role: RecordingRole
     private let log: Logger
     private let notifier: SystemdNotifier
     private let loops: Loops
@@ -63,9 +64,10 @@ final class LarderDaemon {
         remembersMode: Bool = false,
         logForm: LogForm
     ) throws {
-        self.settings = settings
+        (self.settings, self.role) = (settings, role)
         log = Logger(label: "larder")
         notifier = SystemdNotifier(environment: environment)
+        if role.asksUpstreams { try CredentialKeeper.obtain(for: settings) }
         let inherited = try ListenDescriptors.take(environment: environment)
         loops = try Loops(workers: settings.workers ?? min(4, max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
         core = try DaemonCore(
@@ -129,11 +131,12 @@ final class LarderDaemon {
         core.setState { ($0.addresses, $0.browserAddress) = (addresses, browserAddress) }
     }
 
-    /// Has sockets, limits and logs follow the config when it is read again.
+    /// Has credentials, sockets, limits and logs follow the config when it is read again.
     private func follow(_ source: ConfigSource?, within descriptors: Int) {
         let (core, data, listeners, accessLog) = (core, data, listeners, accessLog)
         let (log, notifier) = (log, notifier)
         let following = source?.preparing { settings in
+            try CredentialKeeper.obtain(for: settings)
             let change = try listeners.change(to: settings)
             return ConfigSource.Preparation(
                 commit: {
@@ -204,6 +207,10 @@ final class LarderDaemon {
         }
         let cache = core.proxy.cache
         timers.append(loops.main.every(.seconds(10)) { cache.reportUse() })
+        if role.asksUpstreams {
+            let keeper = CredentialKeeper(core, log)
+            timers.append(loops.main.every(CredentialKeeper.interval) { keeper.renew() })
+        }
         let traffic = core.traffic
         timers.append(loops.main.every(TrafficHistory.interval) { traffic.turn() })
         let watchdog = Watchdog(notifier: notifier, members: loops.all.map { Watchdog.Member($0) })

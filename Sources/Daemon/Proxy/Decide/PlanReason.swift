@@ -70,8 +70,7 @@ extension Plan {
             case .held(.outage(let outage)):
                 "the upstream cannot be reached (\(outage.error.message)); Larder looks again in \(outage.secondsLeft) s"
             case .held(.backOff(let backOff, let seconds)):
-                "the upstream responded with \(backOff.status) and Retry-After, which applies to "
-                    + "\(backOff.scope.description); Larder asks it again in \(seconds) s"
+                "\(backOff.cause); Larder asks it again in \(seconds) s"
             }
         }
     }

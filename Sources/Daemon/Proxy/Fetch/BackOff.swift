@@ -9,7 +9,7 @@ import Settings
 import Store
 import Upstream
 
-/// Backing off: when the upstream may be asked again (`Retry-After`), and whether requests for a document may share a fetch.
+/// Backing off: when the upstream may be asked again (`Retry-After`, a rate limit that is used up), and whether requests for a document may share a fetch.
 extension Fetches {
     /// Records a response's request to back off and its rate limits.
     func recordRetryAfter(of head: UpstreamHead, to request: ProxyRequest) {
@@ -25,7 +25,7 @@ extension Fetches {
         let url = request.upstream.url(of: request.key.url)
         repeated.log(
             .info,
-            Self.backsOff,
+            Self.message(for: backOff),
             about: subject(of: backOff, request),
             ["status": "\(head.status)", "seconds": "\(seconds)", "url": "\(url)"],
             for: .seconds(seconds),
@@ -33,7 +33,9 @@ extension Fetches {
         )
     }
 
-    private static let backsOff: Logger.Message = "backing off: the upstream sent Retry-After"
+    private static func message(for backOff: BackOff) -> Logger.Message {
+        backOff.isForLimit ? "backing off: the rate limit is used up" : "backing off: the upstream sent Retry-After"
+    }
 
     /// Whom a back-off concerns; those of single URLs are one subject.
     private func subject(of backOff: BackOff, _ request: ProxyRequest) -> Logger.Metadata {
@@ -47,7 +49,7 @@ extension Fetches {
     /// Counts a request that a back-off holds back.
     func heldBack(by backOff: BackOff, _ request: ProxyRequest) {
         metrics.upstream(request.upstream.name).backedOff.add()
-        repeated.heldBack(Self.backsOff, about: subject(of: backOff, request))
+        repeated.heldBack(Self.message(for: backOff), about: subject(of: backOff, request))
     }
 
     func recordSharing(of head: UpstreamHead, in fetch: RunningFetch, isStored: Bool) {
@@ -62,12 +64,23 @@ extension Fetches {
     }
 }
 
-/// A period in which Larder sends an upstream no requests: `Retry-After` in a refusal (RFC 9110 §10.2.3).
+/// A period in which Larder sends an upstream no requests: `Retry-After` in a refusal (RFC 9110 §10.2.3), or the rest of a
+/// rate limit's period in which nothing is left.
 package struct BackOff: Sendable, Equatable {
+    /// The status of the refusal; 429 for a limit that is used up.
     let status: Int
     let scope: Scope
     /// Its end, in ns of the loop's clock.
     let until: UInt64
+    /// Whether it follows from the upstream's rate limit alone: a request would be refused, and none was asked not to come.
+    var isForLimit = false
+
+    /// Its cause and its scope, in words.
+    var cause: String {
+        isForLimit
+            ? "the upstream's rate limit is used up for \(scope.description)"
+            : "the upstream responded with \(status) and Retry-After, which applies to \(scope.description)"
+    }
 
     /// The requests that a refusal concerns.
     enum Scope: Hashable, Sendable {
@@ -98,8 +111,8 @@ package struct BackOff: Sendable, Equatable {
 
 /// The periods in which upstreams get no requests.
 ///
-/// A refusal by a rate limit (`RateLimitFields.isRefusal`) concerns all of the credential's retrievals of the limited resource.
-/// The upstream names the resource in its responses; until it has done so for a path, the path's first segment stands for it. Any
+/// A refusal by a rate limit (`RateLimitFields.isRefusal`) concerns all of the credential's retrievals of the limited resource,
+/// and so does any response after which nothing is left of that. The upstream names the resource in its responses; until it has done so for a path, the path's first segment stands for it. Any
 /// other failure concerns only the requested document. Writes are never held back: the client decides whether to try them.
 /// A value for one thread.
 struct BackOffs {
@@ -146,10 +159,12 @@ struct BackOffs {
         guard mode != .never else { return nil }
         let resource = RateLimitFields.resource(head.fields)
         if let resource { resources.record(resource, of: request) }
-        guard request.upstream.isFailure(status: head.status, fields: head.fields),
-            let wait = RetryAfter.seconds(head.fields, now: wall), wait > 0
-        else { return nil }
-        let isLimited = RateLimitFields.isRefusal(status: head.status, head.fields)
+        let isFailure = request.upstream.isFailure(status: head.status, fields: head.fields)
+        let asked = isFailure ? RetryAfter.seconds(head.fields, now: wall) : nil
+        guard let wait = asked ?? RateLimitFields.secondsUntilReset(head.fields, now: wall), wait > 0 else {
+            return nil
+        }
+        let isLimited = asked == nil || RateLimitFields.isRefusal(status: head.status, head.fields)
         let scope: BackOff.Scope =
             switch (isLimited, mode, resource) {
             case (false, _, _): .document
@@ -158,7 +173,12 @@ struct BackOffs {
             case (true, _, nil): .segment(LimitedResources.segments(of: request).first)
             }
         let until = now + UInt64(min(wait, Self.longest)) * 1_000_000_000
-        let backOff = BackOff(status: head.status, scope: scope, until: until)
+        let backOff = BackOff(
+            status: isFailure ? head.status : 429,
+            scope: scope,
+            until: until,
+            isForLimit: asked == nil
+        )
         if scope == .document {
             guard MethodFacts.isCacheable(request.message.method) else { return nil }
             Self.insert(backOff, at: request.digest, into: &documents, now: now)

@@ -93,7 +93,7 @@ package enum Hold: Sendable, Equatable {
     /// How a stored response is served in place of the upstream's.
     var use: CacheUse {
         switch self {
-        case .backOff: .backedOff
+        case .backOff(let backOff, _): .backedOff(isForLimit: backOff.isForLimit)
         case .outage: .unreachable
         }
     }

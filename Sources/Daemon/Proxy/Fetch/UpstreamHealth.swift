@@ -191,6 +191,7 @@ extension Fetches {
         case .failure(let error): brokeOff(Failure(error, of: request), at: time)
         case .success(let summary):
             if let defect = summary.defect { return brokeOff(Failure(defect, of: request), at: time) }
+            if status == 401 { request.upstream.settings.credential?.value.refuse() }
             let failure = status.flatMap { $0 >= 500 ? Failure(status: $0, of: request) : nil }
             responded(failure, to: request, at: time)
         }

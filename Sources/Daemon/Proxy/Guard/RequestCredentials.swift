@@ -25,7 +25,7 @@ struct RequestCredentials {
     init(of request: ProxyRequest) {
         let upstream = request.upstream
         if let credential = upstream.settings.credential {
-            for secret in FieldCredentials.secrets(in: credential.value.bytes) { add(secret, isOfPrincipal: false) }
+            for secret in credential.value.all.flatMap(FieldCredentials.secrets) { add(secret, isOfPrincipal: false) }
         }
         let url = Array(request.target.utf8)
         for (parameter, _) in upstream.principal.parameters(in: url) {

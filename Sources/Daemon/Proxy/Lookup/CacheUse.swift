@@ -8,8 +8,8 @@ package enum CacheUse: Sendable {
     case hit(isStale: Bool)
     /// Without the upstream, because the mode is offline.
     case offline(isStale: Bool)
-    /// Without the upstream, because Larder is backing off.
-    case backedOff
+    /// Without the upstream, because Larder is backing off: it was asked to, or the rate limit is used up.
+    case backedOff(isForLimit: Bool)
     /// Without the upstream, because it cannot be reached.
     case unreachable
     /// While the upstream takes longer than `patience`.
@@ -49,9 +49,9 @@ package enum CacheUse: Sendable {
         case .offline(let isStale):
             status = .hit()
             if isStale { detail = "offline" }
-        case .backedOff:
+        case .backedOff(let isForLimit):
             status = .hit()
-            detail = "retry-after"
+            detail = isForLimit ? "budget" : "retry-after"
         case .unreachable:
             status = .hit()
             detail = "unreachable"

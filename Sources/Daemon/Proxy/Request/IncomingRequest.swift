@@ -108,7 +108,7 @@ extension IncomingRequest {
     var credentials: [UInt8]? {
         guard let credential = upstream.settings.credential else { return clientCredentials }
         // Responses to the upstream's credential belong to its principal, whoever the client is.
-        return Array("credential:".utf8) + credential.value.bytes + [0] + (clientCredentials ?? [])
+        return Array("credential:\(credential.name)".utf8) + [0] + (clientCredentials ?? [])
     }
 }
 

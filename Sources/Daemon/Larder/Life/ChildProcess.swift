@@ -1,0 +1,103 @@
+import Foundation
+import Glibc
+import Settings
+
+/// Starting other programs.
+enum ChildProcess {
+    /// Why one was not started.
+    struct StartError: Error {
+        let code: Int32
+    }
+
+    /// Starts a program, which is looked for in the `PATH`; the caller has to wait for its end.
+    ///
+    /// - Parameter output: where its standard output goes; it then reads nothing. Nil for both as they are here.
+    static func start(_ command: [String], _ variables: [String: String], output: Int32? = nil) throws(StartError)
+        -> pid_t
+    {
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // The daemon ignores some signals, and its threads block others; the program must start with the defaults.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        posix_spawnattr_setsigmask(&attributes, &signals)
+        for number in [SIGPIPE, SIGXFSZ, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2] { sigaddset(&signals, number) }
+        posix_spawnattr_setsigdefault(&attributes, &signals)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        if let output {
+            posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+            posix_spawn_file_actions_adddup2(&actions, output, 1)
+        }
+        let arguments = command.map { strdup($0) } + [nil]
+        let environment = variables.map { strdup("\($0)=\($1)") } + [nil]
+        defer { (arguments + environment).forEach { free($0) } }
+        var pid = pid_t()
+        let code = posix_spawnp(&pid, command[0], &actions, &attributes, arguments, environment)
+        guard code == 0 else { throw StartError(code: code) }
+        return pid
+    }
+
+    /// How much a program may print.
+    private static let outputLimit = 64 << 10
+
+    /// Why a program gave no output; a sentence that repeats nothing of it.
+    struct OutputError: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// Runs a program to its end, and returns what it prints; blocks.
+    ///
+    /// - Parameters:
+    ///   - limit: how long it may take; it is killed then.
+    static func output(of command: [String], within limit: Duration) throws(OutputError) -> [UInt8] {
+        var ends: [Int32] = [-1, -1]
+        // In place of a pipe, which another thread's child may inherit before it is set to close.
+        guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+            throw OutputError(description: systemMessage(errno))
+        }
+        defer { close(ends[0]) }
+        let pid: pid_t
+        do {
+            defer { close(ends[1]) }
+            pid = try start(command, ProcessInfo.processInfo.environment, output: ends[1])
+        } catch { throw OutputError(description: "it cannot be started: \(systemMessage(error.code))") }
+        let (bytes, isComplete) = read(ends[0], until: .now + limit)
+        if !isComplete { kill(pid, SIGKILL) }
+        var status: Int32 = 0
+        while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+        guard isComplete else {
+            let reason =
+                bytes.count > outputLimit ? "it prints more than 64 KiB" : "it took longer than \(Units.text(limit))"
+            throw OutputError(description: reason)
+        }
+        guard status == 0 else {
+            let signal = status & 0x7F
+            let end = signal == 0 ? "it ended with status \((status >> 8) & 0xFF)" : "signal \(signal) ended it"
+            throw OutputError(description: "\(end); run it by hand to see why")
+        }
+        return bytes
+    }
+
+    /// Reads to the end, or until there is no time left or it is too much.
+    private static func read(
+        _ descriptor: Int32,
+        until deadline: ContinuousClock.Instant
+    ) -> (bytes: [UInt8], isComplete: Bool) {
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4 << 10)
+        while bytes.count <= outputLimit {
+            let rest = deadline - .now
+            guard rest > .zero else { return (bytes, false) }
+            var poll = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            guard Glibc.poll(&poll, 1, Int32(rest / .milliseconds(1)) + 1) > 0 else { continue }
+            let count = Glibc.read(descriptor, &buffer, buffer.count)
+            if count == 0 { return (bytes, true) }
+            if count > 0 { bytes += buffer[..<count] }
+        }
+        return (bytes, false)
+    }
+}
