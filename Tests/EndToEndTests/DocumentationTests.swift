@@ -342,7 +342,7 @@ import Testing
         try ChildProcess.run("mkdir", ["-p", folder.file("recording/bodies")])
         _ = try folder.write(try #require(shown.first { $0.kind == "yaml" }).text, to: "recording/recording.yaml")
         _ = try folder.write(try #require(shown.first { $0.kind == "json" }).text, to: "recording/exchanges.jsonl")
-        for name in ["000001.request.json", "000001.json"] {
+        for name in ["000001.request.json", "000001.indented.json"] {
             _ = try folder.write(#"{"login":"ada"}"#, to: "recording/bodies/\(name)")
         }
         let export = try Larder.run(["export", folder.file("recording"), folder.file("out.har")])

@@ -127,7 +127,7 @@ import Testing
             gate.open()
             #expect(eventually { recording.lines.count == 1 })
         }
-        #expect(recording.files["bodies/000001.json"] == Array(#"{"message":"none"}"#.utf8))
+        #expect(recording.files["bodies/000001.indented.json"] == Array("{\n  \"message\": \"none\"\n}\n".utf8))
     }
 
     @Test func `a config's routes and models are written into the recording, and its secrets are not`() throws {

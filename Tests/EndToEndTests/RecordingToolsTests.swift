@@ -88,7 +88,7 @@ import Testing
         #expect(changed.first?.1.contains("Date: Mon, 05 Jan 2026 10:00:00 GMT") == true, "\(changed)")
         #expect(changed.first?.1.contains("Expires: Mon, 05 Jan 2026 10:00:30 GMT") == true, "\(changed)")
         #expect(recording.files.keys.sorted() == files.keys.sorted())
-        #expect(recording.files["bodies/000003.json"] == Array(#"{"id":2}"#.utf8))
+        #expect(recording.files["bodies/000003.indented.json"] == Array("{\n  \"id\": 2\n}\n".utf8))
     }
 
     @Test func `two recordings are compared request by request`() throws {

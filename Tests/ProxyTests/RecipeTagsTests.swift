@@ -1,4 +1,5 @@
 import DaemonTestSupport
+import Mapping
 import Testing
 
 @testable import HTTPSemantics
@@ -50,7 +51,7 @@ import Testing
 
     @Test func `minified JSON has no white space between its tokens, and all of it within strings`() {
         let text = "{ \"a \\\" b\" :\t[1 , \"\\\\\" , \" \" ]\r\n}\n"
-        #expect(RecipeTags.minified(bytes(text)) == bytes(#"{"a \" b":[1,"\\"," "]}"#))
+        #expect(JSONLayout.compact(bytes(text)) == bytes(#"{"a \" b":[1,"\\"," "]}"#))
     }
 
     @Test func `an upstream is trusted for an hour, and no more after a 304 to a wrong tag or three misfits in a row`()

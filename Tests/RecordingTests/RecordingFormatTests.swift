@@ -266,11 +266,11 @@ import Testing
     }
 
     @Test(arguments: [
-        ("upstreams: {}\n", "recording.yaml: the file names no format; a recording of this version has \"format: 1\""),
-        ("format: next\n", "recording.yaml: format: \"next\" is not a version; write 1"),
+        ("upstreams: {}\n", "recording.yaml: the file names no format; a recording of this version has \"format: 2\""),
+        ("format: next\n", "recording.yaml: format: \"next\" is not a version; write 2"),
         (
-            "format: 2\n",
-            "recording.yaml: the recording has format 2, and this Larder reads up to 1; use a newer Larder"
+            "format: 3\n",
+            "recording.yaml: the recording has format 3, and this Larder reads up to 2; use a newer Larder"
         ),
     ])
     func `a recording of another version is refused`(manifest: String, message: String) throws {
@@ -313,6 +313,37 @@ import Testing
         #expect(folder.bytes("bodies/000042.csv") == [1])
         let recording = try RecordingContents(RecordingFolder(folder.path))
         #expect(recording.exchanges.last?.response.body == "bodies/000042.csv")
+    }
+
+    @Test(arguments: [1, 2])
+    func `compact JSON is indented in its file, but not in a recording of an older format`(format: Int) throws {
+        let body = #"{"id":1,"tags":["a b",{}]}"#
+        let manifest = Self.manifest.replacing("format: 1", with: "format: \(format)")
+        let folder = try Self.folder(Self.line() + "\n", manifest: manifest)
+        let writer = try RecordingWriter(RecordingFolder(folder.path), config: "", recorded: 0)
+        let exchange = RecordedExchange(
+            upstream: "api",
+            request: .init(method: "POST", target: "/y", fields: ["Content-Type: application/json"]),
+            response: .init(status: 200, fields: ["Content-Type: application/json"])
+        )
+        try writer.append(exchange, requestBody: Array("[1, 2]".utf8), responseBody: Array(body.utf8))
+
+        let recording = try RecordingContents(RecordingFolder(folder.path))
+        let written = try #require(recording.exchanges.last)
+        // White space of its own is kept.
+        #expect(written.request.body == "bodies/000002.request.json")
+        let name = format == 1 ? "bodies/000002.json" : "bodies/000002.indented.json"
+        #expect(written.response.body == name)
+        let text = "{\n  \"id\": 1,\n  \"tags\": [\n    \"a b\",\n    {}\n  ]\n}\n"
+        #expect(folder.bytes(name) == Array((format == 1 ? body : text).utf8))
+        #expect(try recording.folder.body(name) == Array(body.utf8))
+
+        // A secret that is found later leaves the layout.
+        try writer.rewrite { bytes, fields in
+            fields == nil ? bytes : Array(String(decoding: bytes, as: UTF8.self).replacing("a b", with: "c").utf8)
+        }
+        #expect(try recording.folder.body(name) == Array(body.replacing("a b", with: "c").utf8))
+        #expect(folder.bytes(name).contains(0x0A) == (format == 2))
     }
 
     @Test func `a hundred thousand exchanges are read`() throws {

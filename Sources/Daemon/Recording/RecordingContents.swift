@@ -161,7 +161,9 @@ extension Range<Int> {
 /// `recording.yaml`: the version of the format, and the config for interpreting the exchanges.
 package struct RecordingManifest: Sendable {
     /// The version that this Larder writes, and the newest that it reads.
-    static let format = 1
+    static let newest = 2
+    /// The version since which bodies may be indented.
+    static let firstIndented = 2
 
     /// The keys of the recording itself; all others belong to the config.
     private static let ownKeys = ["format", "recorded"]
@@ -170,6 +172,7 @@ package struct RecordingManifest: Sendable {
     var recorded: String?
     /// The text with the recording's own keys blanked out, so that positions in it are those of the file.
     package var config: String
+    private(set) var format = Self.newest
 
     package static func read(_ folder: RecordingFolder) throws(RecordingError) -> RecordingManifest {
         let file = folder.manifest
@@ -192,16 +195,16 @@ package struct RecordingManifest: Sendable {
         guard let format = root?["format"]?.scalar?.string else {
             throw RecordingError(
                 file,
-                "the file names no format; a recording of this version has \"format: \(Self.format)\""
+                "the file names no format; a recording of this version has \"format: \(Self.newest)\""
             )
         }
         guard let number = Int(format), number > 0 else {
-            throw RecordingError(file, "format: \"\(format)\" is not a version; write \(Self.format)")
+            throw RecordingError(file, "format: \"\(format)\" is not a version; write \(Self.newest)")
         }
-        guard number <= Self.format else {
+        guard number <= Self.newest else {
             throw RecordingError(
                 file,
-                "the recording has format \(number), and this Larder reads up to \(Self.format); use a newer Larder"
+                "the recording has format \(number), and this Larder reads up to \(Self.newest); use a newer Larder"
             )
         }
         try check(root, file)
@@ -209,7 +212,12 @@ package struct RecordingManifest: Sendable {
         for index in lines.indices where ownKeys.contains(where: { lines[index].hasPrefix("\($0):") }) {
             lines[index] = ""
         }
-        return RecordingManifest(recorded: root?["recorded"]?.scalar?.string, config: lines.joined(separator: "\n"))
+        var manifest = RecordingManifest(
+            recorded: root?["recorded"]?.scalar?.string,
+            config: lines.joined(separator: "\n")
+        )
+        manifest.format = number
+        return manifest
     }
 
     /// Refuses keys that only a config of the user's own may have: a recording may come from elsewhere.
@@ -233,7 +241,7 @@ package struct RecordingManifest: Sendable {
         """
         # A recording of Larder: what a program asked of an API, and the responses it got.
         # Replay it: larder replay FOLDER, or larder run FOLDER -- COMMAND. See docs/replay.md.
-        format: \(Self.format)
+        format: \(format)
         \(recorded.map { "recorded: \($0)\n" } ?? "")\(config)
         """
     }

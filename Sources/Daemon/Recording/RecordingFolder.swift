@@ -1,5 +1,6 @@
 import Foundation
 import HTTPSemantics
+import Mapping
 import Settings
 
 /// The folder of a recording: its file names, and safe reading and writing, which no name in it can lead outside.
@@ -61,8 +62,20 @@ package struct RecordingFolder: Sendable {
         return "\(path)/\(name)"
     }
 
+    /// A body, by its name in a line; empty for none.
     package func body(_ name: String?) throws(RecordingError) -> [UInt8] {
         guard let name else { return [] }
+        let text = try file(ofBody: name)
+        return Self.isIndented(name) ? JSONLayout.compact(text) : text
+    }
+
+    /// Whether a body's file has white space that the body has not (`format: 2`).
+    static func isIndented(_ name: String) -> Bool { name.hasSuffix(".\(indentedEnding)") }
+
+    static let indentedEnding = "indented.json"
+
+    /// The bytes of a body's file.
+    func file(ofBody name: String) throws(RecordingError) -> [UInt8] {
         let file = try path(ofBody: name)
         do throws(FileBytesError) {
             return try FileBytes.read(name, below: path, limit: Self.bodyLimit)

@@ -1,5 +1,6 @@
 import Foundation
 import HTTPSemantics
+import Mapping
 import Proxy
 import Settings
 
@@ -9,6 +10,8 @@ import Settings
 package final class RecordingWriter {
     let folder: RecordingFolder
     private let lock: RecordingLock
+    /// Whether JSON is indented where that can be undone; readers of older recordings would take it for the body.
+    private let indents: Bool
     private var lines: Int32
     private var number: Int
     /// The length of the complete lines.
@@ -36,6 +39,9 @@ package final class RecordingWriter {
         if isNew {
             let manifest = RecordingManifest(recorded: RecordingTime.text(recorded), config: config)
             try folder.write(Array(manifest.text.utf8), to: folder.manifest)
+            indents = true
+        } else {
+            indents = try RecordingManifest.read(folder).format >= RecordingManifest.firstIndented
         }
         let known = ExchangeLines(try folder.read(folder.exchanges, limit: 4 << 30))
         end = known.end
@@ -102,10 +108,12 @@ package final class RecordingWriter {
     {
         guard !body.isEmpty else { return nil }
         let ending = RecordingFolder.ending(of: ProxiedUpstream.mediaType(fields))
-        let name = "\(RecordingFolder.bodiesName)/\(name).\(ending)"
-        written.append(name)
-        try folder.write(body, to: "\(folder.path)/\(name)")
-        return name
+        let indented = ending == "json" && indents ? JSONLayout.indented(body) : nil
+        let fullName =
+            "\(RecordingFolder.bodiesName)/\(name).\(indented == nil ? ending : RecordingFolder.indentedEnding)"
+        written.append(fullName)
+        try folder.write(indented ?? body, to: "\(folder.path)/\(fullName)")
+        return fullName
     }
 
     /// Changes everything that this writer and earlier ones have written, to remove secrets recognised late.
@@ -153,7 +161,8 @@ package final class RecordingWriter {
     /// Replaces a body's file; a crash leaves either the old one or the new one.
     private func replace(_ file: String, with body: [UInt8]) throws(RecordingError) {
         let draft = "\(folder.path)/body.new"
-        try folder.write(body, to: draft)
+        let indented = RecordingFolder.isIndented(file) ? JSONLayout.indented(body) : nil
+        try folder.write(indented ?? body, to: draft)
         guard rename(draft, file) == 0 else { throw RecordingError(file, RecordingFolder.reason(errno)) }
     }
 
@@ -161,7 +170,8 @@ package final class RecordingWriter {
     ///
     /// - Parameter old: The file that it replaces; nil for a new one.
     func writeBody(_ body: [UInt8], _ fields: Fields, over old: String?) throws(RecordingError) -> String? {
-        if let old, !body.isEmpty {
+        // White space of its own cannot be kept in a file whose white space does not count.
+        if let old, !body.isEmpty, !RecordingFolder.isIndented(old) || JSONLayout.compact(body) == body {
             try replace(try folder.path(ofBody: old), with: body)
             return old
         }

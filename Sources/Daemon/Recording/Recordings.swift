@@ -131,7 +131,7 @@ package final class Recordings: ExchangeInterceptor {
 
     package func file(_ path: String, of name: String) throws(RecordingError) -> [UInt8] {
         let folder = try recordingFolder(of: name)
-        if path.hasPrefix(RecordingFolder.bodiesName) { return try folder.body(path) }
+        if path.hasPrefix(RecordingFolder.bodiesName) { return try folder.file(ofBody: path) }
         guard RecordingFolder.fixedNames.contains(path) else {
             throw RecordingError(path, "this is not a file of a recording")
         }

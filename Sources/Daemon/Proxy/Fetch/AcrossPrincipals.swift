@@ -2,6 +2,7 @@ import CachePolicy
 import EventLoops
 package import HTTPSemantics
 import Logging
+import Mapping
 import Settings
 package import Store
 import Upstream
@@ -27,7 +28,7 @@ struct RecipeTags: Sendable {
 
     /// What is between the quotes of the tag for a body.
     func opaque(of body: [UInt8], _ coverage: TagCoverage) -> [UInt8] {
-        Crypto.hexadecimal(Crypto.sha256([prefix, coverage == .minified ? Self.minified(body) : body]))
+        Crypto.hexadecimal(Crypto.sha256([prefix, coverage == .minified ? JSONLayout.compact(body) : body]))
     }
 
     /// The form in which a tag covers a body; nil if it does not follow the recipe.
@@ -35,30 +36,6 @@ struct RecipeTags: Sendable {
         // A digest has 64 digits.
         guard tag.opaque.count == 64 else { return nil }
         return [TagCoverage.received, .minified].first { opaque(of: body, $0) == tag.opaque }
-    }
-
-    /// JSON without the white space between its tokens.
-    static func minified(_ body: [UInt8]) -> [UInt8] {
-        var result: [UInt8] = []
-        result.reserveCapacity(body.count)
-        var (isInString, isEscaped) = (false, false)
-        for byte in body {
-            if isInString {
-                if isEscaped {
-                    isEscaped = false
-                } else if byte == 0x5C {
-                    isEscaped = true
-                } else {
-                    isInString = byte != 0x22
-                }
-            } else if byte == 0x22 {
-                isInString = true
-            } else if [0x20, 0x09, 0x0A, 0x0D].contains(byte) {
-                continue
-            }
-            result.append(byte)
-        }
-        return result
     }
 }
 
