@@ -30,7 +30,7 @@ extension Configuration {
             }
         }
 
-        /// Sends this text from now on; throws if it is none for a field.
+        /// Sends this text from now on; throws if a field cannot carry it.
         ///
         /// - Returns: whether it differs from the former one.
         @discardableResult

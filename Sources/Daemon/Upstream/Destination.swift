@@ -6,7 +6,7 @@ struct Destination: Equatable {
     let host: String
     let port: Int
 
-    /// - Parameter url: an absolute `http` or `https` URL; nil if it is none.
+    /// - Parameter url: an absolute `http` or `https` URL; nil for any other text.
     init?(_ url: String) {
         guard let scheme = url.firstRange(of: "://") else { return nil }
         let authority = url[scheme.upperBound...].prefix { !"/?#".contains($0) }.lowercased()

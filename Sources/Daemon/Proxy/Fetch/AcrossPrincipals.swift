@@ -55,7 +55,7 @@ package enum AcrossTag: Sendable {
 
 /// Whether an upstream's 304s and its recipe for entity tags can be relied on.
 struct AcrossTrust {
-    /// How long the upstream is trusted after it has told a wrong tag from a right one, in ns.
+    /// How long the upstream is trusted after it has distinguished a wrong tag from a right one, in ns.
     private static let trial: UInt64 = 3_600_000_000_000
     /// After how many responses in a row that do not follow the recipe it is no longer used.
     private static let misfitLimit = 3
@@ -169,8 +169,8 @@ extension ResponseCache {
     /// The latest response stored under a request's URL and context for whomever, of which a 304 may say that it is the request's,
     /// and the tag that the upstream then gives for it; nil if there is none.
     ///
-    /// What is in memory only, and so every response with a secret, is none, and neither is one that repeats a credential. It may be
-    /// the request's own, whose tag is sent in any case.
+    /// Never one that is in memory only, as every response with a secret is, and never one that repeats a credential. It may be the
+    /// request's own, whose tag is sent in any case.
     func latestOfAnyone(for request: ProxyRequest) async throws(StoreError) -> (tag: EntityTag, document: DocumentID)? {
         guard let tags = RecipeTags(request) else { return nil }
         let key = request.key
