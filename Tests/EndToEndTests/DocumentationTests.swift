@@ -283,7 +283,7 @@ import Testing
 
     @Test func `every config is accepted`() throws {
         let group = try ChildProcess.run("id", ["-gn"]).trimmingCharacters(in: .newlines)
-        for block in try Self.blocks("yaml") where !block.text.contains("format: 1\n") {
+        for block in try Self.blocks("yaml") where !block.text.contains("format: 2\n") {
             let folder = TemporaryFolder()
             // A part of a config belongs to one that has an upstream.
             let isWhole = ["include:", "upstreams:"].contains(where: block.text.contains)
