@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A response that one token has fetched costs the next one a 304, and nobody sees what is not theirs.
+/// A response that one token has fetched costs the next one a 304, and each token sees only what is its own.
 @Suite(.scripts) struct AcrossPrincipalsTests {
     private static func daemon(_ github: GitHubOrigin, _ upstream: String...) throws -> Larder {
         let keys = (["url: \"\(github.origin.url)\""] + upstream).joined(separator: ", ")
@@ -24,7 +24,7 @@ import Testing
 
     private static func token(_ name: Any) -> String { "ghs_\(name)_0123456789abcdef" }
 
-    /// A daemon that has the page for one token, and has found out that the origin tells a wrong tag from a right one.
+    /// A daemon that has the page for one token, and has found out that the origin distinguishes a wrong tag from a right one.
     private static func proved(_ github: GitHubOrigin, _ path: String, _ upstream: String...) throws -> Larder {
         let larder = try daemon(github)
         _ = try get(larder, path, token("first"))

@@ -19,7 +19,7 @@ import Testing
         #expect(own != given)
     }
 
-    @Test func `a token that nobody could send keeps it from starting`() throws {
+    @Test func `a token that no client could send keeps it from starting`() throws {
         let daemon = try ChildProcess(
             Larder.binary,
             ["serve", "--upstream", "http://127.0.0.1:9", "--store", TemporaryFolder().file("larder.db")],

@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `hits that nobody watches are counted by their route, too`() throws {
+    @Test func `unwatched hits are counted by their route, too`() throws {
         let larder = try Self.larder()
         for _ in 1...200 { _ = try larder.get("/blog/users/1") }
         // Of each worker, as many may wait as make a sample.

@@ -56,6 +56,21 @@ import Testing
         #expect(larder.log.components(separatedBy: "cannot be renewed").count == 2)
     }
 
+    @Test func `a file whose permissions are mended is read again`() throws {
+        let origin = try origin(Monitor(["one", "two"]))
+        let folder = TemporaryFolder()
+        let file = try folder.write("one", to: "token")
+        #expect(chmod(file, 0o600) == 0)
+        let larder = try Larder(config: config(origin, "from: \(file)"))
+        let next = try folder.write("two", to: "next")
+        #expect(chmod(next, 0o644) == 0 && rename(next, file) == 0)
+        #expect(larder.process.waitForErrors { $0.contains("run: chmod o=") })
+        #expect(try larder.get("/a").text == #"{"token":"one"}"#)
+        #expect(chmod(file, 0o600) == 0)
+        #expect(larder.process.waitForErrors { $0.contains("the credential is renewed") })
+        #expect(try larder.get("/b").text == #"{"token":"two"}"#)
+    }
+
     @Test func `a command gives the credential, and runs again once the upstream has refused it`() throws {
         let valid = Monitor<Set<String>>(["token-1"])
         let origin = try origin(valid)
@@ -86,6 +101,7 @@ import Testing
         ("['true']", "is empty"),
         ("[head, -c, '100000', /dev/zero]", "prints more than 64 KiB"),
         ("[sleep, '60']", "took longer than 10s"),
+        ("[sh, -c, 'echo a; exec sleep 60 >&-']", "took longer than 10s"),
     ])
     func `a command that gives no credential ends the start with its name and the reason`(
         command: String,

@@ -178,7 +178,7 @@ def describe(results):
     print(f"  {len(times)} requests, {dict(statuses)}; median {middle * 1000:.1f} ms, 99th percentile {high * 1000:.0f} ms, "
           f"longest {times[-1] * 1000:.0f} ms; {late} over patience + 50 ms; detail: {dict(kinds)}")
     expect(set(statuses) == {200}, "every request gets the stored response")
-    expect(times[-1] < PATIENCE + MARGIN, f"nobody waits much longer than patience, {PATIENCE * 1000:.0f} ms")
+    expect(times[-1] < PATIENCE + MARGIN, f"no client waits much longer than patience, {PATIENCE * 1000:.0f} ms")
 
 
 def part(title, begin_it, seconds, end_it, bad="unreachable", detected=6.0, back=4.0, changes=(1, 1), count=8, pause=0.02):

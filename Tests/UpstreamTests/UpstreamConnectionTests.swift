@@ -218,7 +218,7 @@ import Testing
         #expect(tunnelled.error?.requestMayHaveBeenProcessed == false)
     }
 
-    @Test func `a proxy that cannot be reached is told apart from an upstream that cannot`() async throws {
+    @Test func `a proxy that cannot be reached has another error than an upstream that cannot`() async throws {
         let dead = RawServer { _ in }
         dead.stop()
         var options = UpstreamOptions()

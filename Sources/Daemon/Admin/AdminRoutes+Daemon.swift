@@ -97,7 +97,7 @@ extension AdminRoute {
                 let start = request.fields.combined("last-event-id").flatMap { Int64($0) } ?? after
                 return .events { reply, fields in daemon.requestStreams.open(after: start, reply, fields: fields) }
             },
-        "Who asks how much: the requests of the last minute, hour or day, by client program, principal, upstream, route and URL. Hits from memory that nobody watches are counted by samples of one in \(RequestLog.sampleSize).":
+        "Who asks how much: the requests of the last minute, hour or day, by client program, principal, upstream, route and URL. Unwatched hits from memory are counted by samples of one in \(RequestLog.sampleSize).":
             .json("GET /top", query: TopResponse.parameters) { request, daemon in
                 try TopResponse(request, daemon.requests.top)
             },

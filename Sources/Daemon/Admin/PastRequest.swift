@@ -67,7 +67,7 @@ extension ServedRequest {
         case .bypass: return "Its response was passed on, and not stored."
         case .miss:
             if let notStored { return "Its response was not stored: \(notStored.printable)." }
-            // One that joined another's fetch is not told what became of it.
+            // One that joined another's fetch does not learn how that ended.
             return cacheStatus.map { $0.isStored || $0.isCollapsed } == true ? nil : "Its response was not stored."
         }
     }

@@ -170,7 +170,7 @@ package final class ProxyHandler: HTTPHandler {
         return false
     }
 
-    /// Whether a hit that nobody watches is counted nevertheless, for all since the last one.
+    /// Whether an unwatched hit is counted nevertheless, for all since the last one.
     private var isSampleDue: Bool { unsampled >= RequestLog.sampleSize || loop.now >= sampleDue }
 
     /// Seconds of the store's clock, read anew when the loop's coarse clock has moved.

@@ -73,7 +73,7 @@ extension ConfigDraft {
         }
     }
 
-    /// Whether Larder tells requests with different values of a field apart.
+    /// Whether Larder distinguishes requests by the values of a field.
     private static func isKnown(_ field: String, in settings: Configuration.Upstream) -> Bool {
         let name = Array(field.utf8)
         if settings.principal.contains(where: { PrincipalWords.name(of: $0).lowercased() == field }) { return true }

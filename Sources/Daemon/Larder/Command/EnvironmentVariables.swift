@@ -51,7 +51,7 @@ enum EnvironmentMistakes {
     private static let read = ["ADMIN", "ADMIN_TOKEN", "BIND", "CONFIG", "FRESH", "HOSTS", "PRESET", "UPSTREAM", "URL"]
     private static let flags = ["ACCESS_LOG", "JSON", "LISTEN", "LOG_LEVEL", "MODE", "STORE", "WORKERS"]
 
-    /// A sentence for each; others, such as those that Kubernetes makes for a service named `larder`, are nobody's mistake.
+    /// A sentence for each; others, such as those that Kubernetes makes for a service named `larder`, are no mistakes.
     static func find(in environment: [String: String]) -> [String] {
         environment.keys.sorted().compactMap { name in
             guard name.hasPrefix(prefix) else { return nil }

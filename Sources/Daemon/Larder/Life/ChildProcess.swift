@@ -65,11 +65,20 @@ enum ChildProcess {
             defer { close(ends[1]) }
             pid = try start(command, ProcessInfo.processInfo.environment, output: ends[1])
         } catch { throw OutputError(description: "it cannot be started: \(systemMessage(error.code))") }
-        let (bytes, isComplete) = read(ends[0], until: .now + limit)
-        if !isComplete { kill(pid, SIGKILL) }
+        let deadline = ContinuousClock.now + limit
+        let (bytes, isWhole) = read(ends[0], until: deadline)
         var status: Int32 = 0
-        while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-        guard isComplete else {
+        // It may go on although it has closed its output.
+        var hasEnded = false
+        while isWhole, !hasEnded, .now < deadline {
+            hasEnded = waitpid(pid, &status, WNOHANG) == pid
+            if !hasEnded { usleep(5_000) }
+        }
+        if !hasEnded {
+            kill(pid, SIGKILL)
+            while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+        }
+        guard hasEnded else {
             let reason =
                 bytes.count > outputLimit ? "it prints more than 64 KiB" : "it took longer than \(Units.text(limit))"
             throw OutputError(description: reason)

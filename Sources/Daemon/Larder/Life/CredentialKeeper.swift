@@ -136,7 +136,7 @@ final class CredentialKeeper: Sendable {
     }
 }
 
-/// Tells one content of a file from the next, as far as the file system shows it.
+/// Distinguishes one state of a file from the next, as far as the file system shows it: its content and its permissions.
 private struct FileMark: Equatable {
     let device: UInt
     let number: UInt
@@ -149,6 +149,7 @@ private struct FileMark: Equatable {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         (device, number, size) = (status.st_dev, status.st_ino, status.st_size)
-        (seconds, nanoseconds) = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
+        // `chmod` changes this time, and not that of the content.
+        (seconds, nanoseconds) = (status.st_ctim.tv_sec, status.st_ctim.tv_nsec)
     }
 }

@@ -186,7 +186,7 @@ extension Fetches {
         let failed = status.flatMap { $0 >= 500 ? Failure(status: $0, of: request) : nil }
         switch result {
         case .failure(let error) where !error.isAboutUpstream:
-            // Nobody wants the rest of an error in whose place a stored response was served.
+            // The rest of an error is not needed once a stored response was served in its place.
             guard let failed else { return metrics.record { $0.gaveUp() } }
             responded(failed, to: request, at: time)
         case .failure(let error) where status == nil:

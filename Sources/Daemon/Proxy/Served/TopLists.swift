@@ -5,7 +5,7 @@ import Synchronization
 /// upstream, route and URL.
 ///
 /// Any thread. Bounded: an interval counts `nameLimit` names of each kind; further ones are counted together, under `othersName`.
-/// Hits from memory that nobody watches are counted by samples.
+/// Unwatched hits from memory are counted by samples.
 package final class TopLists: Sendable {
     /// What requests are counted by.
     package enum Subject: String, CaseIterable, Sendable {
