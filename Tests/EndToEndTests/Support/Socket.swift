@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import TestSupport
 
 /// What can go wrong on a socket, as a test sees it.
@@ -77,8 +78,17 @@ final class Socket: Sendable {
         return socket
     }
 
-    /// A port that was free a moment ago.
-    static func freePort() throws(SocketError) -> UInt16 { try listen().port }
+    /// A free port for a program that is given its number.
+    ///
+    /// It is kept until the tests end, so that no other test's server or connection gets it before that program binds it.
+    /// The program must set `SO_REUSEADDR`, as nearly all servers do.
+    static func freePort() throws(SocketError) -> UInt16 {
+        let socket = try bound()
+        kept.withLock { $0.append(socket) }
+        return socket.port
+    }
+
+    private static let kept = Mutex<[Socket]>([])
 
     // MARK: Using it
 
