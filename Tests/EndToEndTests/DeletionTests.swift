@@ -188,6 +188,25 @@ import Testing
         #expect(try !larder.get("/items").isHit)
     }
 
+    @Test func `with on_delete: keep what a part has shown since such a write does not make the rest known`() throws {
+        let bodies = Monitor([
+            "/items": #"[{"id":1,"title":"a","state":"open"}]"#, "/other": #"{"items":[{"id":1,"title":"a"}]}"#,
+        ])
+        let origin = try Self.origin(bodies) { _ in .empty(204) }
+        let config = Self.config(origin, "keep")
+            .replacing("title: title", with: "title: title, state: state")
+            .replacing("\" } }\nmodels", with: "\", lag: 0s } }\nmodels")
+        let larder = try Larder(origin, config: config)
+        _ = try larder.get("/items")
+        #expect(try larder.waitForObjects(1, of: "Item"))
+        #expect(try larder.request("PATCH", "/items/1", body: "{}").status == 204)
+        // It has the title only.
+        _ = try larder.get("/other")
+        #expect(try larder.waitForQuiet())
+        #expect(try larder.request("DELETE", "/items/1").status == 204)
+        #expect(try !larder.get("/items").isHit)
+    }
+
     @Test(arguments: ["GET", "HEAD"]) func `a 404 removes the object like a deletion, until it is found again`(
         method: String
     )

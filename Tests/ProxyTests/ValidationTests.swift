@@ -83,7 +83,7 @@ import Testing
         throws
     {
         let tag = try #require(EntityTag(bytes("W/\"x\"")))
-        let across = AcrossTag.computed(tag, of: DocumentID(rawValue: 7))
+        let across = AcrossTag.expected(tag, of: DocumentID(rawValue: 7))
         let chosen = Self.stored("\"a\"", modified: exampleDate)
         let validation = Validation(chosen: chosen, variants: Self.variants, across: across)
         #expect(selected(validation, lines) == expected)

@@ -337,7 +337,7 @@ extension Explanation.Expectations {
         }
         if let across = validation.across, validation.chosen == nil {
             notModified =
-                if case .computed = across {
+                if case .expected = across {
                     "with that ETag, what is stored for another principal becomes this one's, too, and is served"
                 } else {
                     "shows that the upstream does not compare entity tags, and the whole is fetched"

@@ -300,6 +300,7 @@ package final class ProxyHandler: HTTPHandler {
         let reply = connection.deferReply(request, &incoming.message)
         let note = RequestNote(incoming, at: connection.entrance.address, started: started, proxy)
         incoming.note = note
+        if upstream.settings.validateAcross == .etag { incoming.group = connection.entrance.group }
         reply.observe(note)
         guard let interceptor, interceptor.isActive else { return proxy.accept(incoming, reply) }
         interceptor.received(incoming, reply, proxy)

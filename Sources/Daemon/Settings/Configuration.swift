@@ -151,7 +151,7 @@ extension Configuration {
         }
 
         package enum ValidateAcross: String, Sendable, CaseIterable {
-            case off, computed
+            case off, computed, etag
         }
 
         package enum Cookies: String, Sendable, CaseIterable {

@@ -57,9 +57,9 @@ extension ConfigDraft {
                 "etag.sha256: \"\(word)\" is neither a field of \"principal\" nor one of \"context\"; correct the name, or add it there"
             )
         }
-        guard settings.validateAcross == .computed else { return }
+        guard settings.validateAcross != .off else { return }
         let place = upstream.places["validate_across"]
-        if settings.etag.sha256.isEmpty {
+        if settings.validateAcross == .computed, settings.etag.sha256.isEmpty {
             reader.error(
                 place,
                 "computed needs to know how the upstream makes its entity tags; add for example "

@@ -65,7 +65,8 @@ extension UpstreamDraft: ConfigSection {
         Whether a response stored for one principal may become another's, for clients whose tokens change. computed: where \
         nothing is stored for a principal, its request carries the entity tag that the upstream would give it for the stored \
         bytes, made by the recipe in "etag". Only if the upstream says with a 304 and that very tag that they are current for this \
-        principal, it gets them. See docs/quota.md.
+        principal, it gets them. etag: the same with the stored entity tag itself, among the clients of one address in "listen", \
+        for upstreams whose tags are those of the content, whoever asks. See docs/quota.md.
         """: .choice("validate_across", \.settings.validateAcross),
         "How the upstream makes its entity tags: the recipe for validate_across.":
             .section("etag", \.settings.etag),

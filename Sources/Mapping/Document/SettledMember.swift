@@ -111,7 +111,8 @@ struct SettledMember<Value: MemberValue>: Sendable {
         }
         if isEqual { return confirm(seen) }  // C1
         if let word = seen.word, isLater(word, seen, history) { return succeed(by: seen) }  // D1
-        if !seen.isWrite, clock.lo <= history.unseen, seen.lo > history.unseen { return settle(afterWrite: seen) }  // W5
+        let isAfterWrite = !seen.isWrite && clock.lo <= history.unseen && seen.lo > history.unseen
+        if isAfterWrite { return settle(afterWrite: seen) }  // W5
         if isNewest(seen) { return replace(by: seen, keeping: clock.floor, .newer) }  // C2
         if doubt == nil, seen.hi < clock.lo { return .ignored }  // C3
         if seen.isWrite, overlaps(seen) { return settleWrite(seen) }  // W3

@@ -1,11 +1,35 @@
 import GRDB
 
-/// The form of a body that an entity tag was shown to cover.
-public enum TagCoverage: Int64, Sendable {
-    /// The bytes as received.
-    case received = 1
-    /// The JSON without the white space between its tokens.
-    case minified = 2
+/// What an entity tag covers.
+public enum TagCoverage: RawRepresentable, Sendable, Equatable {
+    /// The bytes as received, as was shown by the upstream's recipe.
+    case received
+    /// The JSON without the white space between its tokens, as was shown by the recipe.
+    case minified
+    /// The content, whoever asks for it, as the configuration says; among the principals of a group, from 0 to `maximumGroup`.
+    case content(group: Int64)
+
+    public static let maximumGroup: Int64 = 0xFFFF_FFFF
+    /// The number of the first group, on disk.
+    private static let firstGroup: Int64 = 16
+    static let rawValues = 1...firstGroup + maximumGroup
+
+    public init?(rawValue: Int64) {
+        switch rawValue {
+        case 1: self = .received
+        case 2: self = .minified
+        case Self.firstGroup...Self.rawValues.upperBound: self = .content(group: rawValue - Self.firstGroup)
+        default: return nil
+        }
+    }
+
+    public var rawValue: Int64 {
+        switch self {
+        case .received: 1
+        case .minified: 2
+        case .content(let group): Self.firstGroup + group
+        }
+    }
 }
 
 /// A stored response whose entity tag was shown to cover its body, whoever's it is; without the body.

@@ -15,7 +15,7 @@ enum RowBounds {
     /// `Age` can move the start of an observation to before 1970.
     static let times: ClosedRange<Int64> = -(1 << 52)...253_402_300_800_000_000
     static let statuses: ClosedRange<Int64> = 100...999
-    static let coverages: ClosedRange<Int64> = TagCoverage.received.rawValue...TagCoverage.minified.rawValue
+    static let coverages: ClosedRange<Int64> = TagCoverage.rawValues
     static let any: ClosedRange<Int64> = .min ... .max
 }
 

@@ -64,8 +64,11 @@ extension WriterSession {
         // Older values are kept for admin queries if nothing newer is known. Documents do not use them.
         if record.base != nil, case (let model, let models?) = try model(of: record) {
             var state = try state(of: record)
-            // Its state at the deletion is unknown, so documents that still show it must not show an earlier one.
-            if mark.isTombstone, state.hasUnseenWrite(lag: models.lag) {
+            // Its state at the deletion is unknown, so documents that still show it must not show an earlier one. What has been
+            // seen since an unseen write may be a part of it.
+            var hasUnseenWrite = state.hasUnseenWrite(lag: models.lag)
+            if case .unobserved = record.mark { hasUnseenWrite = true }
+            if mark.isTombstone, hasUnseenWrite {
                 try eraseValues(of: record)
                 state = try self.state(of: record)
             }

@@ -1,6 +1,7 @@
 import CachePolicy
 import EventLoops
 package import HTTPSemantics
+import HTTPServer
 import Logging
 import Mapping
 import Settings
@@ -44,16 +45,16 @@ package enum AcrossTag: Sendable {
     /// One that the upstream never gave: a 304 would show that it does not compare tags.
     case wrong(EntityTag)
     /// The one that the upstream gives this request's principal for the bytes of a stored response, if they are current.
-    case computed(EntityTag, of: DocumentID)
+    case expected(EntityTag, of: DocumentID)
 
     package var tag: EntityTag {
         switch self {
-        case .wrong(let tag), .computed(let tag, _): tag
+        case .wrong(let tag), .expected(let tag, _): tag
         }
     }
 }
 
-/// Whether an upstream's 304s and its recipe for entity tags can be relied on.
+/// Whether an upstream's 304s, and its entity tags, can be relied on.
 struct AcrossTrust {
     /// How long the upstream is trusted after it has distinguished a wrong tag from a right one, in ns.
     private static let trial: UInt64 = 3_600_000_000_000
@@ -64,6 +65,10 @@ struct AcrossTrust {
     let number: UInt32
     private var trustedUntil: UInt64 = 0
     private var misfits = 0
+    /// The routes on which two principals had the same body where they had the same tag.
+    private var agreed: Set<String> = []
+    /// Of how many 304s one is compared with the whole response, on these routes.
+    private static let sample = 100
     /// Whether it is used at all.
     private(set) var isUsed = true
 
@@ -85,6 +90,17 @@ struct AcrossTrust {
         return misfits >= Self.misfitLimit && end()
     }
 
+    /// Whether a response must be fetched whole although a 304 has released it.
+    func mustCompare(on route: String) -> Bool {
+        !agreed.contains(route) || Int.random(in: 0..<Self.sample) == 0
+    }
+
+    /// Notes whether two principals had the same body with the same tag; returns whether that ends the use of tags.
+    mutating func compared(isSame: Bool, on route: String) -> Bool {
+        if isSame { agreed.insert(route) }
+        return !isSame && end()
+    }
+
     private mutating func end() -> Bool {
         defer { isUsed = false }
         return isUsed
@@ -94,11 +110,12 @@ struct AcrossTrust {
 /// Validating the responses of one principal for another.
 ///
 /// A 304 to a principal's own request, with the tag that only the current bytes have for it, says that the bytes are its own,
-/// too (law 4). Until then nothing of the other's response is used but for that tag.
+/// too (law 4). Until then nothing of the other's response is used but for that tag. Where the configuration says that tags stand
+/// for content, whoever asks, whole responses show it: the first of each route, and then one of a hundred.
 extension Fetches {
     /// Whether responses of an upstream are validated across principals.
     func validatesAcross(_ upstream: ProxiedUpstream) -> Bool {
-        upstream.tagFields != nil && trust(in: upstream).isUsed
+        upstream.settings.validateAcross != .off && trust(in: upstream).isUsed
     }
 
     private func trust(in upstream: ProxiedUpstream) -> AcrossTrust {
@@ -109,11 +126,11 @@ extension Fetches {
     /// The tag for a request that asks for a document as another principal has it; nil for none.
     ///
     /// - Parameter isAlone: whether nothing else is validated, so that every 304 is one to this tag.
-    func acrossTag(_ computed: EntityTag, of document: DocumentID, for request: ProxyRequest, isAlone: Bool)
+    func acrossTag(_ expected: EntityTag, of document: DocumentID, for request: ProxyRequest, isAlone: Bool)
         -> AcrossTag?
     {
         guard validatesAcross(request.upstream) else { return nil }
-        if trust(in: request.upstream).isProved(at: loop.now) { return .computed(computed, of: document) }
+        if trust(in: request.upstream).isProved(at: loop.now) { return .expected(expected, of: document) }
         let wrong = Crypto.hexadecimal(Crypto.sha256([(0..<32).map { _ in UInt8.random(in: .min ... .max) }]))
         return isAlone ? EntityTag([0x22] + wrong + [0x22]).map { .wrong($0) } : nil
     }
@@ -126,9 +143,29 @@ extension Fetches {
             change(fetch.request.upstream, "the upstream sends a 304 for an entity tag that it never gave") {
                 $0.tried(isNotModified: head.status == 304, now: loop.now)
             }
-        case (.computed, 304) where !fetch.validation.isAnswered(by: head.fields):
+        case (.expected, 304) where fetch.request.group == nil && !fetch.validation.isAnswered(by: head.fields):
             noteTag(fits: false, of: fetch.request.upstream)
         default: break
+        }
+    }
+
+    /// Whether the response that a 304 has released is fetched whole nonetheless, because its tag must prove itself first.
+    func mustCompare(_ fetch: RunningFetch) -> Bool {
+        let request = fetch.request
+        return request.group != nil && trust(in: request.upstream).mustCompare(on: request.routePath)
+    }
+
+    /// Compares a whole response with the one of another principal that a 304 has released.
+    func compare(_ response: CachedResponse, in fetch: RunningFetch) {
+        guard let document = fetch.released else { return }
+        fetch.released = nil
+        let (request, tag) = (fetch.request, response.validators.entityTag)
+        // What cannot be read counts as gone.
+        after({ [cache] in try? await cache.store.covered(document) }) { [self] in
+            guard let found = $0 ?? nil, let tag, tag == FieldsOnDisk.entityTag(in: found.document.head) else { return }
+            change(request.upstream, "two principals got different bodies with the same entity tag") {
+                $0.compared(isSame: found.body == response.body, on: request.routePath)
+            }
         }
     }
 
@@ -151,11 +188,13 @@ extension Fetches {
     /// Finds out off the loop, once a response's body is in the store's hands, whether its tag covers it.
     func coverage(of response: CachedResponse, in fetch: RunningFetch) -> (@Sendable ([UInt8]) -> TagCoverage?)? {
         let upstream = fetch.request.upstream
-        guard response.status == 200, validatesAcross(upstream), let tags = RecipeTags(fetch.request) else {
-            return nil
-        }
+        guard response.status == 200, validatesAcross(upstream) else { return nil }
         let tag = response.validators.entityTag
         let isCoded = response.fields.isContentCoded
+        if let group = fetch.request.group {
+            return { _ in tag?.isWeak == false && !isCoded ? .content(group: group) : nil }
+        }
+        guard let tags = RecipeTags(fetch.request) else { return nil }
         let fetches = fetch.validation.across == nil ? nil : LoopReference(self, on: loop)
         return { body in
             let coverage = isCoded ? nil : tag.flatMap { tags.coverage(of: body, by: $0) }
@@ -172,17 +211,22 @@ extension ResponseCache {
     /// Never one that is in memory only, as every response with a secret is, and never one that repeats a credential. It may be the
     /// request's own, whose tag is sent in any case.
     func latestOfAnyone(for request: ProxyRequest) async throws(StoreError) -> (tag: EntityTag, document: DocumentID)? {
-        guard let tags = RecipeTags(request) else { return nil }
-        let key = request.key
+        let (key, recipe) = (request.key, RecipeTags(request))
+        guard recipe != nil || request.group != nil else { return nil }
         return try await store.firstCovered(ofURL: key.url, context: key.context, upstream: key.upstream) {
             document,
             body in
             guard let fields = FieldsOnDisk.withoutDigests(document.head),
                 let former = fields[first: "etag"].flatMap({ EntityTag($0) }),
-                !request.credentials.areRepeated(inBody: body, fields),
-                let tag = EntityTag(former.spelled(with: tags.opaque(of: body, document.coverage)))
+                !request.credentials.areRepeated(inBody: body, fields)
             else { return nil }
-            return (tag, document.id)
+            let tag: EntityTag? =
+                switch document.coverage {
+                case .content(let group): group == request.group ? former : nil
+                case .received, .minified:
+                    recipe.flatMap { EntityTag(former.spelled(with: $0.opaque(of: body, document.coverage))) }
+                }
+            return tag.map { ($0, document.id) }
         }
     }
 
@@ -196,8 +240,30 @@ extension ResponseCache {
             let stored = FieldsOnDisk.withoutDigests(found.document.head),
             ["link", "vary"].allSatisfy({ update.contains($0) || !stored.contains($0) })
         else { return nil }
-        let isExact = found.document.coverage == .received
+        let isExact = found.document.coverage != .minified
         return (Freshening.released(stored, by: update, isExact: isExact), found.body)
+    }
+}
+
+extension Entrance {
+    /// The number of the clients that use this address, the same after a restart.
+    var group: Int64 {
+        let digest = Crypto.sha256([Array("\((configured ?? address).description)".utf8)])
+        return digest.prefix(4).reduce(0) { $0 << 8 | Int64($1) }
+    }
+}
+
+extension FieldsOnDisk {
+    fileprivate static func entityTag(in head: [UInt8]) -> EntityTag? {
+        withoutDigests(head)?[first: "etag"].flatMap { EntityTag($0) }
+    }
+}
+
+extension ProxyRequest {
+    /// The path of its route in the configuration; empty for none.
+    fileprivate var routePath: String {
+        let query = ProxiedUpstream.query(ofURL: target)
+        return upstream.routePath(method: message.method, path: route, query: query) ?? ""
     }
 }
 

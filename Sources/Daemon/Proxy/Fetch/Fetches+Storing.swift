@@ -153,6 +153,7 @@ extension Fetches {
             return (ready, false)
         }
         notStored.forget(request.key)
+        compare(response, in: fetch)
         cache.forgetParts(of: request)
         supersede(fetch, by: ready)
         let match = request.upstream.bodyMatch(request, status: response.status, fields: response.fields)

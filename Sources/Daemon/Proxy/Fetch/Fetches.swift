@@ -163,6 +163,7 @@ final class Fetches {
             return
         }
         let fetch = start(useless.inquiry.unconditional(first.request))
+        fetch.released = useless.released
         for relay in relays { fetch.join(relay.request, relay.reply, isLeader: relay.isLeader) }
     }
 

@@ -23,6 +23,8 @@ final class RunningFetch: TransferDelegate {
     let number: Int
     /// The document that this fetch refreshes in the background.
     var refreshes: Refreshes.Subject?
+    /// Another principal's document that a 304 has released, and that the whole response is compared with.
+    var released: DocumentID?
 
     private(set) var state: Fetch
     private(set) var head: UpstreamHead?

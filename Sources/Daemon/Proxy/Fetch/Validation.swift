@@ -74,7 +74,7 @@ package struct Validation: Sendable {
     /// Whether a 304 has a tag that it may have: one of those sent, but for a wrong one.
     func isAnswered(by update: Fields) -> Bool {
         guard let tag = Self.onlyTag(of: update) else { return false }
-        if case .computed(let computed, _) = across, computed.matchesWeakly(tag) { return true }
+        if case .expected(let expected, _) = across, expected.matchesWeakly(tag) { return true }
         return candidates.contains { $0.entityTag?.matchesWeakly(tag) ?? false }
     }
 
@@ -98,7 +98,7 @@ package struct Validation: Sendable {
         if let across {
             guard isAnswered(by: update), let tag = Self.onlyTag(of: update) else { return nil }
             let isOwn = candidates.contains { $0.entityTag?.matchesWeakly(tag) ?? false }
-            if !isOwn, case .computed(_, let document) = across { return .others(document) }
+            if !isOwn, case .expected(_, let document) = across { return .others(document) }
         }
         let found = Freshening.selected(by: update, among: candidates, now: now)
         guard let first = found.first else { return nil }
@@ -134,6 +134,10 @@ extension Fetches {
                 freshenVariant(found?.compactMap { CachedResponse($0, for: request) }.first, by: head, fetch)
             }
         case .others(let document):
+            if mustCompare(fetch) {
+                fetch.released = document
+                return fetch.endFreshening(nil)
+            }
             // It may be gone by now, and its bytes are not kept in memory meanwhile.
             after({ [cache] in await cache.released(document, by: head.fields) }) { [self] in
                 release($0, by: head, fetch)

@@ -29,6 +29,8 @@ package struct IncomingRequest: Sendable {
     let base: ClientAuthority
     /// Notes how it is served; nil if nothing is noted, as for an imagined request.
     var note: RequestNote?
+    /// The number of the clients among whom entity tags stand for content; nil if there are none.
+    var group: Int64?
 }
 
 extension IncomingRequest {

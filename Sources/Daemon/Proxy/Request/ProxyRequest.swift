@@ -39,6 +39,8 @@ package struct ProxyRequest: Sendable {
     /// Whether it is passed on without a look-up, and its response not stored.
     private(set) var isPassed = false
     let note: RequestNote?
+    /// The number of the clients among whom entity tags stand for content; nil if there are none.
+    let group: Int64?
     /// Why the upstream is asked; set by the plan.
     private(set) var reason = Plan.Reason.forward(.uriMiss)
 
@@ -65,7 +67,7 @@ package struct ProxyRequest: Sendable {
         key = incoming.cacheKey(of: principal)
         digest = hasher.digest(key)
         self.credentialHasher = credentialHasher
-        note = incoming.note
+        (note, group) = (incoming.note, incoming.group)
         note?.hasKey(digest)
         directives = RequestDirectives(fields: message.fields)
         view = incoming.view
