@@ -73,6 +73,20 @@ extension SettledMemberTests {
         #expect(member.doubt == nil)
     }
 
+    @Test func `W5 what is observed after an unseen write is settled, though a read beside it showed the old value`() {
+        var member = Member(first: seen(1, 5, 6))
+        member.doubt(until: 8)
+        // It was sent before the write.
+        #expect(member.merge(seen(1, 1, 14), lag: 10) == .confirmed)
+        var history = ObjectHistory(wrote: 8)
+        history.unseen = 8
+        #expect(member.merge(seen(2, 12, 16), lag: 10, history) == .replaced(.afterWrite))
+        #expect(member.value == 2)
+        #expect(member.doubt?.challenger?.value == 1)
+        #expect(member.merge(seen(2, 15, 17), lag: 10, history) == .confirmed)
+        #expect(member.doubt == nil)
+    }
+
     @Test func `S1 a value that the upstream has gone back to is believed once it has lasted for the lag`() {
         var member = Member(first: seen(1, 0, 1, stamp: 5))
         #expect(member.merge(seen(0, 3, 4, stamp: 3), lag: 10) == .ignored)

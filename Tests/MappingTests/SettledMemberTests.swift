@@ -31,6 +31,8 @@ extension Int: MemberValue {
         var completed: Int64
         var value: Int
         var isNotModified = false
+        /// Whether it is a write whose response shows nothing.
+        var isUnseen = false
 
         var isWrite: Bool { document == .none }
         var kind: Observation.Kind {
@@ -42,7 +44,7 @@ extension Int: MemberValue {
         }
 
         var description: String {
-            "\(isWrite ? "write" : "\(document)")[\(sent),\(completed)]=\(value)\(isNotModified ? " (304)" : "")"
+            "\(isWrite ? "write" : "\(document)")[\(sent),\(completed)]=\(value)\(isNotModified ? " (304)" : "")\(isUnseen ? " (unseen)" : "")"
         }
     }
 
@@ -56,6 +58,8 @@ extension Int: MemberValue {
         var member: Member?
         /// The time of a write that cannot be ordered against what was observed.
         var mark = Int64.min
+        /// The time of the principal's own write that no response has shown.
+        var unseen = Int64.min
         var wrote = Int64.min
         /// The time of the start after the last crash.
         var restarted = Int64.min
@@ -72,11 +76,17 @@ extension Int: MemberValue {
                 return member = first
             }
             known.doubt(until: mark)
-            let history = ObjectHistory(wrote: wrote, restarted: restarted) { [words, restarted] source in
+            var history = ObjectHistory(wrote: wrote, restarted: restarted) { [words, restarted] source in
                 words[source].map { LastWord(document: $0.document, completed: max($0.completed, restarted)) }
             }
+            history.unseen = mark
             if case .unordered(let until) = known.merge(seen, lag: lag, history) { mark = max(mark, until) }
             member = known
+        }
+
+        /// A write whose response shows nothing.
+        mutating func write(completed: Int64) {
+            (wrote, mark, unseen) = (max(wrote, completed), max(mark, completed), completed)
         }
 
         /// The daemon ends, and may have lost its last observations.
@@ -91,11 +101,13 @@ extension Int: MemberValue {
         }
 
         /// What a hit shows after a response, if it is served from the cache: after a write that cannot be ordered, a document
-        /// shows nothing but what is certainly newer, or what it and all others said since.
+        /// shows nothing but what is certainly newer, or what it and all others said since; the latter is not enough after an own
+        /// write that no response has shown.
         func hit(after event: Event) -> Int? {
             guard let member else { return nil }
             if member.clock.lo > mark { return member.value }
-            let isConfirmed = event.sent > mark && event.value == member.value && member.doubt?.challenger == nil
+            let isConfirmed =
+                mark > unseen && event.sent > mark && event.value == member.value && member.doubt?.challenger == nil
             return isConfirmed ? member.value : nil
         }
     }
@@ -130,6 +142,8 @@ extension Int: MemberValue {
         let horizon: Int64
         /// The instant at which a write takes effect; nil: nothing is written.
         var writeAt: Int64?
+        /// Whether the write's response does not show its value.
+        var isUnseen = false
         var documents: [Document] = [.list, .detail]
         /// Whether a document may be validated, by a 304 that stands for its last word.
         var hasNotModified = false
@@ -170,7 +184,9 @@ extension Int: MemberValue {
             var found: [Event] = []
             if let writeAt, sent < writeAt, writeAt <= completed, !events.contains(where: \.isWrite) {
                 let value = setting.value(at: writeAt)
-                found.append(Event(document: .none, sent: sent, completed: completed, value: value))
+                found.append(
+                    Event(document: .none, sent: sent, completed: completed, value: value, isUnseen: isUnseen)
+                )
             }
             for document in documents {
                 let from = document == .detail ? sent : sent - setting.lag
@@ -193,6 +209,10 @@ extension Int: MemberValue {
         private mutating func step(_ count: Int, _ events: [Event], _ before: Known) {
             guard let last = events.last else { return }
             var known = before
+            if last.isUnseen {
+                known.write(completed: last.completed)
+                return descend(count - 1, events, known)
+            }
             known.merge(SettledMemberTests.observed(last, at: events.count, setting), lag: setting.lag)
             if let value = known.hit(after: last) {
                 if value < known.served {
@@ -297,6 +317,22 @@ extension Int: MemberValue {
                 writeAt: write
             )
             checker.check(3)
+            #expect(checker.failures == [])
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `an own write whose response does not show it is never lost, and no value goes back because of it`(
+        isStamped: Bool
+    ) {
+        for (changes, write) in [([2], 2), ([1, 3], 1), ([1, 3], 3)] as [([Int64], Int64)] {
+            var checker = Checker(
+                setting: Setting(changes: changes, isStamped: { _ in isStamped }),
+                horizon: Self.isThorough ? 5 : 3,
+                writeAt: write,
+                isUnseen: true
+            )
+            checker.check(4)
             #expect(checker.failures == [])
         }
     }

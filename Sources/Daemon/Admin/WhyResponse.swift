@@ -271,6 +271,7 @@ extension KnowledgeRule {
         case .laterStamp: "the object says that it was modified later"
         case .laterWord: "the response that showed it last now shows another value"
         case .newer: "it was observed later"
+        case .afterWrite: "it was observed after a write whose response did not show it"
         case .overlappingWrite: "a write showed another value; which one is newer is unknown"
         case .decided: "which value was newer is unknown; the one seen last is kept"
         }

@@ -14,6 +14,9 @@ struct KnownMembers {
             settled.doubt(until: time)
             asksFrom = Knowledge.Doubt.always
         }
+
+        /// Whether the last own write has left it out.
+        fileprivate var isLeftOut: Bool { settled.doubt != nil && asksFrom == Knowledge.Doubt.always }
     }
 
     /// The effect of merging an observation.
@@ -102,6 +105,8 @@ struct KnownMembers {
                 continue
             }
             let (old, wasInDoubt) = (member.settled.value, isInDoubt(member))
+            var history = history
+            history.unseen = max(writtenUnseen ?? .min, member.isLeftOut ? history.wrote : .min)
             let outcome = member.settled.merge(observed, lag: lag.lists, history)
             if let rule = Self.rule(of: outcome, old, member.settled.value) {
                 note(observed, at: path, insteadOf: old, by: seen)
@@ -158,7 +163,7 @@ struct KnownMembers {
     /// Whether a member is in doubt for another reason than the unseen write, which its mark says already.
     private func isInDoubt(_ member: Member) -> Bool {
         // The mark may be of another principal's write, after which less is asked for.
-        member.settled.doubt.map { !isMarked($0) || member.asksFrom == Knowledge.Doubt.always } ?? false
+        member.settled.doubt.map { !isMarked($0) || member.isLeftOut } ?? false
     }
 
     private func isMarked(_ doubt: SettledMember<ObservedMember>.Doubt) -> Bool {
@@ -339,6 +344,8 @@ public struct ObjectHistory {
     ///
     /// The record of a write is never lost.
     var restarted: Int64
+    /// The time of a write whose effect on the member no response has shown (row W4).
+    var unseen = Int64.min
 
     /// Describes what is known.
     public init(

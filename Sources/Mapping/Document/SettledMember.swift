@@ -111,6 +111,7 @@ struct SettledMember<Value: MemberValue>: Sendable {
         }
         if isEqual { return confirm(seen) }  // C1
         if let word = seen.word, isLater(word, seen, history) { return succeed(by: seen) }  // D1
+        if !seen.isWrite, clock.lo <= history.unseen, seen.lo > history.unseen { return settle(afterWrite: seen) }  // W5
         if isNewest(seen) { return replace(by: seen, keeping: clock.floor, .newer) }  // C2
         if doubt == nil, seen.hi < clock.lo { return .ignored }  // C3
         if seen.isWrite, overlaps(seen) { return settleWrite(seen) }  // W3
@@ -179,6 +180,19 @@ struct SettledMember<Value: MemberValue>: Sendable {
         }
         if doubt != nil { clock.isExact = false }
         return .replaced(.laterWord)
+    }
+
+    /// W5: the settled value may be from before a write that no response has shown, and this one is not.
+    ///
+    /// It is settled even where the two overlap, which they do if a response that was under way during the write has confirmed
+    /// the settled value.
+    private mutating func settle(afterWrite seen: Observed) -> Outcome {
+        guard seen.lo <= latest else { return replace(by: seen, keeping: clock.floor, .afterWrite) }
+        let former = Challenger(value: value, lo: clock.lo, hi: clock.hi, source: source)
+        take(seen, keeping: clock.floor)
+        clock.isExact = false
+        oppose(former)
+        return .replaced(.afterWrite)
     }
 
     /// Row G: a given value replaces what was complete before it; whatever is complete later is newer than it.
@@ -250,6 +264,8 @@ public enum KnowledgeRule: String, Sendable {
     case newer = "C2"
     /// W3: a write showed it, while another response showed the former value.
     case overlappingWrite = "W3"
+    /// W5: it was observed after a write that no response has shown, and the former value may be from before it.
+    case afterWrite = "W5"
     /// C4: it was the last one seen of two values in doubt.
     case decided = "C4"
 }
