@@ -56,7 +56,9 @@ import Testing
         for (settings, expected) in [(", rewrite_links: true", all), ("", fieldsOnly)] {
             let recording = RecordedFolder()
             let config = "upstreams: { api: { url: \"\(origin.url)/base\"\(settings) } }"
-            try recording.record(origin, config: config) { #expect(try links($0) == expected) }
+            try recording.record(origin, config: config) { (larder: Larder) throws -> Void in
+                #expect(try links(larder) == expected)
+            }
             #expect(recording.lines[0].contains("Link: <\(next)>"))
             #expect(recording.files["bodies/000001.indented.json"]?.contains(next) == true)
             #expect(try links(Larder.replaying(recording.path)) == expected)

@@ -43,7 +43,7 @@ import Testing
             ("text/plain; charset=iso-8859-1", "\u{FC}", 2, [0xC3, 0xBC]),
             ("text/plain; charset=iso-8859-1", "\u{FC}", 1, [0xFC]),
             // The byte order mark is there, or the tool has taken it out.
-            ("application/json", "\\uFEFF{}", nil, marked),
+            ("application/json", "\\uFEFF{}", nil, marked), ("application/json", "\u{FEFF}{}", nil, marked),
             ("application/json", "{}", 5, marked),
             ("application/json; charset=utf-8", "{}", 2, [0x7B, 0x7D]),
         ] as [(String, String, Int?, [UInt8])]
@@ -71,7 +71,7 @@ import Testing
 
     @Test(
         arguments: [
-            (#"{ encoding: ISO-8859-1, string: "Gr\u{FC}n" }"#, [0x47, 0x72, 0xFC, 0x6E]),
+            (#"{ encoding: ISO-8859-1, string: "Gr\#u{FC}n" }"#, [0x47, 0x72, 0xFC, 0x6E]),
             (#"{ encoding: Windows-1252, string: "\u20AC" }"#, [0x80]),
             (#"{ encoding: UTF-8, string: "\uFEFF{}" }"#, marked),
             (#"{ encoding: ISO-8859-1, base64_string: "/A==" }"#, [0xFC]), ("{ string: \u{FC} }", [0xC3, 0xBC]),

@@ -359,6 +359,7 @@ struct ForeignJSON {
 
     /// Nil if the text is not JSON.
     init?(_ data: Data) {
+        let data = Self.escapingMarks(in: data)
         if let value = try? JSONSerialization.jsonObject(with: data) {
             self.value = value
             return
@@ -386,6 +387,14 @@ struct ForeignJSON {
 }
 
 extension ForeignJSON {
+    /// The text with escapes for the byte order marks in it, which the parser takes out of the beginnings of strings.
+    private static func escapingMarks(in data: Data) -> Data {
+        // The first one may be that of the file.
+        let rest = data.dropFirst(WideText.utf8Mark.count)
+        guard rest.range(of: Data(WideText.utf8Mark)) != nil else { return data }
+        return data.prefix(WideText.utf8Mark.count) + rest.replacing(WideText.utf8Mark, with: #"\ufeff"#.utf8)
+    }
+
     /// Why a text that looks like JSON cannot be read, in a sentence that shows none of it; nil for other text.
     static func flaw(of data: Data) -> String? {
         let bytes = data.drop { FieldSyntax.isWhitespace($0) || $0 == 0x0A || $0 == 0x0D }

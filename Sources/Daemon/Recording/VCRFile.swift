@@ -26,17 +26,17 @@ enum VCRFile {
             }
         }
 
-        /// - Parameter surrogates: How the text spells those; nil if it has none.
-        init(_ node: Node, _ surrogates: MarkedSurrogates? = nil) {
+        /// - Parameter escapes: Those that the text has marks for; nil if it has none.
+        init(_ node: Node, _ escapes: MarkedEscapes? = nil) {
             switch node {
             case .mapping(let mapping):
-                self = .map(mapping.map { ($0.key.scalar?.string ?? "", Value($0.value, surrogates)) })
-            case .sequence(let sequence): self = .list(sequence.map { Value($0, surrogates) })
+                self = .map(mapping.map { ($0.key.scalar?.string ?? "", Value($0.value, escapes)) })
+            case .sequence(let sequence): self = .list(sequence.map { Value($0, escapes) })
             case .alias: self = .null
             case .scalar(let scalar):
                 let tag = node.tag.description
-                if let surrogates, surrogates.occur(in: scalar.string) {
-                    self = surrogates.text(of: scalar.string).map { .text($0) } ?? .unreadable
+                if let escapes, escapes.occur(in: scalar.string) {
+                    self = escapes.text(of: scalar.string).map { .text($0) } ?? .unreadable
                 } else if tag.hasSuffix("binary") {
                     self = .bytes(base64(scalar.string))
                 } else if scalar.style == .any || scalar.style == .plain, ["null", "~", ""].contains(scalar.string) {
@@ -83,12 +83,12 @@ enum VCRFile {
     }
 
     static func read(text: String, _ path: String) throws(RecordingError) -> ForeignRecording {
-        let surrogates = MarkedSurrogates(in: text)
+        let escapes = MarkedEscapes(in: text)
         let root: Node?
         do {
-            root = try BoundedYAML.compose(surrogates?.marked ?? text)
+            root = try BoundedYAML.compose(escapes?.marked ?? text)
         } catch { throw RecordingError(path, line: error.line, error.description) }
-        return try read(root.map { Value($0, surrogates) } ?? .null, path)
+        return try read(root.map { Value($0, escapes) } ?? .null, path)
     }
 
     static func read(_ root: Value, _ path: String) throws(RecordingError) -> ForeignRecording {
@@ -216,11 +216,11 @@ enum VCRFile {
     }
 }
 
-/// The escapes of surrogates in a YAML text: the parser knows none, and Python writes a lone one so.
+/// The escapes in a YAML text that its parser loses: those of surrogates, as Python writes a lone one, and of the byte order mark.
 ///
 /// Each is replaced by an escape that the parser does know. Where `\u` is no escape, as between single quotes, that stays text, and
 /// is replaced back.
-struct MarkedSurrogates {
+struct MarkedEscapes {
     /// The text for the parser.
     let marked: String
     private static let mark: Unicode.Scalar = "\u{10FFFE}"
@@ -228,9 +228,9 @@ struct MarkedSurrogates {
 
     /// Nil if the text has none.
     init?(in text: String) {
-        let surrogate = /\\u([Dd][89A-Fa-f][0-9A-Fa-f]{2})/.matchingSemantics(.unicodeScalar)
-        guard text.contains(surrogate) else { return nil }
-        marked = text.replacing(surrogate) { Self.escape + $0.1 }
+        let lost = /\\u([Dd][89A-Fa-f][0-9A-Fa-f]{2}|[Ff][Ee][Ff]{2})/.matchingSemantics(.unicodeScalar)
+        guard text.contains(lost) else { return nil }
+        marked = text.replacing(lost) { Self.escape + $0.1 }
     }
 
     /// Whether a value of the parsed text has any.
