@@ -4,6 +4,7 @@ Copy this file beside your conftest.py, and name it there: pytest_plugins = ["la
 
 Requests to LARDER_URL that go through http.client (urllib, requests, urllib3) or httpx get the field Larder-Session
 with the name of the test that makes them. For other clients, send the value of the fixture `larder_session` yourself.
+With pytest-xdist they also get Larder-Process: each worker sets up the fixtures that its tests share.
 """
 import functools
 import http.client
@@ -13,6 +14,7 @@ import urllib.parse
 import pytest
 
 _larder = urllib.parse.urlsplit(os.environ.get("LARDER_URL", ""))
+_worker = os.environ.get("PYTEST_XDIST_WORKER")
 _session = None
 
 
@@ -27,8 +29,10 @@ def _named(session):
     return session.encode("ascii", "backslashreplace").decode()
 
 
-def _is_larder(host, port):
-    return _session is not None and (host, port) == (_larder.hostname, _larder.port)
+def _fields(host, port):
+    if _session is None or (host, port) != (_larder.hostname, _larder.port):
+        return {}
+    return {"Larder-Session": _session, **({"Larder-Process": _worker} if _worker else {})}
 
 
 @pytest.fixture
@@ -67,8 +71,8 @@ def _patch_http_client():
 
     @functools.wraps(end)
     def endheaders(self, *arguments, **options):
-        if _is_larder(self.host, self.port):
-            self.putheader("Larder-Session", _session)
+        for name, value in _fields(self.host, self.port).items():
+            self.putheader(name, value)
         return end(self, *arguments, **options)
 
     http.client.HTTPConnection.endheaders = endheaders
@@ -80,8 +84,7 @@ def _patch_httpx(client):
     @functools.wraps(build)
     def build_request(self, *arguments, **options):
         request = build(self, *arguments, **options)
-        if _is_larder(request.url.host, request.url.port):
-            request.headers["Larder-Session"] = _session
+        request.headers.update(_fields(request.url.host, request.url.port))
         return request
 
     client.build_request = build_request

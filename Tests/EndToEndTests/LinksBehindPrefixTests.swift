@@ -42,4 +42,31 @@ import Testing
         _ = try curl("/shop/login")
         #expect(try curl("/shop/orders/1").contains(#""cookie":"sid=7""#))
     }
+
+    @Test func `a recording has the API's own links, and a replay's lead to Larder as its settings say`() throws {
+        let next = "/base/v2/orders?page=2"
+        let origin = try Origin { _ in .json(#"{"next":"\#(next)"}"#, ["Link": "<\(next)>; rel=next"]) }
+        func links(_ larder: Larder) throws -> [String] {
+            let first = try larder.get("/v2/orders")
+            #expect(try larder.get("/v2/orders?page=2").status == 200)
+            return [first["Link"] ?? "", first.object["next"] as? String ?? ""]
+        }
+        let all = ["</v2/orders?page=2>; rel=next", "/v2/orders?page=2"]
+        let fieldsOnly = [all[0], next]
+        for (settings, expected) in [(", rewrite_links: true", all), ("", fieldsOnly)] {
+            let recording = RecordedFolder()
+            let config = "upstreams: { api: { url: \"\(origin.url)/base\"\(settings) } }"
+            try recording.record(origin, config: config) { (larder: Larder) throws -> Void in
+                #expect(try links(larder) == expected)
+            }
+            #expect(recording.lines[0].contains("Link: <\(next)>"))
+            #expect(recording.files["bodies/000001.indented.json"]?.contains(next) == true)
+            #expect(try links(Larder.replaying(recording.path)) == expected)
+            guard settings.isEmpty else { continue }
+            let manifest = String(decoding: recording.files["recording.yaml"] ?? [], as: UTF8.self)
+            let changed = manifest.replacing("    url:", with: "    rewrite_links: true\n    url:")
+            try recording.write(changed, to: "recording.yaml")
+            #expect(try links(Larder.replaying(recording.path)) == all)
+        }
+    }
 }

@@ -35,7 +35,7 @@ import Testing
         #expect(recording.files == files)
         let all = arguments + ["--update", "--accept-breaking"]
         let updated = try Larder.run(all, environment: environment)
-        #expect(updated.end == .exited(1) && updated.errors.contains("larder: 1 compared, 1 differs\n"))
+        #expect(updated.end == .exited(0) && updated.errors.contains("larder: 1 compared, 1 differs\n"))
         #expect(updated.errors.contains("larder: updated 1 response in \(recording.path)\n"))
         #expect(recording.files.keys.sorted() == files.keys.sorted())
         #expect(try Larder.run(arguments, environment: environment).end == .exited(0))
@@ -185,5 +185,59 @@ import Testing
         let larder = try Larder.replaying(folder.file("mixed"))
         #expect(try larder.get("/two/image").body == [0, 255, 254, 10, 13, 0])
         #expect(try larder.get("/one/things?page=1").status == 200)
+    }
+
+    @Test(arguments: ["har", "yaml"])
+    func `base paths and prefixes survive export and import`(ending: String) throws {
+        let origin = try Origin { .text($0.target) }
+        let folder = TemporaryFolder()
+        let shops = """
+            upstreams:
+              two: { url: "\(origin.url)/base", prefix: /two/api }
+              one: { url: "\(origin.url)/base/v2", prefix: /one }
+            """
+        let cases = [
+            ("upstreams: { api: { url: \"\(origin.url)/base\" } }", ["/v2/orders", "/base/v2"]),
+            (shops, ["/one/orders", "/two/api/users"]),
+        ]
+        for (number, (config, paths)) in cases.enumerated() {
+            let recording = RecordedFolder()
+            var texts: [String] = []
+            try recording.record(origin, config: config) { (larder: Larder) throws -> Void in
+                texts = try paths.map { try larder.get($0).text }
+            }
+            let (file, back) = (folder.file("\(number).\(ending)"), folder.file("back\(number)"))
+            #expect(try Larder.run(["export", recording.path, file]).end == .exited(0))
+            let result = try Larder.run(["import", file, back])
+            #expect(result.end == .exited(0), "\(result.errors)")
+            let larder = try Larder.replaying(back)
+            #expect(try paths.map { try larder.get($0).text } == texts)
+        }
+    }
+
+    @Test(arguments: ["har", "yaml"])
+    func `an export lists what the other format cannot hold`(ending: String) throws {
+        let origin = try Origin { _ in .body([0xFC], ["Content-Type": "text/plain; charset=iso-8859-1"]) }
+        let config = """
+            upstreams: { api: { url: "\(origin.url)", rewrite_links: true } }
+            models: { User: { identity: id } }
+            """
+        let recording = RecordedFolder()
+        try recording.record(origin, config: config) { (larder: Larder) throws -> Void in
+            _ = try larder.get("/x", ["Larder-Session": "a"])
+        }
+        let line = recording.lines[0].replacing(#""status":200"#, with: #""delay":5,"status":200"#)
+        try recording.write(line + "\n", to: "exchanges.jsonl")
+        let folder = TemporaryFolder()
+        let file = folder.file("a.\(ending)")
+        let result = try Larder.run(["export", recording.path, file])
+        let losses = [
+            "sessions, so that all requests share one sequence", "delays of responses",
+            "settings of recording.yaml: rewrite_links, models",
+        ]
+        for loss in losses { #expect(result.output.contains("left out: \(loss)\n"), "\(result.output)") }
+        // A body's bytes are the same, whatever its charset.
+        #expect(try Larder.run(["import", file, folder.file("back")]).output.contains("left out") == false)
+        #expect(try Larder.replaying(folder.file("back")).get("/x").body == [0xFC])
     }
 }

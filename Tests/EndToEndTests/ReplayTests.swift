@@ -173,6 +173,10 @@ import Testing
         #expect(nearest.count == 3)
         #expect(nearest.first?["request"] as? String == "GET /users/1/posts?page=1")
         #expect(nearest.first?["differences"] as? [String] == [#"query page: recorded "1", asked "2""#])
+        // What most clients print has it in one line.
+        let detail = response.object["detail"] as? String ?? ""
+        #expect(detail.contains(#"The nearest is GET /users/1/posts?page=1; query page: recorded "1", asked "2"."#))
+        #expect(!detail.contains("\n"), "\(detail)")
         #expect(eventually { larder.log.contains("nearest: GET /users/1/posts?page=1") })
         #expect(origin.count() == 5)
     }
@@ -217,6 +221,26 @@ import Testing
         #expect(other.status == 504)
         let detail = other.object["detail"] as? String ?? ""
         #expect(detail.contains(#"The nearest is GET /own; session: recorded "a", asked "c"."#), "\(detail)")
+    }
+
+    @Test func `each process goes through a session from its beginning`() throws {
+        let origin = try Origin { .text($0["Authorization"].map { String($0.suffix(3)) } ?? "none") }
+        let recording = RecordedFolder()
+        func me(_ larder: Larder, _ credential: String, _ process: String? = nil) throws -> Response {
+            var fields: FieldLines = ["Authorization": "Bearer \(credential)", "Larder-Session": "a"]
+            if let process { fields = fields + ["Larder-Process": process] }
+            return try larder.get("/me", fields)
+        }
+        try recording.record(origin) { (larder: Larder) throws -> Void in
+            for name in ["ada", "bob"] { _ = try me(larder, "token-of-\(name)") }
+        }
+        #expect(origin.requests.allSatisfy { $0["Larder-Process"] == nil })
+        let larder = try Larder.replaying(recording.path, "--strict")
+        for process in ["gw0", "gw1", nil] {
+            #expect(try me(larder, "first-of-a", process).text == "ada")
+            #expect(try me(larder, "second-of-a", process).text == "bob")
+            #expect(try me(larder, "first-of-a", process).status == 504)
+        }
     }
 
     @Test func `a session's credentials are matched with those that it has in the recording`() throws {

@@ -30,39 +30,50 @@ enum HARFile {
             var fields = recording.fields(lines(response["headers"]), isHead: method == "HEAD")
             // Bodies are decoded in a HAR.
             fields.remove("content-encoding")
-            var body = Array((content["text"] as? String ?? "").utf8)
-            if content["encoding"] as? String == "base64" { body = base64(content["text"] as? String ?? "") }
-            body = try attached(content, &files, path) ?? body
+            let body =
+                try attached(content, &files, path) ?? bytes(of: content, fields, size: content["size"], &recording)
             if body.isEmpty, content["size"] as? Int ?? 0 > 0, method != "HEAD" {
                 recording.lose("responses whose body the file does not have")
                 continue
             }
-            let type = fields.text("content-type")?.lowercased() ?? ""
-            if content["encoding"] == nil, type.contains("charset="), !type.contains("utf-8"),
-                body.contains(where: { $0 >= 0x80 })
-            {
-                recording.lose("the bytes of bodies in other charsets than UTF-8: they are UTF-8 now")
-            }
-            let posted = request["postData"] as? [String: Any]
-            if let entries = posted?["params"] as? [[String: Any]], !entries.isEmpty, posted?["text"] as? String == nil
-            {
+            let posted = request["postData"] as? [String: Any] ?? [:]
+            if let entries = posted["params"] as? [[String: Any]], !entries.isEmpty, posted["text"] as? String == nil {
                 recording.lose("bodies of requests that are given as parameters")
             }
+            let sent = recording.fields(lines(request["headers"]))
+            let asked = bytes(of: posted, sent, size: request["bodySize"], &recording)
             recording.exchanges.append(
                 WholeExchange(
                     method: method,
                     target: url,
-                    requestFields: recording.fields(lines(request["headers"])),
-                    requestBody: try attached(posted ?? [:], &files, path)
-                        ?? Array((posted?["text"] as? String ?? "").utf8),
+                    requestFields: sent,
+                    requestBody: try attached(posted, &files, path) ?? asked,
                     response: .init(status: status, fields: fields, body: body),
                     time: (entry["startedDateTime"] as? String).flatMap(time)
                 )
             )
         }
         recording.part = ""
+        recording.name(log[ForeignRecording.originsName] as? [String] ?? [])
         if log["pages"] != nil { recording.lose("the pages of the HAR") }
         return recording
+    }
+
+    /// The bytes of a body in the HAR: in Base64, or as text, which was in the charset that its type names.
+    private static func bytes(
+        of content: [String: Any],
+        _ fields: Fields,
+        size: Any?,
+        _ recording: inout ForeignRecording
+    ) -> [UInt8] {
+        guard let text = content["text"] as? String else { return [] }
+        if content["encoding"] as? String == "base64" { return base64(text) }
+        var head = ContentHead(fields)
+        if head.type.isEmpty { head.type = content["mimeType"] as? String ?? "" }
+        let size = (size as? Int).flatMap { $0 > 0 ? $0 : nil }
+        let read = ForeignText(text, charset: head.charset, size: size)
+        if !read.isExact { recording.loseBytes(charset: head.charset) }
+        return read.bytes
     }
 
     /// Reads a body that Playwright has put into a file beside the HAR (option `attach`); nil if there is none.
@@ -100,31 +111,36 @@ enum HARFile {
 
     // MARK: Writing
 
-    static func write(_ recording: RecordingContents, origins: [String: String]) throws(RecordingError) -> [UInt8] {
-        var entries: [JSONText] = []
+    /// The HAR, and how many bodies of requests it has in other bytes, as it has text only.
+    static func write(_ recording: RecordingContents, _ upstreams: [Configuration.Upstream])
+        throws(RecordingError) -> (bytes: [UInt8], changed: Int)
+    {
+        var (entries, changed): ([JSONText], Int) = ([], 0)
+        let origins = upstreams.originsByName
         for exchange in recording.exchanges {
             let url = (origins[exchange.upstream] ?? "") + exchange.request.target
             let (sent, received) = (exchange.request.fields ?? [], exchange.response.fields)
             let asked = try recording.folder.body(exchange.request.body)
             let body = try recording.folder.body(exchange.response.body)
             var request =
-                message(sent) + [
+                message(sent, size: asked.count) + [
                     ("method", .string(exchange.request.method)), ("url", .string(url)),
                     ("queryString", .array(query(url))),
                 ]
             if !asked.isEmpty {
                 let type = Fields(recorded: sent).text("content-type") ?? ""
                 let text = String(decoding: asked, as: UTF8.self)
+                if !asked.elementsEqual(text.utf8) { changed += 1 }
                 request.append(("postData", ["mimeType": .string(type), "text": .string(text)]))
             }
-            let text = body.starts(with: [0xEF, 0xBB, 0xBF]) ? nil : String(validating: body, as: UTF8.self)
+            let text = text(of: body, Fields(recorded: received))
             let content = JSONText.object(present: [
                 "size": .integer(body.count),
                 "mimeType": .string(Fields(recorded: received).text("content-type") ?? ""),
                 "text": .string(text ?? Data(body).base64EncodedString()), "encoding": text == nil ? "base64" : nil,
             ])
             let response =
-                message(received) + [
+                message(received, size: -1) + [
                     ("status", .integer(exchange.response.status)),
                     ("statusText", .string(statusPhrase(exchange.response.status))), ("content", content),
                     ("redirectURL", .string(Fields(recorded: received).text("location") ?? "")),
@@ -135,19 +151,28 @@ enum HARFile {
                 "timings": ["send": 0, "wait": 0, "receive": 0],
             ])
         }
-        let log: JSONText = [
+        let log = JSONText.object(present: [
             "version": "1.2", "creator": ["name": "larder", "version": "1"], "entries": .array(entries),
-        ]
-        return Array((JSONText.object([("log", log)]).prettyText + "\n").utf8)
+            ForeignRecording.originsName: upstreams.exportedOrigins.map { .array($0.map { .string($0) }) },
+        ])
+        return (Array((JSONText.object([("log", log)]).prettyText + "\n").utf8), changed)
     }
 
-    private static func message(_ lines: [String]) -> [(name: String, value: JSONText)] {
+    /// A body as text, if reading that gives the same bytes; nil for Base64.
+    private static func text(of body: [UInt8], _ fields: Fields) -> String? {
+        guard !body.starts(with: WideText.utf8Mark), let text = String(validating: body, as: UTF8.self) else {
+            return nil
+        }
+        return ForeignText(text, charset: ContentHead(fields).charset).bytes == body ? text : nil
+    }
+
+    private static func message(_ lines: [String], size: Int) -> [(name: String, value: JSONText)] {
         let fields: [JSONText] = Fields(recorded: lines).lines.map { line in
             ["name": .string(String(decoding: line.name, as: UTF8.self)), "value": .string(line.text)]
         }
         return [
             ("httpVersion", "HTTP/1.1"), ("headers", .array(fields)), ("cookies", []), ("headersSize", .integer(-1)),
-            ("bodySize", .integer(-1)),
+            ("bodySize", .integer(size)),
         ]
     }
 

@@ -17,66 +17,161 @@ extension RecordingContents {
 
 /// The differences between a recording and other responses to the same requests.
 package struct RecordingComparison: Sendable {
-    /// One request whose response has changed.
+    /// A response that has changed, of one exchange or of several with the same request and response.
     package struct Finding: Sendable {
         /// Method and target, such as `GET /users/1`.
         package var request: String
-        /// The number of the exchange whose response has changed; nil if it is missing.
-        fileprivate var number: Int?
+        /// The numbers of the exchanges whose response has changed; none if one recording does not have the request.
+        fileprivate var numbers: [Int] = []
         /// The most severe first.
         package var drifts: [Drift]
+
+        fileprivate var isBreaking: Bool { drifts.first?.severity == .breaking }
+    }
+
+    /// A request that can be compared with the API, with the exchanges that it is compared with.
+    package struct Candidate: Sendable {
+        /// The numbers of the exchanges of each session, in their order.
+        fileprivate var sessions: [[Int]] = []
+        /// A recorded write of any session that may have made what the request asks for; nil for none.
+        fileprivate var maker: String?
+
+        /// The exchange whose request is sent.
+        package var number: Int { sessions[0][0] }
+    }
+
+    /// A request that was left out, and why.
+    package struct Omission: Sendable, Hashable {
+        package var request: String
+        package var reason: String
     }
 
     package var findings: [Finding] = []
-    /// The requests that were not compared, each with the reason.
-    package var skipped: [(request: String, reason: String)] = []
-    /// The requests whose new responses were not written, each with the reason.
-    package private(set) var kept: [(request: String, reason: String)] = []
-    package var compared = 0
+    /// The requests that were not compared.
+    package private(set) var skipped: [Omission] = []
+    /// The requests whose new responses were not written.
+    package private(set) var kept: [Omission] = []
+    package private(set) var compared = 0
     /// The new responses, by the number of the exchange that they replace.
-    package var updates: [Int: WholeExchange.Response] = [:]
+    package private(set) var updates: [Int: WholeExchange.Response] = [:]
+    /// The updates that say only that a credential is missing or not valid, each with the reason to leave it out.
+    private var refusals: [Int: String] = [:]
+    /// What is in `skipped` and `kept`: several exchanges may have one request and one reason.
+    private var listed: Set<Omission> = []
 
     package init() {}
 
     /// Whether programs written for the recorded responses may fail with the new ones.
-    package var isBreaking: Bool { findings.contains { $0.drifts.contains { $0.severity == .breaking } } }
-
-    /// The exchange of each safe request that can be compared with the API: the last one before a recorded write to its path.
     ///
-    /// The API does not have what those writes have made. Requests that come after them only are listed as not compared.
-    package mutating func comparable(_ recording: RecordingContents) -> [Int] {
-        var writes = RecordedWrites()
-        var last: [String: Int] = [:]
-        var late: [(key: String, number: Int, write: String)] = []
+    /// - Parameter isUpdated: Whether the recording has the new ones now, as far as `update` has written them.
+    package func isBreaking(isUpdated: Bool) -> Bool {
+        findings.contains { finding in
+            let isWritten = !finding.numbers.isEmpty && finding.numbers.allSatisfy { updates[$0] != nil }
+            return finding.isBreaking && !(isUpdated && isWritten)
+        }
+    }
+
+    /// Notes a request that is not compared.
+    package mutating func skip(_ request: String, _ reason: String) {
+        let omission = Omission(request: request, reason: reason)
+        if listed.insert(omission).inserted { skipped.append(omission) }
+    }
+
+    /// The safe requests that can be compared with the API: those before a recorded write to their path.
+    ///
+    /// A replay shows a session its own writes and those of no session. The API does not have what these have made, so
+    /// requests that come after them are listed as not compared.
+    package mutating func comparable(_ recording: RecordingContents) -> [Candidate] {
+        var writes: [String: RecordedWrites] = [:]
+        var all = RecordedWrites()
+        var (places, found): ([String: Int], [Candidate]) = ([:], [])
+        var sessions: [[String: Int]] = []
         for (number, exchange) in recording.exchanges.enumerated() {
+            let session = exchange.session ?? ""
             guard ["GET", "HEAD"].contains(exchange.request.method) else {
-                writes.insert(exchange)
+                writes[session, default: RecordedWrites()].insert(exchange)
+                all.insert(exchange)
+                continue
+            }
+            if let write = writes[session]?.write(before: exchange) ?? writes[""]?.write(before: exchange) {
+                skip(exchange.title, "it follows a recorded \(write), which is not sent again")
                 continue
             }
             let key = "\(exchange.upstream) \(exchange.title) \(exchange.request.fields ?? [])"
-            if let write = writes.write(before: exchange) {
-                late.append((key, number, write))
+            let place = places[key] ?? found.count
+            if place == found.count {
+                places[key] = place
+                found.append(Candidate())
+                sessions.append([:])
+            }
+            found[place].maker = found[place].maker ?? all.write(before: exchange)
+            if let index = sessions[place][session] {
+                found[place].sessions[index].append(number)
             } else {
-                last[key] = number
+                sessions[place][session] = found[place].sessions.count
+                found[place].sessions.append([number])
             }
         }
-        var listed: Set<String> = []
-        for (key, number, write) in late where last[key] == nil && listed.insert(key).inserted {
-            let title = recording.exchanges[number].title
-            skipped.append((title, "it follows a recorded \(write), which is not sent again"))
-        }
-        return last.values.sorted()
+        return found
     }
 
-    package mutating func compare(_ number: Int, of recording: RecordingContents, with new: WholeExchange.Response)
-        throws(RecordingError)
-    {
-        let exchange = recording.exchanges[number]
-        let drifts = Drift.between(try recording.folder.whole(exchange.response), new)
+    /// Compares the API's response to a request with the last one of each session, and with the others that are the same.
+    ///
+    /// - Parameter isAnonymous: Whether the request was sent without a credential.
+    package mutating func compare(
+        _ candidate: Candidate,
+        of recording: RecordingContents,
+        with new: WholeExchange.Response,
+        isAnonymous: Bool
+    ) throws(RecordingError) {
+        let title = recording.exchanges[candidate.number].title
+        var groups: [(old: WholeExchange.Response, numbers: [Int])] = []
+        for numbers in candidate.sessions {
+            let last = try recording.folder.whole(recording.exchanges[numbers[numbers.count - 1]].response)
+            var same: [Int] = []
+            for number in numbers {
+                let isLast = number == numbers[numbers.count - 1]
+                let old = isLast ? last : try recording.folder.whole(recording.exchanges[number].response)
+                if old.hasContent(of: last) { same.append(number) }
+            }
+            if same.count < numbers.count {
+                skip(title, "these responses came before another one, and the API has only one now")
+            }
+            if let maker = candidate.maker, last.status < 400, [404, 410].contains(new.status) {
+                skip(title, "the API does not have it, and a recorded \(maker) of another session may have made it")
+            } else if let place = groups.firstIndex(where: { $0.old.hasContent(of: last) }) {
+                groups[place].numbers += same
+            } else {
+                groups.append((last, same))
+            }
+        }
+        for (old, numbers) in groups {
+            let session = groups.count > 1 ? recording.exchanges[numbers[0]].session : nil
+            let name = title + (session.map { " (session \($0.printable))" } ?? "")
+            compare(name, numbers, old, with: new, isAnonymous: isAnonymous)
+        }
+    }
+
+    private mutating func compare(
+        _ request: String,
+        _ numbers: [Int],
+        _ old: WholeExchange.Response,
+        with new: WholeExchange.Response,
+        isAnonymous: Bool
+    ) {
+        let drifts = Drift.between(old, new)
         compared += 1
         guard !drifts.isEmpty else { return }
-        findings.append(Finding(request: exchange.title, number: number, drifts: drifts))
-        updates[number] = new
+        findings.append(Finding(request: request, numbers: numbers, drifts: drifts))
+        let isRefused = old.status < 400 && (new.status == 401 || new.status == 403 && isAnonymous)
+        for number in numbers {
+            updates[number] = new
+            guard isRefused else { continue }
+            refusals[number] =
+                isAnonymous
+                ? "its \(new.status) says that a credential is missing; send one with --header NAME=@VARIABLE"
+                : "its 401 says that the credential is not valid"
+        }
     }
 
     package init(_ old: RecordingContents, _ new: RecordingContents) throws(RecordingError) {
@@ -102,7 +197,13 @@ package struct RecordingComparison: Sendable {
                 continue
             }
             places[key]?.removeFirst()
-            try compare(number, of: old, with: try new.folder.whole(new.exchanges[other].response))
+            compare(
+                exchange.title,
+                [number],
+                try old.folder.whole(exchange.response),
+                with: try new.folder.whole(new.exchanges[other].response),
+                isAnonymous: new.exchanges[other].credential == nil
+            )
         }
         for number in places.values.flatMap(\.self).sorted() {
             let title = new.exchanges[number].title
@@ -117,15 +218,22 @@ package struct RecordingComparison: Sendable {
         return "\(upstream) \(exchange.title) \(Data(body).base64EncodedString())"
     }
 
-    /// Keeps the recorded responses where the new ones would break programs that were written for them.
-    package mutating func keepBroken(_ recording: RecordingContents) {
-        let broken = Set(findings.filter { $0.drifts.first?.severity == .breaking }.compactMap(\.number))
-        for number in updates.keys.filter(broken.contains).sorted() {
-            updates[number] = nil
-            kept.append(
-                (recording.exchanges[number].title, "its changes are breaking; --accept-breaking takes them over")
-            )
+    /// Keeps the recorded responses where the new ones show only that a credential is missing.
+    ///
+    /// - Parameter acceptsBreaking: If false, also where they would break programs that were written for them.
+    package mutating func keepRecorded(_ recording: RecordingContents, acceptsBreaking: Bool) {
+        let broken = acceptsBreaking ? [] : Set(findings.filter(\.isBreaking).flatMap(\.numbers))
+        let reason = "its changes are breaking; --accept-breaking takes them over"
+        for number in updates.keys.sorted() {
+            guard let reason = refusals[number] ?? (broken.contains(number) ? reason : nil) else { continue }
+            keep(number, of: recording, reason)
         }
+    }
+
+    private mutating func keep(_ number: Int, of recording: RecordingContents, _ reason: String) {
+        updates[number] = nil
+        let omission = Omission(request: recording.exchanges[number].title, reason: reason)
+        if listed.insert(omission).inserted { kept.append(omission) }
     }
 
     /// Writes the new responses into the recording, redacted; those that cannot be searched for secrets are left out, and listed.
@@ -159,8 +267,7 @@ package struct RecordingComparison: Sendable {
             do throws(UndecodableContent) {
                 response = try redactors.redacted(plain, of: exchange.upstream, route: route).response
             } catch {
-                updates[number] = nil
-                kept.append((exchange.title, "the new body \(error.reason)"))
+                keep(number, of: recording, "the new body \(error.reason)")
                 continue
             }
             var updated = exchange
@@ -168,8 +275,7 @@ package struct RecordingComparison: Sendable {
             updated.response.fields = exchange.timed(response.fields).recorded
             // What no reader would accept must not get in.
             if let flaw = updated.flaw {
-                updates[number] = nil
-                kept.append((exchange.title, "\(flaw.part): \(flaw.complaint)"))
+                keep(number, of: recording, "\(flaw.part): \(flaw.complaint)")
                 continue
             }
             let old = exchange.response.body.flatMap { shared.contains($0) ? nil : $0 }
@@ -177,8 +283,10 @@ package struct RecordingComparison: Sendable {
             if updated != exchange { changed[number] = updated }
         }
         try editor.replace(changed)
-        for (number, exchange) in changed where exchange.response.body == nil {
-            guard let old = recording.exchanges[number].response.body, !shared.contains(old) else { continue }
+        let exchanges = recording.exchanges.enumerated().map { changed[$0] ?? $1 }
+        let named = Set(exchanges.flatMap { [$0.request.body, $0.response.body] })
+        for number in changed.keys {
+            guard let old = recording.exchanges[number].response.body, !named.contains(old) else { continue }
             unlink("\(recording.folder.path)/\(old)")
         }
     }
@@ -211,6 +319,14 @@ private struct RecordedWrites {
             path += "/\(segment)"
             return path
         }
+    }
+}
+
+extension WholeExchange.Response {
+    /// Whether two recorded responses have the same status, media type and body.
+    fileprivate func hasContent(of other: Self) -> Bool {
+        status == other.status && body == other.body
+            && ProxiedUpstream.mediaType(fields) == ProxiedUpstream.mediaType(other.fields)
     }
 }
 

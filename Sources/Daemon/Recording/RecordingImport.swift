@@ -17,10 +17,14 @@ package struct RecordingImport {
             // A base path contains no "=".
             let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
             url = try UpstreamURL(parts.first ?? "")
-            var prefix = parts.count > 1 ? parts[1] : ""
-            while prefix.hasSuffix("/") { prefix.removeLast() }
-            self.prefix = prefix.isEmpty || prefix.hasPrefix("/") ? prefix : "/" + prefix
+            let prefix = parts.count > 1 ? parts[1] : "/"
+            self.prefix = try PathPrefix.read(prefix.hasPrefix("/") ? prefix : "/" + prefix)
         }
+
+        init(_ upstream: Configuration.Upstream) { (url, prefix) = (upstream.url, upstream.prefix) }
+
+        /// The form of `--origin`.
+        var text: String { url.description + (prefix.isEmpty ? "" : "=\(prefix)") }
     }
 
     package private(set) var count = 0
@@ -93,7 +97,8 @@ package struct RecordingImport {
             return (origin.isEmpty || UpstreamURL.isSame(origin, url))
                 && (target.hasPrefix(url.basePath + "/") || url.basePath.isEmpty || target == url.basePath)
         }
-        guard let upstream = candidates.first else {
+        let nearest = candidates.max { $0.settings.url.basePath.count < $1.settings.url.basePath.count }
+        guard let upstream = nearest else {
             return losses.add("exchanges with \(origin.isEmpty ? "paths of no upstream" : origin)", at: place)
         }
         guard max(exchange.requestBody.count, exchange.response.body.count) <= RecordingFolder.bodyLimit else {
@@ -126,6 +131,8 @@ package struct RecordingImport {
 
     private static func chosen(_ origins: [Origin], of files: [ForeignRecording]) throws(RecordingError) -> [Origin] {
         guard origins.isEmpty else { return origins }
+        let named = files.flatMap(\.origins).map(\.text).counted.compactMap { try? Origin($0.text) }
+        guard named.isEmpty else { return named }
         let path = files.count == 1 ? files[0].path : "the files"
         let found = files.flatMap(\.exchanges).map { ForeignRecording.origin(of: $0.target) }.counted
         guard let first = found.first else {
@@ -169,31 +176,6 @@ extension UpstreamURL {
     }
 }
 
-/// Writes a recording in the format of another tool.
-package enum RecordingExport {
-    /// The file's content, in the format of the name's extension, and a list of what it cannot contain.
-    package static func write(_ recording: RecordingContents, to path: String, origins: [String: String])
-        throws(RecordingError) -> (bytes: [UInt8], losses: [String])
-    {
-        var losses: [String] = []
-        if Set(recording.exchanges.map { $0.credential ?? 0 }).count > 1 {
-            losses.append("which credential a request was made with")
-        }
-        if ["models:", "routes:", "errors:"].contains(where: { recording.manifest.config.contains("\n\($0)") }) {
-            losses.append("models and routes")
-        }
-        if path.hasSuffix(".har") { return (try HARFile.write(recording, origins: origins), losses) }
-        guard path.hasSuffix(".yaml") || path.hasSuffix(".yml") else {
-            throw RecordingError(
-                path,
-                "the ending of its name says what is written: .har, or .yaml for a cassette of VCR"
-            )
-        }
-        losses.append("the times of the exchanges")
-        return (try VCRFile.write(recording, origins: origins), losses)
-    }
-}
-
 /// What an import leaves out or changes, by kinds.
 package struct ForeignLosses: Sendable {
     /// One kind.
@@ -232,11 +214,19 @@ package struct ForeignLosses: Sendable {
 package struct ForeignRecording: Sendable {
     let path: String
     var exchanges: [WholeExchange] = []
+    /// The upstreams that an export of Larder's names: neither format has a place for a base path or a prefix.
+    private(set) var origins: [RecordingImport.Origin] = []
     private(set) var losses = ForeignLosses()
     /// The part of the file that is being read, such as `entry 3`; empty for the whole.
     var part = ""
 
     init(_ path: String) { self.path = path }
+
+    /// The member of an export that has them, if any upstream has a base path or a prefix.
+    static let originsName = "_larder_origins"
+
+    /// Takes over the upstreams that the file names.
+    mutating func name(_ origins: [String]) { self.origins = origins.compactMap { try? RecordingImport.Origin($0) } }
 
     private static let framing: Set<String> = [
         "content-length", "transfer-encoding", "connection", "keep-alive", "host", "accept-encoding",
@@ -280,6 +270,11 @@ package struct ForeignRecording: Sendable {
     mutating func lose(_ text: String, _ detail: String = "", times: Int = 1) {
         let place = [path, part, detail].filter { !$0.isEmpty }.joined(separator: ": ")
         losses.add(text, times: times, at: place)
+    }
+
+    /// Notes a body whose bytes its text does not show.
+    mutating func loseBytes(charset: String) {
+        lose("the bytes of bodies, which are UTF-8 now", charset.isEmpty ? "" : "charset \(charset.printable)")
     }
 
     /// Scheme and authority of a URL; empty for a path.
@@ -364,6 +359,7 @@ struct ForeignJSON {
 
     /// Nil if the text is not JSON.
     init?(_ data: Data) {
+        let data = Self.escapingMarks(in: data)
         if let value = try? JSONSerialization.jsonObject(with: data) {
             self.value = value
             return
@@ -391,6 +387,14 @@ struct ForeignJSON {
 }
 
 extension ForeignJSON {
+    /// The text with escapes for the byte order marks in it, which the parser takes out of the beginnings of strings.
+    private static func escapingMarks(in data: Data) -> Data {
+        // The first one may be that of the file.
+        let rest = data.dropFirst(WideText.utf8Mark.count)
+        guard rest.range(of: Data(WideText.utf8Mark)) != nil else { return data }
+        return data.prefix(WideText.utf8Mark.count) + rest.replacing(WideText.utf8Mark, with: #"\ufeff"#.utf8)
+    }
+
     /// Why a text that looks like JSON cannot be read, in a sentence that shows none of it; nil for other text.
     static func flaw(of data: Data) -> String? {
         let bytes = data.drop { FieldSyntax.isWhitespace($0) || $0 == 0x0A || $0 == 0x0D }

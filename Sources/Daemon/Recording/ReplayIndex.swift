@@ -104,4 +104,11 @@ struct ReplayIndex: Sendable {
 extension IncomingRequest {
     /// The value of `Larder-Session`; empty for none.
     var session: String { message.fields.text("larder-session") ?? "" }
+
+    /// The session as one process goes through it: several may, each from the beginning (`Larder-Process`).
+    var run: String {
+        let session = session
+        guard !session.isEmpty, let process = message.fields.text("larder-process") else { return session }
+        return "\(session)\n\(process)"
+    }
 }

@@ -9,8 +9,8 @@ import Synchronization
 
 /// Finds the recorded response to a request, by its sequence, never by freshness.
 ///
-/// May be used on any thread. A request that was recorded several times gets its responses in order, per session; the last
-/// one repeats. A session first gets the exchanges that were recorded with its name.
+/// May be used on any thread. A request that was recorded several times gets its responses in order, per run of a session;
+/// the last one repeats. A session first gets the exchanges that were recorded with its name.
 package final class Replayer: Sendable {
     package let recording: RecordingContents
     private let isStrict: Bool
@@ -30,36 +30,36 @@ package final class Replayer: Sendable {
     typealias Series = ReplayIndex.Series
 
     private struct State {
-        /// By name; that of requests which name none is empty.
-        var sessions: [String: Session] = [:]
+        /// By `IncomingRequest.run`, which is empty for requests that name no session.
+        var runs: [String: Run] = [:]
         var isUsed: [Bool]
         /// The responses that repeat in the session without a name, by the digest of a cache key: served at once.
         var ready: [Digest128: ReadyResponse] = [:]
         var readyBytes = 0
         var missing: [Miss] = []
 
-        /// How many other credentials a session has sent before.
-        mutating func position(of credentials: [UInt8], in session: String) -> Int {
-            let known = sessions[session]?.credentials ?? [:]
+        /// How many other credentials a run has sent before.
+        mutating func position(of credentials: [UInt8], in run: String) -> Int {
+            let known = runs[run]?.credentials ?? [:]
             if let position = known[credentials] { return position }
-            sessions[session, default: Session()].credentials[credentials] = known.count
+            runs[run, default: Run()].credentials[credentials] = known.count
             return known.count
         }
 
         /// The index, among the exchanges of a key, of the next one to serve; nil if all have been served.
         ///
         /// - Parameter isUsedUp: Whether the next request gets the one after it.
-        mutating func next(of series: Series, in session: String, isStrict: Bool, isUsedUp: Bool) -> Int? {
-            let position = sessions[session, default: Session()].positions[series.key, default: 0]
+        mutating func next(of series: Series, in run: String, isStrict: Bool, isUsedUp: Bool) -> Int? {
+            let position = runs[run, default: Run()].positions[series.key, default: 0]
             if position >= series.numbers.count, isStrict { return nil }
-            if isUsedUp { sessions[session, default: Session()].positions[series.key] = position + 1 }
+            if isUsedUp { runs[run, default: Run()].positions[series.key] = position + 1 }
             let found = min(position, series.numbers.count - 1)
             isUsed[series.numbers[found]] = true
             return found
         }
     }
 
-    private struct Session {
+    private struct Run {
         var positions: [String: Int] = [:]
         /// Each credential with the number of those that came before it.
         var credentials: [[UInt8]: Int] = [:]
@@ -157,7 +157,7 @@ package final class Replayer: Sendable {
             }
         let found = state.withLock { state -> (series: Series?, recorded: Int) in
             guard var series else { return (nil, 0) }
-            let next = state.next(of: series, in: session, isStrict: isStrict, isUsedUp: own != nil)
+            let next = state.next(of: series, in: incoming.run, isStrict: isStrict, isUsedUp: own != nil)
             guard let next else { return (nil, series.numbers.count) }
             series.found = next
             return (series, series.numbers.count)
@@ -175,12 +175,11 @@ package final class Replayer: Sendable {
 
     /// The number of a request's credential; 0 for none.
     ///
-    /// The n-th new one in a session stands for the n-th that the session has in the recording.
+    /// The n-th new one in a run of a session stands for the n-th that the session has in the recording.
     private func credential(of incoming: IncomingRequest) -> Int {
         guard let credentials = incoming.clientCredentials else { return 0 }
-        let session = incoming.session
-        let position = state.withLock { $0.position(of: credentials, in: session) }
-        return index.credential(position, of: session)
+        let position = state.withLock { $0.position(of: credentials, in: incoming.run) }
+        return index.credential(position, of: incoming.session)
     }
 
     private var allRequests: [ComparedRequest] {
@@ -207,7 +206,7 @@ package final class Replayer: Sendable {
         guard !isStrict, !index.distinguishesCredentials, RequestKey.isWithinCacheKey(incoming) else { return }
         state.withLock { state in
             // Less after a reset, which may have come since the response was found.
-            guard state.sessions[""]?.positions[series.key] ?? 0 >= series.numbers.count,
+            guard state.runs[""]?.positions[series.key] ?? 0 >= series.numbers.count,
                 series.found == series.numbers.count - 1
             else { return }
             let bytes = state.readyBytes - (state.ready[digest]?.byteCount ?? 0) + response.byteCount
@@ -238,7 +237,7 @@ package final class Replayer: Sendable {
     }
 
     package func reset() {
-        state.withLock { ($0.sessions, $0.ready, $0.readyBytes) = ([:], [:], 0) }
+        state.withLock { ($0.runs, $0.ready, $0.readyBytes) = ([:], [:], 0) }
     }
 
     /// The requests that were not recorded, in order, and the recorded exchanges that were never requested.

@@ -26,17 +26,17 @@ enum VCRFile {
             }
         }
 
-        /// - Parameter surrogates: How the text spells those; nil if it has none.
-        init(_ node: Node, _ surrogates: MarkedSurrogates? = nil) {
+        /// - Parameter escapes: Those that the text has marks for; nil if it has none.
+        init(_ node: Node, _ escapes: MarkedEscapes? = nil) {
             switch node {
             case .mapping(let mapping):
-                self = .map(mapping.map { ($0.key.scalar?.string ?? "", Value($0.value, surrogates)) })
-            case .sequence(let sequence): self = .list(sequence.map { Value($0, surrogates) })
+                self = .map(mapping.map { ($0.key.scalar?.string ?? "", Value($0.value, escapes)) })
+            case .sequence(let sequence): self = .list(sequence.map { Value($0, escapes) })
             case .alias: self = .null
             case .scalar(let scalar):
                 let tag = node.tag.description
-                if let surrogates, surrogates.occur(in: scalar.string) {
-                    self = surrogates.text(of: scalar.string).map { .text($0) } ?? .unreadable
+                if let escapes, escapes.occur(in: scalar.string) {
+                    self = escapes.text(of: scalar.string).map { .text($0) } ?? .unreadable
                 } else if tag.hasSuffix("binary") {
                     self = .bytes(base64(scalar.string))
                 } else if scalar.style == .any || scalar.style == .plain, ["null", "~", ""].contains(scalar.string) {
@@ -83,12 +83,12 @@ enum VCRFile {
     }
 
     static func read(text: String, _ path: String) throws(RecordingError) -> ForeignRecording {
-        let surrogates = MarkedSurrogates(in: text)
+        let escapes = MarkedEscapes(in: text)
         let root: Node?
         do {
-            root = try BoundedYAML.compose(surrogates?.marked ?? text)
+            root = try BoundedYAML.compose(escapes?.marked ?? text)
         } catch { throw RecordingError(path, line: error.line, error.description) }
-        return try read(root.map { Value($0, surrogates) } ?? .null, path)
+        return try read(root.map { Value($0, escapes) } ?? .null, path)
     }
 
     static func read(_ root: Value, _ path: String) throws(RecordingError) -> ForeignRecording {
@@ -110,7 +110,7 @@ enum VCRFile {
                 continue
             }
             var fields = recording.fields(lines(response["headers"]), isHead: method.uppercased() == "HEAD")
-            var content = bytes(response["body"])
+            var content = bytes(response["body"], &recording)
             if let coding = fields.combined("content-encoding") {
                 // A body may be stored in its coding, or without it and yet with the field.
                 if let decoded = DecodedBody.decode(content, coding: coding, limit: RecordingFolder.bodyLimit) {
@@ -123,7 +123,7 @@ enum VCRFile {
                     method: method.uppercased(),
                     target: url,
                     requestFields: recording.fields(lines(request["headers"])),
-                    requestBody: bytes(request["body"]),
+                    requestBody: bytes(request["body"], &recording),
                     response: .init(status: status, fields: fields, body: content),
                     time: fields.text("date").flatMap {
                         HTTPDate.parse(Array($0.utf8), now: Int64(Date().timeIntervalSince1970))
@@ -133,6 +133,7 @@ enum VCRFile {
             )
         }
         recording.part = ""
+        recording.name(root[ForeignRecording.originsName]?.list?.compactMap(\.text) ?? [])
         return recording
     }
 
@@ -143,25 +144,28 @@ enum VCRFile {
         }
     }
 
-    private static func bytes(_ value: Value?) -> [UInt8] {
-        switch value {
-        case .text(let text): Array(text.utf8)
-        case .bytes(let bytes): bytes
-        case .number(let number): Array(String(number).utf8)
-        case .map(let members):
-            if let coded = members.first(where: { $0.0 == "base64_string" })?.1.text {
-                base64(coded)
-            } else {
-                bytes(members.first { $0.0 == "string" }?.1)
-            }
-        default: []
+    /// The bytes of a body, whose text is in UTF-8, or was in the encoding that Ruby's VCR names.
+    private static func bytes(_ value: Value?, _ recording: inout ForeignRecording) -> [UInt8] {
+        if let coded = value?["base64_string"]?.text { return base64(coded) }
+        switch value?["string"] ?? value {
+        case .bytes(let bytes): return bytes
+        case .text(let text):
+            let name = value?["encoding"]?.text?.lowercased() ?? ""
+            let read = ForeignText(text, charset: name == "ascii-8bit" || name == "binary" ? "" : name)
+            if !read.isExact { recording.loseBytes(charset: name) }
+            return read.bytes
+        case .number(let number): return Array(String(number).utf8)
+        default: return []
         }
     }
 
     // MARK: Writing
 
-    static func write(_ recording: RecordingContents, origins: [String: String]) throws(RecordingError) -> [UInt8] {
+    static func write(_ recording: RecordingContents, _ upstreams: [Configuration.Upstream])
+        throws(RecordingError) -> [UInt8]
+    {
         var interactions: [Node] = []
+        let origins = upstreams.originsByName
         for exchange in recording.exchanges {
             let asked = try recording.folder.body(exchange.request.body)
             let body = try recording.folder.body(exchange.response.body)
@@ -177,7 +181,8 @@ enum VCRFile {
             ])
             interactions.append(map([("request", request), ("response", response)]))
         }
-        let root = map([("interactions", Node(interactions)), ("version", Node("1", Tag(.int)))])
+        let named = upstreams.exportedOrigins.map { [(ForeignRecording.originsName, Node($0.map(text)))] } ?? []
+        let root = map([("interactions", Node(interactions)), ("version", Node("1", Tag(.int)))] + named)
         do {
             let yaml = try Yams.serialize(node: root, width: -1, allowUnicode: true)
             return Array(yaml.replacing("\"\(binary)", with: "!!binary \"").utf8)
@@ -211,11 +216,11 @@ enum VCRFile {
     }
 }
 
-/// The escapes of surrogates in a YAML text: the parser knows none, and Python writes a lone one so.
+/// The escapes in a YAML text that its parser loses: those of surrogates, as Python writes a lone one, and of the byte order mark.
 ///
 /// Each is replaced by an escape that the parser does know. Where `\u` is no escape, as between single quotes, that stays text, and
 /// is replaced back.
-struct MarkedSurrogates {
+struct MarkedEscapes {
     /// The text for the parser.
     let marked: String
     private static let mark: Unicode.Scalar = "\u{10FFFE}"
@@ -223,9 +228,9 @@ struct MarkedSurrogates {
 
     /// Nil if the text has none.
     init?(in text: String) {
-        let surrogate = /\\u([Dd][89A-Fa-f][0-9A-Fa-f]{2})/.matchingSemantics(.unicodeScalar)
-        guard text.contains(surrogate) else { return nil }
-        marked = text.replacing(surrogate) { Self.escape + $0.1 }
+        let lost = /\\u([Dd][89A-Fa-f][0-9A-Fa-f]{2}|[Ff][Ee][Ff]{2})/.matchingSemantics(.unicodeScalar)
+        guard text.contains(lost) else { return nil }
+        marked = text.replacing(lost) { Self.escape + $0.1 }
     }
 
     /// Whether a value of the parsed text has any.

@@ -28,15 +28,18 @@ struct WideText {
     /// Charsets that are no superset of ASCII, besides those of this type.
     private static let unknown = ["utf-7", "ibm", "ebcdic", "x-ebcdic", "cp037", "cp500", "cp1047", "hz-gb-2312"]
 
+    /// Whether a charset is one of this type.
+    static func isWide(_ charset: String) -> Bool {
+        ["utf-16", "utf16", "utf-32", "utf32", "ucs-", "iso-10646", "unicode"].contains { charset.hasPrefix($0) }
+    }
+
     /// Reads a body; nil if its text is in another charset.
     init?(_ body: [UInt8], _ head: ContentHead) throws(UndecodableContent) {
         let charset = head.charset
         if Self.unknown.contains(where: { charset.hasPrefix($0) }) {
             throw UndecodableContent(reason: "has a charset that cannot be decoded: \(charset.printable)")
         }
-        let isDeclared = ["utf-16", "utf16", "utf-32", "utf32", "ucs-", "iso-10646", "unicode"].contains {
-            charset.hasPrefix($0)
-        }
+        let isDeclared = Self.isWide(charset)
         guard !head.isOpaque, body.count >= 2, let (form, mark) = Self.form(of: body, charset) else { return nil }
         guard isDeclared || !mark.isEmpty || body.count >= 4 else { return nil }
         guard let utf8 = Self.decode(body.dropFirst(mark.count), form) else {

@@ -151,9 +151,9 @@ enum WebOrigin {
     }
 }
 
-enum PathPrefix {
+package enum PathPrefix {
     /// Reads a prefix such as `/github` into its canonical form, empty for the root.
-    static func read(_ text: String) throws(InvalidValue) -> String {
+    package static func read(_ text: String) throws(InvalidValue) -> String {
         guard text.hasPrefix("/") else { throw InvalidValue("\"\(text)\" begins with no slash; write \"/\(text)\"") }
         var prefix = Substring(text)
         while prefix.hasSuffix("/") { prefix = prefix.dropLast() }

@@ -19,8 +19,11 @@ struct Diff: ParsableCommand {
               larder diff fixtures other-fixtures
 
             breaking: another status, members that are gone or of another type. notice: new members. info: other values. \
-            The exit code is 1 if anything is breaking. Requests that follow a recorded write to their path are left out: \
-            the API does not have what the write has made.
+            Requests that follow a recorded write to their path are left out: the API does not have what the write has \
+            made.
+
+            The exit code is 1 if anything is breaking that --update has not taken over, if a response was not updated, or \
+            if nothing could be compared.
             """
     )
 
@@ -61,11 +64,12 @@ struct Diff: ParsableCommand {
                 try asked(recording, settings)
             }
         if update {
-            if !acceptBreaking { comparison.keepBroken(recording) }
+            comparison.keepRecorded(recording, acceptsBreaking: acceptBreaking)
             try comparison.update(recording, upstreams: settings.compiledUpstreams, credentials: try fields())
         }
         show(comparison)
-        if comparison.isBreaking || comparison.compared == 0 && !comparison.skipped.isEmpty { throw ExitCode.failed }
+        let isNothing = comparison.compared == 0 && !comparison.skipped.isEmpty
+        if comparison.isBreaking(isUpdated: update) || !comparison.kept.isEmpty || isNothing { throw ExitCode.failed }
     }
 
     private func fields() throws -> Fields {
@@ -87,16 +91,17 @@ struct Diff: ParsableCommand {
         return fields
     }
 
-    /// Requests each safe request once from the API, and compares the response with the recorded one.
+    /// Requests each safe request once from the API, and compares the response with the recorded ones.
     private func asked(_ recording: RecordingContents, _ settings: Configuration) throws -> RecordingComparison {
         var comparison = RecordingComparison()
         let own = try fields()
         let client = try BlockingClient(settings)
-        for number in comparison.comparable(recording) {
-            let exchange = recording.exchanges[number]
+        let compiled = try settings.compiledUpstreams
+        for candidate in comparison.comparable(recording) {
+            let exchange = recording.exchanges[candidate.number]
             guard let upstream = settings.upstreams.first(where: { $0.name == exchange.upstream }) else { continue }
             guard !exchange.request.target.contains("REDACTED") else {
-                comparison.skipped.append((exchange.title, "a parameter of it is redacted"))
+                comparison.skip(exchange.title, "a parameter of it is redacted")
                 continue
             }
             var fields = Fields(recorded: exchange.request.fields ?? [])
@@ -108,9 +113,11 @@ struct Diff: ParsableCommand {
                 let url = upstream.url.origin + exchange.request.target
                 let request = UpstreamRequest(method: exchange.request.method, url: url, fields: fields)
                 let response = try client.send(request, to: upstream)
-                try comparison.compare(number, of: recording, with: response)
+                let owner = compiled.first { $0.name == exchange.upstream }
+                let isAnonymous = owner?.credentials(target: exchange.request.target, fields: fields) == nil
+                try comparison.compare(candidate, of: recording, with: response, isAnonymous: isAnonymous)
             } catch let error as BlockingClient.Failure {
-                comparison.skipped.append((exchange.title, error.message))
+                comparison.skip(exchange.title, error.message)
             }
         }
         return comparison
@@ -152,8 +159,8 @@ extension RecordingComparison {
         ]
     }
 
-    private static func json(_ left: (request: String, reason: String)) -> JSONText {
-        ["request": .string(left.request), "reason": .string(left.reason)]
+    private static func json(_ omission: Omission) -> JSONText {
+        ["request": .string(omission.request), "reason": .string(omission.reason)]
     }
 }
 

@@ -26,8 +26,7 @@ struct Export: ParsableCommand {
         let recording = try RecordingContents(RecordingFolder(folder))
         for notice in recording.notices { Terminal.complain("larder: \(notice)") }
         let settings = try recording.settings(nil, ConfigOverrides(), environment: [:])
-        let origins = Dictionary(settings.upstreams.map { ($0.name, $0.url.origin) }) { first, _ in first }
-        let (bytes, losses) = try RecordingExport.write(recording, to: file, origins: origins)
+        let (bytes, losses) = try RecordingExport.write(recording, to: file, upstreams: settings.upstreams)
         guard force || access(file, F_OK) != 0 else {
             throw CommandFailure("\(file): there is a file already; --force replaces it")
         }
