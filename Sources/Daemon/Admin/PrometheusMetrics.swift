@@ -142,6 +142,8 @@ struct Metric: Documented, Sendable {
             Metric(.counter, "larder_store_damaged_total") { value($0.store.damaged) },
         "1 if another process keeps the store locked, or locks it again and again; the label says which one.":
             Metric(.gauge, "larder_store_locked") { reading in
+        "Commits that failed, most of them because the disk is full or failing, or another process keeps the store locked.":
+            Metric(.counter, "larder_store_failures_total") { value($0.store.failures) },
                 let holder = reading.store.lockHolder
                 return [Sample(labels: holder.map { [("by", $0)] } ?? [], value: holder == nil ? 0 : 1)]
             },
