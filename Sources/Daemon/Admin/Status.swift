@@ -171,6 +171,7 @@ extension UpstreamsResponse.Upstream {
         let cause = lastError.map { ": \($0.message)" } ?? ""
         if let unreachableSince { return "upstream \(name) cannot be reached since \(unreachableSince)\(cause)" }
         guard let failingSince else { return nil }
+        if let slowSince { return "upstream \(name) does not respond in time (patience) since \(slowSince)" }
         return "upstream \(name) fails since \(failingSince)\(cause)"
     }
 }

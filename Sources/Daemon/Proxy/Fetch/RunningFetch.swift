@@ -140,17 +140,18 @@ final class RunningFetch: TransferDelegate {
     private func beginPatience(of relay: Relay, _ id: Int) {
         let request = relay.request
         guard relay.reply.isRequest, request.reason.allowsImpatience else { return }
-        let patience = request.upstream.waiting(for: request).patience
+        let (patience, start) = (fetches.patience(with: request), fetches.cache.now)
         guard patience < .forever else { return }
         relay.patience = fetches.loop.after(patience) { [weak self, unowned fetches] in
-            fetches.planAgain(request) { self?.lostPatience(id, request, $0) }
+            fetches.planAgain(request) { self?.lostPatience(id, request, $0, since: start) }
         }
     }
 
-    private func lostPatience(_ id: Int, _ request: ProxyRequest, _ plan: Plan) {
+    private func lostPatience(_ id: Int, _ request: ProxyRequest, _ plan: Plan, since start: Int64) {
         // The bytes as received may be gone from the store; the upstream has them.
         guard let stored = plan.inPlaceOfSlowResponse, !stored.ready.needsReceivedBytes(in: request.view)
         else { return }
+        if head == nil, error == nil, relay(id) != nil { fetches.recordLostPatience(with: request, since: start) }
         meanwhile = stored
         handle(.lostPatience(id))
         meanwhile = nil
