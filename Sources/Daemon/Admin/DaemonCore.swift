@@ -193,9 +193,34 @@ package final class DaemonCore: Sendable {
             }
         }
         guard !found.isEmpty else {
-            throw ProblemDocument.badRequest("the config has no route \(path)" + (wanted.map { " under \($0)" } ?? ""))
+            let known = upstreams.filter { wanted == nil || $0.name == wanted }.flatMap { upstream in
+                upstream.settings.routes.map(\.declaration.path)
+            }
+            throw ProblemDocument.badRequest(
+                Self.complaint("the config has no route", path, Set(known).sorted(), under: wanted)
+            )
         }
         return found
+    }
+
+    /// The route with this path, of one upstream.
+    func route(spelled path: String, of wanted: String?) throws -> RouteFilter {
+        let found = try routes(spelled: path, of: wanted)
+        guard found.count == 1 else {
+            let names = found.map(\.upstream).joined(separator: ", ")
+            throw ProblemDocument.badRequest(
+                "several upstreams have the route \(path): \(names); name one of them, too"
+            )
+        }
+        return found[0]
+    }
+
+    private static func complaint(_ what: String, _ path: String, _ known: [String], under upstream: String?) -> String
+    {
+        let list = known.prefix(20).joined(separator: ", ") + (known.count > 20 ? " and \(known.count - 20) more" : "")
+        let meant = Suggestion.nearest(to: path, among: known).map { "; did you mean \($0)?" } ?? ""
+        return "\(what) \(path)" + (upstream.map { " under \($0)" } ?? "")
+            + (known.isEmpty ? ", nor any other" : ": it has \(list)\(meant)")
     }
 }
 
