@@ -8,7 +8,7 @@ public enum StoreError: Error, Sendable, Equatable {
     case locked(path: String, pid: Int32?, admin: String? = nil)
     /// A newer Larder wrote the file.
     case newerSchema(path: String, found: String, known: String)
-    /// Objects in the file were stored under a newer version of a model than the configuration declares.
+    /// Objects that are in the file were stored under a newer version of a model than the configuration declares.
     case newerModel(path: String, upstream: String, model: String, found: Int, declared: Int)
     /// The file or its folder cannot be opened or created.
     case cannotOpen(path: String, reason: String)
@@ -63,7 +63,8 @@ extension StoreError: CustomStringConvertible {
         case .newerModel(let path, let upstream, let model, let found, let declared):
             "the store \(path) holds objects of model \(model) of upstream \(upstream) at version \(found), and the "
                 + "configuration declares version \(declared); use the configuration that the store was filled with, "
-                + "raise the model's version again, or give this one another file with --store"
+                + "raise the model's version again, remove these objects first (larder clean --model), or give this one another "
+                + "file with --store"
         case .cannotOpen(let path, let reason): "the store \(path) cannot be opened: \(reason)"
         case .group(let path, let name, let reason):
             "the store \(path) cannot be given to the group \"\(name)\" (store.group): \(reason)"

@@ -130,8 +130,9 @@ import Testing
 
     @Test func `documents are listed by what their URL begins with`() async throws {
         try await daemon.fill()
-        for url in ["/users/", "/github/users/"] {
-            let answer = try json(await ask("GET", "/documents?url=\(url)"))
+        for query in ["url=/users/*", "url=/github/users/*", "search=/github/users/", "search=/users/", "search=SERS/"]
+        {
+            let answer = try json(await ask("GET", "/documents?\(query)"))
             let documents = try #require(answer["documents"] as? [[String: Any]])
             let urls = documents.compactMap { $0["url"] as? String }.sorted()
             #expect(urls == ["/github/users/hubot", "/github/users/octocat"])

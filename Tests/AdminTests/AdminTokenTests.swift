@@ -28,6 +28,28 @@ import Testing
         #expect(token.matches(Array(text.utf8)))
     }
 
+    @Test func `a token that is replaced in its file replaces the former one`() throws {
+        let path = folder.path + "/admin.token"
+        let (token, _) = try AdminToken.prepare(at: path)
+        let old = Array(token.string.utf8)
+        #expect(try !token.renew())
+        func write(_ text: String, mode: mode_t) throws {
+            unlink(path)
+            try folder.write(text + "\n", to: "admin.token")
+            chmod(path, mode)
+        }
+        try write("another-one-0123456789", mode: 0o600)
+        #expect(try token.renew())
+        #expect(token.matches(Array("another-one-0123456789".utf8)) && !token.matches(old))
+        try write("readable-by-all-0123456789", mode: 0o644)
+        #expect(throws: SecretFileError.self) { try token.renew() }
+        try write("", mode: 0o600)
+        #expect(throws: SecretFileError.self) { try token.renew() }
+        unlink(path)
+        #expect(try !token.renew())
+        #expect(token.matches(Array("another-one-0123456789".utf8)))
+    }
+
     @Test(arguments: [0o640, 0o604, 0o644, 0o660] as [mode_t])
     func `a token that others could read is replaced`(mode wrong: mode_t) throws {
         let path = folder.path + "/admin.token"

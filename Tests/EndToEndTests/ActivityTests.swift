@@ -299,7 +299,7 @@ import Testing
         let larder = try Larder(origin)
         let choices = [
             ["--program", "gh"], ["--status", "4xx"], ["--status", "410"], ["--outcome", "miss"],
-            ["--upstream", "elsewhere"],
+            ["--upstream", "upstream"],
         ]
         let tails = try choices.map { try start(larder, "tail", "--lines", "100", $0[0], $0[1]) }
         _ = try larder.get("/plain", ["User-Agent": "curl/8"])
@@ -307,9 +307,18 @@ import Testing
         _ = try larder.get("/last", ["User-Agent": "gh/2.0"])
         #expect(eventually { tails[0].output.contains("/last") && tails[3].output.contains("/last") })
         #expect(eventually { tails[1].output.contains("/gone") && tails[2].output.contains("/gone") })
-        for (tail, unwanted) in zip(tails, ["/plain", "/last", "/last", "nothing", "/"]) {
+        for (tail, unwanted) in zip(tails, ["/plain", "/last", "/last", "nothing", "nothing"]) {
             #expect(!tail.output.contains(unwanted), "\(tail.output)")
             tail.signal(SIGINT)
+        }
+        // The number of lines is that of those wanted.
+        for number in 0..<20 { _ = try larder.get("/\(number)") }
+        let few = try start(larder, "tail", "--lines", "2", "--program", "gh")
+        #expect(eventually { few.output.contains("/gone") && few.output.contains("/last") }, "\(few.output)")
+        few.signal(SIGINT)
+        for (filter, name) in [("--upstream", "upstream"), ("--route", "nor any other"), ("--outcome", "miss")] {
+            let unknown = try larder.command("tail", filter, "nowhere")
+            #expect(unknown.end == .exited(64) && unknown.errors.contains(name), "\(unknown)")
         }
         let mistake = try larder.command("tail", "--status", "9xx")
         #expect(mistake.end == .exited(64) && mistake.errors.contains("404, or 5xx"))

@@ -50,6 +50,18 @@ import Testing
         #expect(larder.token == token)
     }
 
+    @Test func `an admin token that is replaced in its file is the daemon's from then on`() throws {
+        let (_, larder) = try Self.blog()
+        let former: FieldLines = ["Authorization": "Bearer \(larder.token ?? "")"]
+        #expect(try larder.admin("GET", "/count", former).status == 200)
+        try larder.folder.write("another-token-0123456789\n", to: "admin.token")
+        let next: FieldLines = ["Authorization": "Bearer another-token-0123456789"]
+        #expect(try eventually { try larder.admin("GET", "/count", next).status == 200 })
+        #expect(try larder.admin("GET", "/count", former).status == 401)
+        #expect(try larder.command("count").end == .exited(0))
+        #expect(larder.log.contains("the admin token was replaced"))
+    }
+
     @Test func `objects and documents are counted`() throws {
         let (_, larder) = try Self.blog()
         let count = try larder.count()

@@ -85,6 +85,24 @@ import Testing
         #expect(word.end == .exited(1) && word.errors.contains("write a path such as"), "\(word)")
     }
 
+    @Test func `documents and clean select by the whole URL, or with a star by its beginning`() throws {
+        let (_, larder) = try Self.filled()
+        func documents(_ arguments: String...) throws -> [String] {
+            let listed = try larder.admin("GET", "/documents?" + arguments.joined(separator: "&")).object["documents"]
+            return (listed as? [[String: Any]] ?? []).compactMap { $0["url"] as? String }.sorted()
+        }
+        #expect(try documents("url=/users") == ["/users"])
+        let users = try documents("url=/users*")
+        #expect(users.count > 1 && users.allSatisfy { $0.hasPrefix("/users") }, "\(users)")
+        #expect(try documents("url=/users/1*") == documents("url=/users/1"))
+        #expect(try documents("route=users/%7Bid:%23%7D") == users.filter { $0 != "/users" })
+        let unknown = try larder.command("documents", "--route", "users/{ix:#}")
+        #expect(unknown.errors.contains("did you mean users/{id:#}?"), "\(unknown)")
+        let done = try larder.command("clean", "--url", "/users*")
+        #expect(done.output.contains("\(users.count) documents"), "\(done)")
+        #expect(try documents("url=/users*") == [])
+    }
+
     @Test(arguments: [#"{"url":"/users/1"}"#, #"{"model":"User","id":"2"}"#, #"{"all":true}"#])
     func `a clean removes as many bytes as its dry run announced, also of small objects`(filter: String) throws {
         let (_, larder) = try Self.filled()

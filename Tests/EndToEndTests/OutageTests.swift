@@ -104,6 +104,37 @@ import Testing
         #expect(try eventually { try larder.get("/strict").text == "2" })
     }
 
+    @Test func `before its first timeout, a server that hangs is slow, and stale responses come at once`() throws {
+        let gate = Gate()
+        let origin = try Self.origin()
+        let routes = "routes: [{ path: strict, patience: 1h }, { path: waits, patience: 1h }]"
+        let larder = try Larder(config: Configs.plain(origin, upstream: ["patience: 100ms", routes]))
+        for path in ["/stale", "/waits", "/strict"] { _ = try larder.get(path) }
+        #expect(try larder.waitForDocuments(3))
+        origin.behave { request in OriginResponse.json("2", Fresh.never).after(gate) }
+        func state() throws -> String? {
+            let list = try larder.admin("GET", "/upstreams").object["upstreams"] as? [[String: Any]]
+            return list?.first?["state"] as? String
+        }
+        #expect(
+            try eventually {
+                try larder.get("/stale").cacheStatus.contains("detail=patience") && state() == "slow"
+            }
+        )
+        #expect(try larder.get("/waits").cacheStatus.contains("detail=patience"))
+        let status = try larder.admin("GET", "/status")
+        #expect(status.object["ok"] as? Bool == false && status.text.contains("does not respond in time"))
+        #expect(try !isHeldBack(larder))
+        // What may not be stale is sent, and waits.
+        let (strict, missing) = (Background { try larder.get("/strict") }, Background { try larder.get("/none") })
+        #expect(origin.waitForRequests(7))
+        gate.open()
+        #expect(try strict.value().text == "2" && missing.value().text == "2")
+        #expect(try state() == "reachable")
+        #expect(larder.process.waitForErrors { $0.contains("the upstream responds again") })
+        #expect(larder.log.ranges(of: "the upstream does not respond in time").count == 1)
+    }
+
     @Test func `a path that is slow alone closes nothing for the others`() throws {
         let gate = Gate()
         defer { gate.open() }

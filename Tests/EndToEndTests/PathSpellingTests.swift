@@ -57,6 +57,18 @@ import Testing
         #expect(try larder.documents() == 0)
     }
 
+    @Test func `a path that no upstream has is said to be none's`() throws {
+        let (larder, _) = try Self.shop()
+        for command in [["documents", "--url", "/nowhere/5"], ["clean", "--url", "/nowhere/5"]] {
+            let process = try larder.command(command[0], command[1], command[2])
+            #expect(process.end == .exited(1), "\(process)")
+            #expect(
+                process.errors.contains("no upstream is configured for this path; prefixes are /shop"),
+                "\(process)"
+            )
+        }
+    }
+
     @Test(arguments: spellings) func `key and route take each path and say which`(path: String) throws {
         let (larder, _) = try Self.shop()
         let config = larder.folder.file("larder.yaml")

@@ -72,6 +72,25 @@ import Testing
         #expect(list.text == #"[{"id":1,"name":"new"}]"#)
     }
 
+    @Test func `a list that is filtered by a member is asked for again once a write has changed that member`() throws {
+        let company = Monitor("x")
+        let origin = try Origin { request in
+            if request.method == "PATCH" { company.withLock { $0 = "y" } }
+            let user = #"{"id":1,"login":"ada","company":"\#(company.current)"}"#
+            let isWanted = !request.path.contains("company=") || request.path.hasSuffix(company.current)
+            return request.path.hasPrefix("/users?") ? .json(isWanted ? "[\(user)]" : "[]", Fresh.hour) : .json(user)
+        }
+        let larder = try Larder(config: Configs.blog(origin))
+        #expect(try larder.get("/users?company=x").text.contains("ada"))
+        #expect(try larder.get("/users?page=1").text.contains("ada"))
+        #expect(try larder.waitForDocuments(2))
+        #expect(try larder.request("PATCH", "/users/1", body: #"{"company":"y"}"#).status == 200)
+        let filtered = try larder.get("/users?company=x")
+        #expect(filtered.text == "[]" && filtered.cacheStatus.contains("detail=outdated"), "\(filtered.cacheStatus)")
+        let other = try larder.get("/users?page=1")
+        #expect(other.isHit && other.text.contains(#""company":"y""#))
+    }
+
     @Test func `a read that began before the write neither answers later reads nor is kept`() throws {
         let gate = Gate()
         let (origin, name) = try Self.userOrigin()

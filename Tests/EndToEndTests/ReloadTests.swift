@@ -235,6 +235,18 @@ import Testing
         #expect(shown.output.contains("→ 5s"))
         #expect(shown.output.contains("needs a restart:\nchanged  workers"))
         #expect(try check(path, "--json").output.contains(#""dry_run":true"#))
+        // The daemon tries what a reload would need.
+        func listening(at port: UInt16) -> String {
+            "upstreams: { api: { url: '\(origin.url)' }, b: { url: '\(origin.url)', listen: 127.0.0.1:\(port) } }\n"
+        }
+        try write(listening(at: origin.port), of: larder)
+        let taken = try check()
+        #expect(taken.end == .exited(1) && taken.errors.contains("127.0.0.1:\(origin.port)"), "\(taken.errors)")
+        let free = try Socket.freePort()
+        try write(listening(at: free), of: larder)
+        #expect(try check().end == .exited(0))
+        #expect(try larder.get("/x").status == 200)
+        try write("upstreams: { api: { url: '\(origin.url)', heuristic: 5s } }\nworkers: 3\n", of: larder)
         let other = try check(try larder.folder.write("", to: "other.yaml"))
         #expect(other.end == .exited(1))
         #expect(other.errors.contains("the daemon reads its config from"))

@@ -32,7 +32,7 @@ import Testing
         for _ in 1...2 {
             #expect(
                 try sql(larder, query).output
-                    == "id  login  name  half\n 1  ada    Ada    1.5\n 2  bela          1.5\n"
+                    == "id  login  name  half\n 1  ada    Ada    1.5\n 2  bela   NULL   1.5\n"
             )
             #expect(
                 try sql(larder, "--json", query).output == """
@@ -61,6 +61,29 @@ import Testing
     ) {
         let admin = ["--admin", "127.0.0.1:\(larder.adminPort)", "--store", larder.folder.file("larder.db")]
         return try Larder.run(["sql"] + admin + arguments)
+    }
+
+    @Test func `where the config names another store by now, the running daemon's is read`() throws {
+        let (origin, larder) = try Self.filled()
+        let edited = try larder.folder.write(
+            Configs.blog(origin, top: ["store: { path: other.db }"]),
+            to: "edited.yaml"
+        )
+        let environment = [
+            "LARDER_ADMIN": "127.0.0.1:\(larder.adminPort)", "LARDER_ADMIN_TOKEN": larder.token ?? "",
+        ]
+        func sql() throws -> ChildProcess {
+            let process = try ChildProcess(
+                Larder.binary,
+                ["sql", "--config", edited, "select login from User_current where id = 1"],
+                environment: Larder.environment.merging(environment) { $1 }
+            )
+            #expect(process.waitForEnd() != nil)
+            return process
+        }
+        #expect(try sql().output == "login\nada\n")
+        larder.terminate()
+        #expect(try sql().errors.contains("no store was found"))
     }
 
     @Test func `with --admin the daemon runs the query, with the same results and limits`() throws {

@@ -56,6 +56,23 @@ import Testing
         #expect(try larder.command("status").end == .exited(0))
     }
 
+    @Test(arguments: [
+        "upstreams: { api: [", "admin: { listen: 127.0.0.1:1 }\nupstreams: { api: { url: http://a.example } }",
+    ])
+    func `a config that does not say where the daemon is gets the place of its mistake`(text: String) throws {
+        let folder = TemporaryFolder()
+        let path = try folder.write(text + "\n", to: "larder.yaml")
+        for command in [["status"], ["tail"], ["reload"], ["sql", "select 1"]] {
+            let process = try ChildProcess(
+                Larder.binary,
+                command + ["--config", path],
+                environment: Larder.environment
+            )
+            #expect(process.waitForEnd() == .exited(78), "\(command): \(process.errors)")
+            #expect(process.errors.contains("\(path):"), "\(process.errors)")
+        }
+    }
+
     @Test func `a mode that is set survives a restart, until the config says another one`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let upstreams = "upstreams: { api: { url: '\(origin.url)' } }\n"

@@ -49,6 +49,53 @@ import Testing
         #expect(notify.waitFor { $0 == "STOPPING=1" })
     }
 
+    /// The command of a line of the unit, with the binary under test and a config of the test's own.
+    private static func command(of key: String, config: String) throws -> [String] {
+        let unit = try String(contentsOfFile: Repository.root + "/systemd/larder.service", encoding: .utf8)
+        let line = try #require(unit.split(separator: "\n").first { $0.hasPrefix("\(key)=/usr/bin/larder ") })
+        let words = line.split(separator: " ").dropFirst().map(String.init)
+        #expect(words.contains("/etc/larder/larder.yaml"))
+        return words.map { $0 == "/etc/larder/larder.yaml" ? config : $0 }
+    }
+
+    @Test func `the unit's reload succeeds when the new config is in force, and fails with each mistake`() throws {
+        let (folder, origin) = (TemporaryFolder(), try Origin { _ in .json("[]", Fresh.hour) })
+        let notify = try NotifySocket(in: folder)
+        let (port, admin) = (try Socket.freePort(), try Socket.freePort())
+        func config(_ upstream: String) -> String {
+            """
+            listen: 127.0.0.1:\(port)
+            admin: 127.0.0.1:\(admin)
+            upstreams: { api: { url: '\(origin.url)'\(upstream) } }
+
+            """
+        }
+        let path = try folder.write(config(""), to: "larder.yaml")
+        // As the unit says: StateDirectory=larder.
+        let environment = Larder.environment.merging([
+            "NOTIFY_SOCKET": notify.path, "STATE_DIRECTORY": folder.path,
+        ]) { $1 }
+        let start = try Self.command(of: "ExecStart", config: path)
+        let daemon = try ChildProcess(Larder.binary, start, environment: environment)
+        defer { daemon.signal(SIGKILL) }
+        #expect(notify.waitFor { $0 == "READY=1" }, "\(daemon.errors)")
+        func reload() throws -> ChildProcess {
+            let command = try Self.command(of: "ExecReload", config: path)
+            let process = try ChildProcess(Larder.binary, command, environment: environment)
+            #expect(process.waitForEnd() != nil)
+            return process
+        }
+        try folder.write(config(", prefix: /new"), to: "larder.yaml")
+        let done = try reload()
+        #expect(done.end == .exited(0), "\(done.errors)")
+        // It is in force once the command has ended.
+        #expect(try Client(port: port).get("/new/x").status == 200)
+        try folder.write(config(", prefx: /newer"), to: "larder.yaml")
+        let refused = try reload()
+        #expect(refused.end == .exited(78) && refused.errors.contains("larder.yaml:3:"), "\(refused.errors)")
+        #expect(try Client(port: port).get("/new/x").status == 200)
+    }
+
     @Test func `listening sockets that systemd passes are shared by all workers`() throws {
         let folder = TemporaryFolder()
         let data = try Socket.listen()

@@ -29,6 +29,8 @@ import Testing
         let label = try #require(shown.firstMatch(of: /"principal":"([^"]+)","program":"PyGithub"/)?.1)
         #expect(json.contains("\"name\":\"\(label)\"") && !json.contains("ada"), "\(json)")
         #expect(try larder.admin("GET", "/top?by=colour").status == 400)
-        #expect(try larder.command("top", "--limit", "0").end != .exited(0))
+        #expect(try larder.command("top", "--limit", "0").end == .exited(64))
+        let unknown = try larder.command("top", "--by", "programs")
+        #expect(unknown.end == .exited(64) && unknown.errors.contains("'principal'"), "\(unknown.errors)")
     }
 }

@@ -40,6 +40,34 @@ import Testing
         #expect(shelf.shown("a") == #"{"id":1,"title":"u","state":"s"}"#)
     }
 
+    @Test(arguments: [
+        ("/issues?state=open", "closed", false), ("/issues?page=2&state=open", "closed", false),
+        ("/issues?state=open", "open", true), ("/issues?sort=state", "closed", true), ("/issues", "closed", true),
+        ("/issues?id=1", "closed", true),
+    ])
+    func `an object whose member is no longer as its list was asked for makes the list outdated`(
+        url: String,
+        state: String,
+        isKnown: Bool
+    ) throws {
+        var shelf = try shelf()
+        let former = state == "open" ? "x" : "open"
+        shelf.receive("list", #"[{"id":1,"title":"t","state":"\#(former)"}]"#, "Issue", list: true)
+        shelf.receive("detail", #"{"id":1,"title":"t","state":"\#(state)"}"#, "Issue")
+        let (skeleton, pins) = try #require(shelf.documents["list"])
+        let composed = Composer(models: shelf.models, lag: shelf.lag)
+            .compose(skeleton: skeleton, pins: pins, url: url, observation: shelf.observations["list"]) {
+                shelf.states[$0]
+            }
+        let newer = #"[{"id":1,"title":"t","state":"\#(state)"}]"#
+        switch composed {
+        case .composed(let body): #expect(isKnown && text(body.bytes) == newer)
+        // With the upstream away, the newer value is shown.
+        case .unknown(_, let partial?): #expect(!isKnown && text(partial.bytes) == newer)
+        default: Issue.record("\(composed)")
+        }
+    }
+
     @Test func `an older response that arrives late changes no other document`() throws {
         var shelf = try shelf()
         shelf.receive("new", #"{"id":1,"title":"new"}"#, "Issue", start: 100, end: 110)

@@ -194,6 +194,7 @@ extension Composer {
         skeleton: [UInt8],
         pins: [[UInt8]],
         keyed: [Int] = [],
+        url: String = "",
         observation: Observation? = nil,
         mayHaveChanged: (_ pin: Int) -> Bool = { _ in true },
         state: (ObjectName) throws -> ObjectState?
@@ -203,6 +204,7 @@ extension Composer {
             skeleton: skeleton,
             pins: pins,
             keyed: keyed,
+            url: url,
             observation: observation,
             mayHaveChanged: mayHaveChanged,
             doubts: &doubts,

@@ -39,6 +39,45 @@ import Testing
         #expect(circuit.state == .closed)
     }
 
+    /// A circuit that is slow, at second 10: three clients have waited two seconds each.
+    private func slow() -> Circuit {
+        var circuit = Circuit()
+        for start in [4, 6, 8] as [Int64] {
+            _ = circuit.handle(.lostPatience(since: start * Self.second), at: (start + 2) * Self.second, jitter: 0)
+        }
+        return circuit
+    }
+
+    @Test func `three clients in a row who lose patience make it slow: everything is sent, until a timeout opens it`() {
+        var circuit = slow()
+        #expect(circuit.state == .slow)
+        #expect(circuit.admits(at: 10 * Self.second, jitter: 0) && circuit.admits(at: 10 * Self.second, jitter: 0))
+        #expect(circuit.handle(.probeIsDue, at: 11 * Self.second, jitter: 0) == [.wait(500_000)])
+        _ = circuit.handle(.noResponse(isTimeout: true, since: 4 * Self.second), at: 34 * Self.second, jitter: 0)
+        #expect(circuit.state == .open)
+        circuit = slow()
+        #expect(circuit.handle(.response, at: 11 * Self.second, jitter: 0) == [])
+        #expect(circuit.state == .closed)
+    }
+
+    @Test func `clients who wait at the same time, in a moment, or while others get responses do not make it slow`() {
+        var circuit = Circuit()
+        for _ in 0..<10 { _ = circuit.handle(.lostPatience(since: 0), at: 2 * Self.second, jitter: 0) }
+        #expect(circuit.state == .closed)
+        circuit = Circuit()
+        for moment in 0..<10 as Range<Int64> {
+            _ = circuit.handle(.lostPatience(since: moment), at: moment + 1, jitter: 0)
+        }
+        #expect(circuit.state == .closed)
+        circuit = Circuit()
+        for start in 0..<10 as Range<Int64> {
+            _ = circuit.handle(.response, at: (2 * start + 1) * Self.second, jitter: 0)
+            let end = (2 * start + 2) * Self.second
+            _ = circuit.handle(.lostPatience(since: end - 2 * Self.second), at: end, jitter: 0)
+        }
+        #expect(circuit.state == .closed)
+    }
+
     @Test func `while it is open, it probes at least once a second, and at most twice`() {
         for jitter in [0, 0.3, 0.999] {
             var circuit = open()

@@ -59,6 +59,7 @@ struct ConfigChangeTests {
     @Test(arguments: [
         ("url: https://b.example", "changed upstreams.api.url https://a.example → https://b.example"),
         ("prefix: /x", "changed upstreams.api.prefix /x"),
+        ("aliases: { /api/v3: / }", nil),
         ("listen: 127.0.0.1:1", "changed upstreams.api.listen [] → [127.0.0.1:1]"),
         ("principal: [all]", "changed upstreams.api.principal [auto] → [all]"),
         ("context: [X-Tenant]", nil), ("shared: true", "changed upstreams.api.shared false → true"),
@@ -73,7 +74,9 @@ struct ConfigChangeTests {
         let url = text.hasPrefix("url") ? "" : "url: https://a.example, "
         let found = try changes(from: Self.upstream, to: "upstreams: { api: { \(url)\(text) } }")
         let key = text.prefix { $0 != ":" }
-        #expect(found.count == 1 && found[0].hasPrefix("changed upstreams.api.\(key)"), "\(found)")
+        // An alias is named by its path.
+        let kind = key == "aliases" ? "added" : "changed"
+        #expect(found.count == 1 && found[0].hasPrefix("\(kind) upstreams.api.\(key)"), "\(found)")
         if let change { #expect(found == [change]) }
     }
 

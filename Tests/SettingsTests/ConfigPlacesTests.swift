@@ -165,6 +165,23 @@ struct ConfigPlacesTests {
         #expect(warnings("unix:/l", "http://127.0.0.1:9", false).isEmpty)
     }
 
+    @Test func `an address at the top where no upstream is served gives a warning`() {
+        func warnings(_ top: String, _ other: String) -> [Diagnostic] {
+            let yaml = """
+                \(top)
+                upstreams:
+                  a: { url: https://a.example, listen: 127.0.0.1:2 }
+                  b: { url: https://b.example\(other) }
+                """
+            return ConfigFile.parse(yaml, file: "x", environment: [:]).diagnostics
+        }
+        let found = warnings("listen: 127.0.0.1:1", ", listen: 127.0.0.1:3")
+        #expect(found.map(\.severity) == [.warning] && found.first?.place == Place(line: 1, column: 9), "\(found)")
+        #expect(found.first?.message.contains("no upstream is served here") == true)
+        #expect(warnings("listen: 127.0.0.1:1", "").isEmpty)
+        #expect(warnings("workers: 2", ", listen: 127.0.0.1:3").isEmpty)
+    }
+
     @Test func `an unreadable config is reported with the reason`() throws {
         let folder = try ConfigFolder()
         #expect(

@@ -219,7 +219,7 @@ struct ObjectTests {
         #expect(json.contains(#""user":7"#))
         let others = ObjectQuery(model: "Issue", identity: "1", principal: "p-00000000")
         #expect(try await bench.store.objects(others).rows.isEmpty)
-        let documents = try await bench.store.list(DocumentListing(prefix: "/issues/")).rows
+        let documents = try await bench.store.list(DocumentListing(covers: { $0.hasPrefix("/issues/") })).rows
         #expect(documents.map(\.url) == ["/issues/1"])
         #expect(documents[0].objects == 1)
         await bench.store.close()

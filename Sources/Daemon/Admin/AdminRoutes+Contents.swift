@@ -52,16 +52,20 @@ extension AdminRoute {
         "The stored responses. A page may be short, or even empty, and have a next.": .json(
             "GET /documents",
             query: Parameter.documented([
-                "Only those whose path and query begin with this: a path as clients send it or as it goes upstream, or a URL of Larder or an upstream.":
+                "Only those with this path and query, as clients send it or as it goes upstream, or with this URL of Larder or an upstream; with `*` at its end, all that begin with it.":
                     Parameter("url"),
-                "Only those whose path and query, as they go upstream, contain this, whatever the case of ASCII letters.":
+                "Only those of the route whose path the config spells so.": Parameter("route"),
+                "Only those whose path and query contain this, whatever the case of ASCII letters; a path or URL is read like `url`.":
                     Parameter("search"),
                 "`-stored`: the latest stored first; always so with `search`.": Parameter("sort"),
             ]) + Paging.parameters + Ownership.parameters
         ) { request, daemon in
             let read = try request.value("url").map { try StoredURL($0, of: request.value("upstream"), in: daemon) }
             let page = try await documents(request, read, daemon)
-            if page.rows.isEmpty { try await daemon.checkOwnership(of: request) }
+            if page.rows.isEmpty {
+                try await daemon.checkOwnership(of: request)
+                if page.cursor == nil { try read?.checkIsServed() }
+            }
             let documents = page.rows.map { DocumentsResponse.Document(daemon.shown($0)) }
             return DocumentsResponse(documents: documents, next: page.cursor, url: read?.shown)
         },
@@ -129,7 +133,7 @@ extension AdminRoute {
 
     private static func documents(
         _ request: AdminRequest,
-        _ begins: StoredURL?,
+        _ read: StoredURL?,
         _ daemon: DaemonCore
     ) async throws -> Page<DocumentRow> {
         let (url, text, sort) = (request.value("url"), request.value("search"), request.value("sort"))
@@ -140,16 +144,24 @@ extension AdminRoute {
         let isSorted = text != nil || sort != nil
         guard !isSorted || url == nil else {
             throw ProblemDocument.badRequest(
-                "url finds what begins with it, search what contains it: give one of them, and no sort with url"
+                "url finds what has it, search what contains it: give one of them, and no sort with url"
             )
+        }
+        let route = try request.value("route").map { try daemon.route(spelled: $0, of: read?.upstream ?? upstream) }
+        // A path with an upstream's prefix, or a URL, is stored as it goes upstream.
+        let sought = text.flatMap { try? StoredURL($0, of: upstream, in: daemon) }
+        let reread = sought.flatMap { $0.shown != nil && $0.url != text ? $0 : nil }
+        var covers: (@Sendable (String) -> Bool)?
+        if read != nil || route != nil {
+            covers = { url in (read?.covers(url) ?? true) && (route?.covers(url) ?? true) }
         }
         let paging = try Paging(request)
         return try await daemon.store.list(
             DocumentListing(
-                text: text,
-                prefix: begins?.url,
+                text: reread?.url ?? text,
+                covers: covers,
                 isDescending: isSorted,
-                upstream: begins?.upstream ?? upstream,
+                upstream: read?.upstream ?? route?.upstream ?? reread?.upstream ?? upstream,
                 principal: principal,
                 limit: paging.limit,
                 after: paging.after

@@ -196,10 +196,11 @@ package struct UpstreamsResponse: AdminBody {
         static let sentences = [
             "origin": "The URL that it is asked at.",
             "state":
-                "`unused`: not asked yet; `reachable`; `unreachable`: the last request got no response; `failing`: of its latest responses, at least five and half of them were errors (5xx, or cut off); `backing_off`: Larder sends no requests until `back_off_until`.",
+                "`unused`: not asked yet; `reachable`; `unreachable`: the last request got no response; `slow`: several clients in a row got a stale response after their `patience`, and the next ones get it at once; `failing`: of its latest responses, at least five and half of them were errors (5xx, or cut off); `backing_off`: Larder sends no requests until `back_off_until`.",
             "lastError": "The last failure, also when the upstream has been reachable since.",
             "unreachableSince": "When requests began to get no response, if they do (RFC 3339).",
             "failingSince": "When its responses began to fail, if they do (RFC 3339).",
+            "slowSince": "When it began to be `slow`, if it is (RFC 3339).",
             "isHeldBack": "Whether requests get a stale response or 504 at once, because it cannot be reached.",
             "backOffUntil": "When it may be asked again, if Larder is backing off (RFC 3339).",
             "rateLimit": "The limit of which the smallest share is left, as its responses say.",
@@ -211,6 +212,7 @@ package struct UpstreamsResponse: AdminBody {
         package var lastError: Failure?
         package var unreachableSince: String?
         package var failingSince: String?
+        package var slowSince: String?
         package var isHeldBack: Bool
         package var backOffUntil: String?
         package var rateLimit: Limit?
@@ -223,6 +225,7 @@ package struct UpstreamsResponse: AdminBody {
             lastError = health.lastError.map { Failure(time: StoreTime.text($0.time), message: $0.message.printable) }
             unreachableSince = health.unreachableSince.map(StoreTime.text)
             failingSince = health.failingSince.map(StoreTime.text)
+            slowSince = health.slowSince.map(StoreTime.text)
             isHeldBack = health.isHeldBack
             backOffUntil = health.backOffUntil(at: now).map(StoreTime.text)
             rateLimit = health.tightestLimit(at: now).map(Limit.init)

@@ -204,6 +204,9 @@ final class DashboardLogins: Sendable {
         }
     }
 
+    /// Ends all sessions, and the links that were not used.
+    func endAll() { state.withLock { $0 = ([], []) } }
+
     /// Ends the session in the value of an `Authorization` field.
     func end(_ field: some Collection<UInt8>) {
         guard let key = AdminToken.bearer(field).map({ Array($0) }) else { return }

@@ -3,39 +3,55 @@ import Glibc
 import HTTPSemantics
 package import Proxy
 import Settings
+import Synchronization
 
-/// The secret for the admin side over TCP, kept in `admin.token` beside the store.
-package struct AdminToken: Sendable {
+/// The secret for the admin side over TCP, kept in `admin.token` beside the store; any thread.
+package final class AdminToken: Sendable {
     /// The file's name beside the store.
     static let fileName = "admin.token"
     /// The challenge in a response that refuses a request without the token (RFC 6750 §3).
     package static let challenge = "Bearer realm=\"larder\""
 
-    private let text: [UInt8]
-    /// A second one that counts as much.
-    private var other: [UInt8]?
+    /// The token, and a second one that counts as much.
+    private let accepted: Mutex<(own: [UInt8], other: [UInt8]?)>
+    /// Where it is read again; nil if it is in no file.
+    private let path: String?
 
     /// For programs that the daemon itself starts.
-    package var string: String { String(decoding: text, as: UTF8.self) }
+    package var string: String { String(decoding: accepted.withLock(\.own), as: UTF8.self) }
 
-    init(_ text: String) { self.text = Array(text.utf8) }
+    init(_ text: String, from path: String? = nil) {
+        accepted = Mutex((own: Array(text.utf8), other: nil))
+        self.path = path
+    }
 
-    /// The token, and a second one that its environment gives the daemon, for a store that does not last.
-    func beside(_ other: String) throws(SecretFileError) -> AdminToken {
+    /// Accepts a second one that its environment gives the daemon, for a store that does not last.
+    func accept(_ other: String) throws(SecretFileError) {
         guard Self.isValid(other.utf8) else {
             throw SecretFileError(
                 "LARDER_ADMIN_TOKEN must have 16 to 512 characters A-Z a-z 0-9 - . _ ~ + / =; `openssl rand -hex 24` makes one"
             )
         }
-        var both = self
-        both.other = Array(other.utf8)
-        return both
+        accepted.withLock { $0.other = Array(other.utf8) }
+    }
+
+    /// Reads its file again; returns whether that contains another token now, which replaces the former one.
+    ///
+    /// Without a file the former one stays. It also stays if this throws, because others may read the file, or it has no token.
+    func renew() throws(SecretFileError) -> Bool {
+        guard let path, let found = try Self.read(path), found.text != string else { return false }
+        guard found.mode & 0o077 == 0 else {
+            throw SecretFileError("other users may read the admin token \(path): chmod 600 '\(path)'")
+        }
+        accepted.withLock { $0.own = Array(found.text.utf8) }
+        return true
     }
 
     /// Whether `presented` is the token; takes the same time wherever they differ.
     func matches(_ presented: some Collection<UInt8>) -> Bool {
-        let presented = Array(presented)
-        return Crypto.areEqual(presented, text) || other.map { Crypto.areEqual(presented, $0) } ?? false
+        let (presented, accepted) = (Array(presented), accepted.withLock { $0 })
+        return Crypto.areEqual(presented, accepted.own)
+            || accepted.other.map { Crypto.areEqual(presented, $0) } ?? false
     }
 
     /// Whether the value of an `Authorization` field contains the token as a bearer (RFC 6750 §2.1).
@@ -67,10 +83,10 @@ package struct AdminToken: Sendable {
             // Another process may have created it in between; then that one is read.
             _ = try create(at: path, replacing: false)
             guard let made = try read(path) else { throw error(.system(operation: "read", code: ENOENT), path) }
-            return (AdminToken(made.text), .made)
+            return (AdminToken(made.text, from: path), .made)
         }
-        if found.mode & 0o077 == 0 { return (AdminToken(found.text), .found) }
-        return (AdminToken(try create(at: path, replacing: true)), .replaced(mode: found.mode))
+        if found.mode & 0o077 == 0 { return (AdminToken(found.text, from: path), .found) }
+        return (AdminToken(try create(at: path, replacing: true), from: path), .replaced(mode: found.mode))
     }
 
     /// Reads the token's text for a command; nil if there is none yet.

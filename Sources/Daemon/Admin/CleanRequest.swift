@@ -16,7 +16,7 @@ struct CleanRequest: Sendable, Equatable {
     var id: String?
     /// The `path` of a route, as in the config.
     var route: String?
-    /// Path and query of one document, as in listings, or a URL of Larder's or the upstream's.
+    /// Path and query of documents, as in listings, or a URL of Larder's or the upstream's (`StoredURL`).
     var url: String?
     var upstream: String?
     /// A principal's label.
@@ -32,7 +32,8 @@ struct CleanRequest: Sendable, Equatable {
         "Objects of this model, and the documents that show them.": .init("model"),
         "One object, by its identity or one of its keys; needs a model.": .init("id"),
         "Documents of the route whose path the config spells so.": .init("route"),
-        "Documents with this path and query, as /documents shows it, or with this URL.": .init("url"),
+        "Documents with this path and query, as /documents shows it, or with this URL; with `*` at its end, all that begin with it.":
+            .init("url"),
         "What came from this upstream.": .init("upstream"),
         "What belongs to the principal with this label.": .init("principal"),
         "What was last observed longer ago: 90s, 15m, 12h, 7d.": .init("older_than"),
@@ -144,6 +145,7 @@ extension CleanRequest {
             if result.isStopped { break }
         }
         guard let total else { preconditionFailure("a clean has a filter") }
+        if total.removed.documents == 0 { try read?.checkIsServed() }
         var response = CleanResponse(total, isDryRun: isDryRun)
         response.url = read?.shown
         return response
@@ -159,7 +161,7 @@ extension CleanRequest {
             principal: principal,
             olderThan: olderThan
         )
-        if let read { (filter.upstream, filter.url) = (read.upstream, { $0 == read.url }) }
+        if let read { (filter.upstream, filter.url) = (read.upstream, read.covers) }
         guard let route else { return try await named([filter], in: daemon) }
         let filters = try daemon.routes(spelled: route, of: upstream).map { found -> CleanFilter in
             (filter.upstream, filter.url) = (found.upstream, found.covers)

@@ -79,14 +79,18 @@ extension ReadURL {
     }
 }
 
-/// A URL given to select documents, as the store has it.
+/// A URL given to select documents, as the store has it; with `*` at its end, all that begin with it.
 struct StoredURL: Sendable {
     /// The upstream; nil if any may be meant.
     let upstream: String?
     /// Path and query, as the store has them.
     let url: String
+    /// Whether all are meant that begin with it.
+    let isBeginning: Bool
     /// How it was read; nil if it is taken as it is.
     let shown: ReadURL?
+    /// Why no upstream is asked for it; nil if one is.
+    private(set) var complaint: String?
 
     /// Reads path and query, as clients send them or as they go upstream, or a URL of Larder's or an upstream's.
     ///
@@ -94,11 +98,14 @@ struct StoredURL: Sendable {
     /// more.
     init(_ text: String, of upstream: String?, in daemon: DaemonCore) throws {
         let named: NamedURL
+        isBeginning = text.hasSuffix("*")
+        let text = isBeginning ? String(text.dropLast()) : text
         do throws(ImaginedRequestError) {
             named = try NamedURL(text, among: daemon.upstreams, at: daemon.settings.listen, upstream: upstream)
         } catch {
             guard text.hasPrefix("/") else { throw ProblemDocument.badRequest(error.description) }
             (self.upstream, url, shown) = (upstream, text, nil)
+            if case .unserved(let reason) = error { complaint = reason }
             return
         }
         self.upstream = named.upstream.name
@@ -111,5 +118,15 @@ struct StoredURL: Sendable {
             } catch { throw ProblemDocument.badRequest(error.description) }
         }
         shown = ReadURL(url, of: named)
+    }
+
+    /// Whether a document with this path and query is meant.
+    func covers(_ url: String) -> Bool {
+        isBeginning ? url.utf8.starts(with: self.url.utf8) : url.utf8.elementsEqual(self.url.utf8)
+    }
+
+    /// Fails, once nothing was found, if no upstream is asked for it.
+    func checkIsServed() throws {
+        if let complaint { throw ProblemDocument.badRequest(complaint) }
     }
 }

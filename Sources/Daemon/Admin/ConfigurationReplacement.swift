@@ -88,7 +88,7 @@ extension DaemonCore {
             guard file.errors.isEmpty else { throw .mistakes(file.diagnostics) }
             let changes =
                 dryRun
-                ? try await changes(by: file.settings)
+                ? try await changes(by: file.settings, source.prepare)
                 : try await replaceConfiguration(by: file.settings, portable: portable, source.prepare)
             let reload = Reload(path: source.path, isDryRun: dryRun, changes: changes, warnings: file.diagnostics)
             if !dryRun { note(reload) }
@@ -101,13 +101,20 @@ extension DaemonCore {
     }
 
     /// What a configuration would change; fails if it could not replace the current one.
-    private func changes(by settings: Configuration) async throws(ConfigurationReplacementError) -> [ConfigChange] {
+    private func changes(by settings: Configuration, _ prepare: (Configuration) throws -> ConfigSource.Preparation)
+        async throws(ConfigurationReplacementError) -> [ConfigChange]
+    {
+        guard !isReplacing.exchange(true, ordering: .acquiringAndReleasing) else { throw .underWay }
+        defer { isReplacing.store(false, ordering: .releasing) }
         let former = proxy.configuration.value
         let (changes, inForce) = settings.changes(since: former.settings)
         let new = try compiled(inForce, replacing: former)
         do throws(StoreError) {
             try await store.check(storeConfiguration(inForce, new))
         } catch { throw .store(error) }
+        do {
+            try prepare(inForce).abandon()
+        } catch { throw .unavailable("\(error)") }
         return changes
     }
 

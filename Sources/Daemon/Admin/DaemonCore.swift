@@ -45,6 +45,8 @@ package final class DaemonCore: Sendable {
         var failedReload: (time: Double, error: ConfigurationReplacementError)?
         /// Why the credentials of these upstreams are no longer current; a sentence for each.
         package var staleCredentials: [String: String] = [:]
+        /// Why the admin token is no longer the one in its file; a sentence.
+        var staleToken: String?
         /// What it listens on, as bound.
         package var addresses: (data: [Address], admin: [Address]) = ([], [])
         /// Host and port of the admin side for a browser; nil if it has no such address.
@@ -99,8 +101,9 @@ package final class DaemonCore: Sendable {
                 metadata: ["mode": "\(String(mode, radix: 8))"]
             )
         }
-        self.token = try adminToken.map { try token.beside($0) } ?? token
-        logins = DashboardLogins(token: self.token)
+        if let adminToken { try token.accept(adminToken) }
+        self.token = token
+        logins = DashboardLogins(token: token)
 
         let memory = MemoryTier<ReadyResponse>(capacity: settings.memory.maximumSize)
         let watch = LiveWatch()
@@ -133,6 +136,24 @@ package final class DaemonCore: Sendable {
         self.proxy = proxy
         // This runs on the loop before everything else, including requests.
         upstreamLoop.enqueue { proxy.assumeIsolated { $0.start() } }
+    }
+
+    /// Reads the admin token again, which may have been replaced in its file; blocks for the reading of a small file.
+    package func renewToken() {
+        var failure: String?
+        do throws(SecretFileError) {
+            if try token.renew() {
+                logins.endAll()
+                proxy.log.notice(
+                    "the admin token was replaced in its file; the former one and all logins count no more"
+                )
+            }
+        } catch { failure = error.description }
+        let isNews = stateNow.withLock { state in
+            defer { state.staleToken = failure }
+            return state.staleToken != failure
+        }
+        if isNews, let failure { proxy.log.warning("the admin token is the former one: \(failure)") }
     }
 
     package var settings: Configuration { proxy.configuration.value.settings }
@@ -172,9 +193,34 @@ package final class DaemonCore: Sendable {
             }
         }
         guard !found.isEmpty else {
-            throw ProblemDocument.badRequest("the config has no route \(path)" + (wanted.map { " under \($0)" } ?? ""))
+            let known = upstreams.filter { wanted == nil || $0.name == wanted }.flatMap { upstream in
+                upstream.settings.routes.map(\.declaration.path)
+            }
+            throw ProblemDocument.badRequest(
+                Self.complaint("the config has no route", path, Set(known).sorted(), under: wanted)
+            )
         }
         return found
+    }
+
+    /// The route with this path, of one upstream.
+    func route(spelled path: String, of wanted: String?) throws -> RouteFilter {
+        let found = try routes(spelled: path, of: wanted)
+        guard found.count == 1 else {
+            let names = found.map(\.upstream).joined(separator: ", ")
+            throw ProblemDocument.badRequest(
+                "several upstreams have the route \(path): \(names); name one of them, too"
+            )
+        }
+        return found[0]
+    }
+
+    private static func complaint(_ what: String, _ path: String, _ known: [String], under upstream: String?) -> String
+    {
+        let list = known.prefix(20).joined(separator: ", ") + (known.count > 20 ? " and \(known.count - 20) more" : "")
+        let meant = Suggestion.nearest(to: path, among: known).map { "; did you mean \($0)?" } ?? ""
+        return "\(what) \(path)" + (upstream.map { " under \($0)" } ?? "")
+            + (known.isEmpty ? ", nor any other" : ": it has \(list)\(meant)")
     }
 }
 

@@ -231,7 +231,7 @@ extension Explanation {
             )
         } catch {
             switch error {
-            case .unreadable: throw ProblemDocument.badRequest(error.description)
+            case .unreadable, .unserved: throw ProblemDocument.badRequest(error.description)
             case .refused: throw ProblemDocument(422, error.description)
             }
         }

@@ -114,6 +114,8 @@ struct Metric: Documented, Sendable {
             Metric(.gauge, "larder_upstream_unreachable") {
                 perUpstream($0) { $0.health.unreachableSince == nil ? 0 : 1 }
             },
+        "1 if several clients in a row got a stale response because none came within their patience, else 0.":
+            Metric(.gauge, "larder_upstream_slow") { perUpstream($0) { $0.health.slowSince == nil ? 0 : 1 } },
         "1 if many of the latest responses were errors (5xx, or cut off), else 0.":
             Metric(.gauge, "larder_upstream_failing") { perUpstream($0) { $0.health.failingSince == nil ? 0 : 1 } },
         "Requests that are left of a rate limit, as the upstream's last response that named the limit said.":
@@ -140,6 +142,8 @@ struct Metric: Documented, Sendable {
             Metric(.counter, "larder_evictions_total") { value($0.store.evicted + Int64($0.memory.evictions)) },
         "How often something in the store's file was found damaged.":
             Metric(.counter, "larder_store_damaged_total") { value($0.store.damaged) },
+        "Commits that failed, most of them because the disk is full or failing, or another process keeps the store locked.":
+            Metric(.counter, "larder_store_failures_total") { value($0.store.failures) },
         "1 if another process keeps the store locked, or locks it again and again; the label says which one.":
             Metric(.gauge, "larder_store_locked") { reading in
                 let holder = reading.store.lockHolder

@@ -140,6 +140,7 @@ extension Status {
         texts += state.staleCredentials.sorted { $0.key < $1.key }.map {
             "the credential of upstream \($0.key) is the former one: \($0.value)"
         }
+        texts += state.staleToken.map { ["the admin token is the former one: \($0)"] } ?? []
         texts += upstreams.compactMap(\.trouble)
         return texts.map { Note(text: $0, needsAttention: true) }
     }
@@ -170,6 +171,7 @@ extension UpstreamsResponse.Upstream {
     fileprivate var trouble: String? {
         let cause = lastError.map { ": \($0.message)" } ?? ""
         if let unreachableSince { return "upstream \(name) cannot be reached since \(unreachableSince)\(cause)" }
+        if let slowSince { return "upstream \(name) does not respond in time (patience) since \(slowSince)" }
         guard let failingSince else { return nil }
         return "upstream \(name) fails since \(failingSince)\(cause)"
     }

@@ -136,6 +136,13 @@ extension ConfigDraft {
                 for path in [prefix] + outer { within["\(place) \(path)"] = within["\(place) \(path)"] ?? index }
             }
         }
+        if let place = places["listen"], !upstreams.isEmpty, !upstreams.contains(where: { $0.places["listen"] == nil })
+        {
+            reader.warning(
+                place,
+                "no upstream is served here, because each has a \"listen\" of its own; remove this one, or one of those"
+            )
+        }
         for admin in settings.admin where admin.isFixed {
             for upstream in upstreams where addresses(of: upstream).contains(where: admin.isSamePlace(as:)) {
                 reader.error(

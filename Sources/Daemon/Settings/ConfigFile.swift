@@ -7,6 +7,8 @@ package struct ConfigFile {
     package let settings: Configuration
     /// In the order of the files, beginning with the main file.
     package let diagnostics: [Diagnostic]
+    /// Whether a part of it could not be read at all, so that keys seem to be missing.
+    var isIncomplete = false
 
     static let sizeLimit = 8 << 20
 
@@ -37,7 +39,7 @@ package struct ConfigFile {
         if let host = overriding.bind { draft.bind(to: host) }
         reader.inclusion = ConfigReader.Inclusion(file)
         guard let root = reader.compose(yaml, file: file) else {
-            return ConfigFile(settings: draft.settings, diagnostics: reader.sorted)
+            return ConfigFile(settings: draft.settings, diagnostics: reader.sorted, isIncomplete: true)
         }
         draft.places = reader.section(root, into: &draft)
         if overriding.upstream != nil, draft.upstreams.count > 1 {
@@ -49,21 +51,31 @@ package struct ConfigFile {
         overriding.apply(to: &draft)
         // Without the unreadable file these checks would report things as missing.
         if !reader.isIncomplete { draft.validate(&reader) }
-        return ConfigFile(settings: draft.finished, diagnostics: reader.sorted)
+        return ConfigFile(
+            settings: draft.finished,
+            diagnostics: reader.sorted,
+            isIncomplete: reader.isIncomplete
+        )
     }
 
     /// The same file with changed settings.
     package func completed(_ change: (inout Configuration) -> Void) -> ConfigFile {
         var settings = settings
         change(&settings)
-        return ConfigFile(settings: settings, diagnostics: diagnostics)
+        return ConfigFile(settings: settings, diagnostics: diagnostics, isIncomplete: isIncomplete)
     }
 
     /// The diagnostics that keep it from being used.
     package var errors: [Diagnostic] { diagnostics.filter { $0.severity == .error } }
 
+    /// The errors that keep from being known how to reach the daemon: its admin address and its store.
+    package var errorsAboutAdmin: [Diagnostic] {
+        errors.filter { error in isIncomplete || ["admin", "store"].contains { error.message.hasPrefix($0) } }
+    }
+
     private static func unreadable(_ path: String, _ message: String) -> ConfigFile {
-        ConfigFile(settings: Configuration(), diagnostics: [Diagnostic(file: path, place: nil, message: message)])
+        let diagnostic = Diagnostic(file: path, place: nil, message: message)
+        return ConfigFile(settings: Configuration(), diagnostics: [diagnostic], isIncomplete: true)
     }
 }
 

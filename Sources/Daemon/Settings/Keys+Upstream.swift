@@ -262,7 +262,12 @@ extension ConfigKey<UpstreamDraft> {
     }
 
     static var aliases: ConfigKey {
-        ConfigKey("aliases", .named(.text, name: "/api/v3"), example: "{ /api/v3: / }") { node, draft, reader in
+        ConfigKey(
+            "aliases",
+            .named(.text, name: "/api/v3"),
+            example: "{ /api/v3: / }",
+            comparing: ConfigChange.comparison(of: \.settings.aliases, named: \.path)
+        ) { node, draft, reader in
             guard let pairs = reader.pairs(node, wanted: "paths, each with the path that it stands for") else { return }
             for (path, place, value) in pairs {
                 guard let target = reader.text(value, wanted: "a path such as /") else { continue }

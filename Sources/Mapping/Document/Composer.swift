@@ -42,6 +42,8 @@ public struct Composer: Sendable {
     ///
     /// - Parameters:
     ///   - keyed: the offsets in the skeleton of objects whose members are the document's objects.
+    ///   - url: its path and query. A list may be filtered by a member that a parameter names: if the member's value has
+    ///     changed since and is not the parameter's, the object may no longer belong to the list, so not all is known.
     ///   - observation: the document's own observation. A write or deletion after it makes the document stale. Without
     ///     it, the document counts as newer than all of them.
     ///   - mayHaveChanged: whether the pin with an index may show other values than the newest of its object. If not,
@@ -54,6 +56,7 @@ public struct Composer: Sendable {
         skeleton: [UInt8],
         pins: [[UInt8]],
         keyed: [Int] = [],
+        url: String = "",
         observation: Observation? = nil,
         mayHaveChanged: (_ pin: Int) -> Bool = { _ in true },
         isPartialWanted: Bool = false,
@@ -68,6 +71,7 @@ public struct Composer: Sendable {
         var hidden: Set<Int64> = []
         var wanted = Set(tree.looked.lazy.compactMap(\.self))
         let received = pins.reduce(skeleton.count) { $0 + $1.count }
+        let filters = QueryParameters(ofURL: url)
         var effort = max(received * Self.effort.perByte, Self.effort.atLeast)
         while true {
             for name in wanted {
@@ -83,6 +87,7 @@ public struct Composer: Sendable {
                 lag: lag,
                 mayRemove: observation != nil && known.values.contains(where: \.isGone),
                 keyed: keyed,
+                filters: filters,
                 isPartialWanted: isPartialWanted,
                 hidden: hidden,
                 effort: effort

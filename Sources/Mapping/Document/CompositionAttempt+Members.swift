@@ -80,8 +80,20 @@ extension CompositionAttempt {
         } else if !newest.isWhole, !fits(newest.value, shape.value) {
             fail("the newest value of \(path.text) of \(describe(name)) has other members than this document shows")
         } else {
+            checkFilter(by: path, newest.value, of: name, in: shape.text)
             writeLiteral(newest.value)
         }
+    }
+
+    /// Notes an object whose new value is not the one that its document was asked for.
+    private mutating func checkFilter(by path: MemberPath, _ value: JSONSlice, of name: ObjectName?, in text: Int) {
+        let wanted = path.name.flatMap { filters[$0] }
+        guard let wanted, text != PinTree.skeleton, !tree.isInner(text) else { return }
+        let now: String? = value.withBytes {
+            value.kind == .string ? JSONString.text($0) : String(decoding: $0, as: UTF8.self)
+        }
+        guard now != wanted else { return }
+        shortfall = shortfall ?? "the list was asked for by \(path.text), which has changed in \(describe(name))"
     }
 
     /// The time of a write that may have changed a member since the settled value and this document's were true.

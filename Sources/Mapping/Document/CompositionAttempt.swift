@@ -14,6 +14,8 @@ struct CompositionAttempt {
     let mayRemove: Bool
     /// The offsets in the skeleton of objects whose members are the document's objects.
     let keyed: [Int]
+    /// The parameters of the document's URL; one that has the name of a member may select the objects shown.
+    let filters: QueryParameters
     /// Whether objects of which not all is known are kept as received, instead of giving up.
     let isPartialWanted: Bool
     /// The observations whose values may not be put in.

@@ -256,7 +256,7 @@ public struct MappingContext: Sendable, Equatable {
         switch value {
         case .url: url.isEmpty ? nil : url
         case .capture(let name): captures[name]
-        case .query(let name): QueryParameters(url.firstIndex(of: "?").map { String(url[$0...].dropFirst()) })[name]
+        case .query(let name): QueryParameters(ofURL: url)[name]
         case .header(let name): fields[name]
         case .parent, .root, .index, .key, .itself: nil
         }

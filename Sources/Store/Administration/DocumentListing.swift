@@ -7,8 +7,8 @@ public import Mapping
 public struct DocumentListing: Sendable {
     /// Only documents whose path and query contain this text, ignoring the case of ASCII letters; nil: all.
     var text: String?
-    /// Only documents whose path and query begin with this; nil: all.
-    var prefix: String?
+    /// Whether a document with this path and query is wanted; nil: all are.
+    var covers: (@Sendable (_ url: String) -> Bool)?
     var isDescending: Bool
     /// An upstream's name; nil: all.
     var upstream: String?
@@ -21,14 +21,14 @@ public struct DocumentListing: Sendable {
     /// Creates a listing.
     public init(
         text: String? = nil,
-        prefix: String? = nil,
+        covers: (@Sendable (_ url: String) -> Bool)? = nil,
         isDescending: Bool = true,
         upstream: String? = nil,
         principal: String? = nil,
         limit: Int = 100,
         after: Int64? = nil
     ) {
-        (self.text, self.prefix, self.isDescending) = (text, prefix, isDescending)
+        (self.text, self.covers, self.isDescending) = (text, covers, isDescending)
         (self.upstream, self.principal) = (upstream, principal)
         (self.limit, self.after) = (limit, after)
     }
@@ -93,11 +93,10 @@ struct DocumentScan: Sendable {
         let (after, until, order) = listing.isDescending ? ("<", ">=", "DESC") : (">", "<=", "")
         try database.query(
             """
-            SELECT id, scope, length, (?3 IS NULL OR instr(lower(url), lower(?3)))
-                AND (?4 IS NULL OR substr(url, 1, length(?4)) = ?4), url
+            SELECT id, scope, length, ?3 IS NULL OR instr(lower(url), lower(?3)), url
             FROM _documents WHERE id \(after) ?1 AND id \(until) ?2 ORDER BY id \(order)
             """
-        ).eachWhile(position, last, listing.text, listing.prefix) { row in
+        ).eachWhile(position, last, listing.text) { row in
             position = row.id(0)
             if wanted.contains(row.id(1)), row.integer(3) != 0, try isWanted(position, { row.string(4) }) {
                 found.append(position)
@@ -134,8 +133,9 @@ extension ObjectStore {
         var scan = DocumentScan(listing)
         while page.rows.count < listing.limit, !scan.isAtEnd {
             let wanted = listing.limit - page.rows.count
-            page.rows += try await core.advance(&scan, count: wanted) { scan, database, bounds in
-                try scan.next(bounds, in: database).compactMap { try DocumentRow.read($0, in: database) }
+            page.rows += try await core.advance(&scan, count: wanted) { [listing] scan, database, bounds in
+                try scan.next(bounds, in: database) { listing.covers?($1()) ?? true }
+                    .compactMap { try DocumentRow.read($0, in: database) }
             }
             if ContinuousClock.now >= end || Task.isCancelled { break }
         }

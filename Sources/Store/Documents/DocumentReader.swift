@@ -136,6 +136,7 @@ struct DocumentReader {
                 skeleton: skeleton,
                 pins: payloads,
                 keyed: stored.keyed,
+                url: document.key.url,
                 observation: observation,
                 mayHaveChanged: { pin in changedObjects.contains(stored.pins[pin].object) },
                 isPartialWanted: true,

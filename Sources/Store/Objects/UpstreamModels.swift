@@ -48,10 +48,12 @@ struct ModelVersions {
     let path: String
     let models: [String: Models]
 
-    /// Throws if the file has a model at a newer version than declared, because its objects cannot be read.
+    /// Throws if the file has objects of a model at a newer version than declared, because they cannot be read.
     func check(in database: Database) throws {
         for (upstream, model, found) in try recorded(in: database) {
-            guard let declared = models[upstream]?.declaration(of: model)?.version, declared < found else { continue }
+            guard let declared = models[upstream]?.declaration(of: model)?.version, declared < found,
+                try hasObjects(of: model, upstream: upstream, in: database)
+            else { continue }
             throw StoreError.newerModel(path: path, upstream: upstream, model: model, found: found, declared: declared)
         }
     }
@@ -64,13 +66,13 @@ struct ModelVersions {
         )
         var notices: [StoreNotice] = []
         for (upstream, models) in models.sorted(by: { $0.key < $1.key }) {
-            for model in models.declarations where model.version > 0 {
-                let stored = known["\(upstream)\u{0}\(model.name)"]
-                guard stored != model.version else { continue }
+            for model in models.declarations {
                 // Objects without a record were stored at version 0.
-                if try stored != nil || hasObjects(of: model.name, upstream: upstream, in: database) {
+                let stored = known["\(upstream)\u{0}\(model.name)"] ?? 0
+                guard stored != model.version else { continue }
+                if try hasObjects(of: model.name, upstream: upstream, in: database) {
                     notices.append(
-                        .modelMigrated(upstream: upstream, model: model.name, from: stored ?? 0, to: model.version)
+                        .modelMigrated(upstream: upstream, model: model.name, from: stored, to: model.version)
                     )
                 }
                 try database.query("INSERT OR REPLACE INTO _models VALUES (?, ?, ?)")

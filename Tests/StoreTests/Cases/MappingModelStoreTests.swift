@@ -65,6 +65,22 @@ struct MappingModelStoreTests: MappingStoreFixtures {
         await again.store.close()
     }
 
+    @Test func `a model's version can be undone once none of its objects is stored`() async throws {
+        let new = try bench([version(1)])
+        try await new.receive("/a", #"{"id":1,"full_name":"M"}"#, thing)
+        #expect(try await new.store.clean(CleanFilter()).removed.objects == 1)
+        await new.store.close()
+        let old = try bench([version(0)], folder: new.folder, time: new.time)
+        #expect(old.notices == [])
+        try await old.receive("/a", #"{"id":1,"name":"M"}"#, thing)
+        await old.store.close()
+        // What is stored by now is of the version that is declared now.
+        let again = try bench([version(0)], folder: new.folder, time: new.time)
+        #expect(again.notices == [])
+        #expect(try await again.json("Thing", "1") == [#"{"id":1,"name":"M"}"#])
+        await again.store.close()
+    }
+
     @Test func `FJ-23 NZ-06: a cluster's objects have a view each for base and concrete models`() async throws {
         let bench = try bench([
             thingModel {

@@ -581,7 +581,7 @@
   // ---------------------------------------------------------------- Overview
 
   /// In the words of `larder status`.
-  const states = { reachable: "good", unreachable: "bad", failing: "bad", backing_off: "warn" };
+  const states = { reachable: "good", unreachable: "bad", slow: "bad", failing: "bad", backing_off: "warn" };
   const upstreamCard = one => {
     const limit = one.rate_limit;
     const share = limit && limit.limit ? Math.max(0, Math.min(1, number(limit.remaining) / number(limit.limit))) : null;
@@ -591,6 +591,7 @@
       el("p", {}, plural(number(one.requests), "request"), number(one.failures) ? `, ${plural(number(one.failures), "failure")}` : ", no failures"),
       one.unreachable_since && el("p", { class: "note bad" }, "no response since ", when(one.unreachable_since),
         one.is_held_back && "; requests are not sent until a connection can be made"),
+      one.slow_since && el("p", { class: "note bad" }, "no response in time since ", when(one.slow_since)),
       one.failing_since && el("p", { class: "note bad" }, "its responses fail since ", when(one.failing_since)),
       one.back_off_until && el("p", { class: "note" }, "asked again ", when(one.back_off_until)),
       limit && el("div", {},

@@ -143,8 +143,10 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
     let description: String
     /// Whether no complete response came for a reason that a restart of the daemon can have.
     private(set) var isAbsence = false
-    /// The mistakes in the config, each with its place, if the daemon refused it for these.
+    /// The mistakes in the config, each with its place, if the daemon refused it for these, or cannot be found because of them.
     private(set) var mistakes: [String] = []
+    /// The status of a response that refuses the request; nil if there is none.
+    private(set) var status: Int?
 
     init(_ description: String) { self.description = description }
 
@@ -175,6 +177,12 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
         }
     }
 
+    /// The config does not say where the daemon is.
+    init(mistakes: [Diagnostic]) {
+        self.init("the config has mistakes, so that the daemon cannot be found")
+        self.mistakes = mistakes.map(\.description)
+    }
+
     /// The daemon stopped sending events and sent a problem document.
     init(problem: [UInt8]) { self.init(Self.words(problem) ?? "the daemon gave up; its log says why") }
 
@@ -194,7 +202,7 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
             )
         default: self.init(words ?? "the daemon responded with status \(status)")
         }
-        mistakes = Self.problem(body)?.errors ?? []
+        (self.status, mistakes) = (status, Self.problem(body)?.errors ?? [])
     }
 
     /// The remedies: one of these, or to join the group of a socket that this user may not connect to.
@@ -418,7 +426,7 @@ struct DaemonFinder {
         try stores().lazy.compactMap(ObjectStore.announcedAdmin).compactMap { try? Address($0) }.first
     }
 
-    /// The config, ignoring its mistakes, which matter only to those who start the daemon; nil if there is none.
+    /// The config, ignoring mistakes that matter only to those who start the daemon; nil if there is none.
     private func settings() throws(AdminClientError) -> Configuration? {
         let named = config ?? environment["LARDER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
         guard let path = named ?? ConfigOptions.usualPath(environment: environment) else { return nil }
@@ -427,7 +435,9 @@ struct DaemonFinder {
             guard named != nil else { return nil }
             throw AdminClientError("the config \(path) cannot be read: \(PermissionRemedy.reason(errno, for: path))")
         }
-        return ConfigFile.read(path, environment: environment).settings
+        let file = ConfigFile.read(path, environment: environment)
+        guard file.errorsAboutAdmin.isEmpty else { throw AdminClientError(mistakes: file.errorsAboutAdmin) }
+        return file.settings
     }
 
     private func givenAddress() throws(AdminClientError) -> Address? {

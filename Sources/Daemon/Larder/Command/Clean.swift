@@ -16,6 +16,7 @@ struct Clean: ParsableCommand {
               larder clean --upstream github --older-than 30d
               larder clean --route 'repos/*/*/issues'
               larder clean --url http://127.0.0.1:8787/users/7
+              larder clean --url '/users/7/*'
               larder clean --all
 
             What is removed does not come back after a restart, nor through a request that was in flight. With --model, other \
@@ -36,7 +37,11 @@ struct Clean: ParsableCommand {
     @Option(help: .value("path", "Documents of the route with this path in the config."), completion: .routes)
     var route: String?
 
-    @Option(help: ArgumentHelp("Documents with this URL, or with this path and query: the client's or the upstream's."))
+    @Option(
+        help: ArgumentHelp(
+            "Documents with this URL, or with this path and query, the client's or the upstream's; with * at its end, all that begin with it."
+        )
+    )
     var url: String?
 
     @Option(help: .value("name", "Only data of this upstream."), completion: .upstreams) var upstream: String?

@@ -6,7 +6,8 @@ struct Documents: ParsableCommand {
         abstract: "List the stored responses.",
         discussion: """
               larder documents
-              larder documents --url /repos/octocat/hello-world
+              larder documents --url '/repos/octocat/*'
+              larder documents --route 'repos/{owner}/{repo}/issues'
               larder documents --url http://127.0.0.1:8787/users/7
               larder documents --upstream github --limit 20 --json
               larder documents --shows User/583231
@@ -15,11 +16,14 @@ struct Documents: ParsableCommand {
 
     @Option(
         help: .value(
-            "start",
-            "Only those whose path and query begin with this: the client's path, the upstream's, or a URL."
+            "url",
+            "Only those with this path and query, the client's or the upstream's, or this URL; with * at its end, all that begin with it."
         )
     )
     var url: String?
+
+    @Option(help: .value("path", "Only those of the route with this path in the config."), completion: .routes)
+    var route: String?
 
     @Option(help: .value("name", "Only those of this upstream."), completion: .upstreams) var upstream: String?
     @Option(help: .value("label", "Only those of the principal with this label.")) var principal: String?
@@ -28,15 +32,19 @@ struct Documents: ParsableCommand {
     @OptionGroup var options: AdminOptions
 
     func validate() throws {
-        try GivenText.check(["--url": url, "--upstream": upstream, "--principal": principal, "--shows": shows])
+        try GivenText.check([
+            "--url": url, "--route": route, "--upstream": upstream, "--principal": principal, "--shows": shows,
+        ])
         guard let shows else { return }
-        guard url == nil else { throw ValidationError("--shows and --url cannot be combined") }
+        guard url == nil, route == nil else {
+            throw ValidationError("--shows cannot be combined with --url and --route")
+        }
         guard Self.object(shows) != nil else { throw ValidationError("--shows: \(shows) is not MODEL/ID") }
     }
 
     func run() throws {
         if let object = shows.flatMap(Self.object) { return try list(showing: object) }
-        let query = [("url", url), ("upstream", upstream), ("principal", principal)]
+        let query = [("url", url), ("route", route), ("upstream", upstream), ("principal", principal)]
         try page.show(DocumentsResponse.self, options, { Target.make(["documents"], query + $0) }, Self.table) {
             if let note = $0.url?.text { Terminal.complain("larder: \(note)") }
             return ($0.documents, $0.next)

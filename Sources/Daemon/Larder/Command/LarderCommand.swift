@@ -65,6 +65,9 @@ extension LarderCommand {
             var command = try parseAsRoot(arguments)
             running = type(of: command)
             try command.run()
+        } catch let error as AdminClientError where !error.mistakes.isEmpty {
+            for mistake in error.mistakes { Terminal.complain(mistake) }
+            Glibc.exit(ExitCode.badConfig.rawValue)
         } catch {
             // The parser breaks lines for the terminal, and fails at its column of explanations on a narrow one. There it makes
             // long lines, which are folded here.

@@ -27,19 +27,14 @@ struct ReloadCommand: ParsableCommand {
 extension AdminOptions {
     /// Has the daemon read its config again.
     ///
-    /// The daemon may still listen where its config said before. Mistakes in the config are printed and end the command.
+    /// The daemon may still listen where its config said before.
     func reload(dryRun: Bool) throws -> [UInt8] {
         let target = Target.make(["reload"], [("dry_run", dryRun ? "true" : nil)])
         do {
-            do {
-                return try ask("POST", target)
-            } catch let error as AdminClientError where error.isAbsence && admin == nil {
-                guard let address = try finder().announcedAddress() else { throw error }
-                return try client(at: address).send("POST", target)
-            }
-        } catch let error as AdminClientError where !error.mistakes.isEmpty {
-            for mistake in error.mistakes { Terminal.complain(mistake) }
-            throw ExitCode.badConfig
+            return try ask("POST", target)
+        } catch let error as AdminClientError where error.isAbsence && admin == nil {
+            guard let address = try finder().announcedAddress() else { throw error }
+            return try client(at: address).send("POST", target)
         }
     }
 }

@@ -129,7 +129,11 @@ struct SQLCommand: ParsableCommand {
     private func opened() throws -> StoreReader? {
         guard admin == nil else { return nil }
         let paths = try finder.stores()
-        guard let path = paths.first(where: { access($0, F_OK) == 0 || errno == EACCES }) else {
+        let found = paths.first { access($0, F_OK) == 0 || errno == EACCES }
+        // If no daemon has that one open, one that runs may have another: its config has changed since, or its command line names it.
+        let isUnused = found.map { ObjectStore.announcedAdmin(ofStore: $0) == nil } ?? true
+        if store == nil, isUnused, isDaemonReachable { return nil }
+        guard let path = found else {
             let places = paths.map(\.printable).joined(separator: " and no ")
             throw CommandFailure(
                 store == nil
@@ -270,7 +274,7 @@ private struct QueryResult {
     var columns: [String] = []
     var rows: [[SQLCell]] = []
 
-    /// NULL is blank; numbers are right-aligned.
+    /// NULL is spelled out, as an empty text is blank; numbers are right-aligned.
     var table: String {
         guard !rows.isEmpty else { return "no rows" }
         let isNumber = columns.indices.map { column in
@@ -279,7 +283,7 @@ private struct QueryResult {
         var table = TextTable(
             columns: zip(columns, isNumber).map { (title: $0.printable, alignment: $1 ? .right : .left) }
         )
-        table.rows = rows.map { $0.map(\.text) }
+        table.rows = rows.map { $0.map { $0 == .null ? "NULL" : $0.text } }
         return table.text
     }
 

@@ -2,6 +2,7 @@ import Admin
 import ArgumentParser
 import Glibc
 import HTTPSemantics
+import Proxy
 import Settings
 
 struct Tail: ParsableCommand {
@@ -21,7 +22,10 @@ struct Tail: ParsableCommand {
             """
     )
 
-    @Option(name: [.customShort("n"), .long], help: .value("n", "How many of the last requests to begin with."))
+    @Option(
+        name: [.customShort("n"), .long],
+        help: .value("n", "How many of the last requests to begin with, of those wanted.")
+    )
     var lines = 10
 
     @Option(help: .value("name", "Only requests to this upstream."))
@@ -37,7 +41,7 @@ struct Tail: ParsableCommand {
     var principal: String?
 
     @Option(help: .value("outcome", "Only requests with this outcome, such as miss."))
-    var outcome: String?
+    var outcome: Outcome?
 
     @Option(help: .value("status", "Only responses with this status: 404, or 5xx."))
     var status: String?
@@ -59,6 +63,7 @@ struct Tail: ParsableCommand {
         var last: RequestsResponse.Request?
         var remedies: Set<String> = []
         let first = try options.client()
+        try checkNames(first)
         try follow(first, &last, &remedies)
         var said = ""
         while true {
@@ -77,6 +82,17 @@ struct Tail: ParsableCommand {
         }
     }
 
+    /// Fails for an upstream or a route that the daemon does not know: no request would ever be shown.
+    private func checkNames(_ client: AdminClient) throws {
+        guard upstream != nil || route != nil else { return }
+        do throws(AdminClientError) {
+            _ = try client.send("GET", Target.make(["history"], [("upstream", upstream), ("route", route)]))
+        } catch {
+            if error.status == 400 { throw ValidationError(error.description) }
+            throw error
+        }
+    }
+
     /// Shows requests until the daemon ends.
     ///
     /// - Parameters:
@@ -89,13 +105,14 @@ struct Tail: ParsableCommand {
         _ remedies: inout Set<String>,
         isBack: Bool = false
     ) throws {
-        let count = isBack ? 1000 : max(1, lines)
+        let isFiltered = [upstream, route, program, principal, status].contains { $0 != nil } || outcome != nil
+        let count = isBack || isFiltered ? 1000 : max(1, lines)
         let bytes = try client.send("GET", Target.make(["requests"], [("limit", "\(count)")]))
         let page = try options.decode(RequestsResponse.self, bytes)
         if isBack { Terminal.complain("larder: the daemon at \(client.address) is back") }
         // A daemon that has restarted counts from 1 again.
         let isSame = last.map { last in page.requests.contains { $0.id == last.id && $0.time == last.time } } ?? false
-        for request in page.requests where isBack || lines > 0 {
+        for request in page.requests.filter(isWanted).suffix(isBack ? count : lines) {
             if let last, isSame, request.id <= last.id { continue }
             show(request, &remedies)
         }
@@ -130,7 +147,8 @@ struct Tail: ParsableCommand {
         func fits(_ wanted: String?, _ value: String?) -> Bool { wanted == nil || wanted == value }
         let isOfStatus = status.map { "\(request.status)".hasPrefix($0.prefix { $0 != "x" }) } ?? true
         return isOfStatus && fits(upstream, request.upstream) && fits(route, request.route)
-            && fits(program, request.program) && fits(principal, request.principal) && fits(outcome, request.outcome)
+            && fits(program, request.program) && fits(principal, request.principal)
+            && fits(outcome?.rawValue, request.outcome)
     }
 
     /// Shows a request; `said` has the remedies that were named already.
@@ -148,3 +166,5 @@ struct Tail: ParsableCommand {
         Terminal.out(Array(HumanText.folded(String(line.dropLast()), width: Terminal.width).utf8))
     }
 }
+
+extension Outcome: ExpressibleByArgument {}

@@ -1,5 +1,6 @@
 import Admin
 import ArgumentParser
+import Proxy
 
 struct Top: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -18,13 +19,13 @@ struct Top: ParsableCommand {
     )
 
     @Option(help: .value("what", "program, principal, upstream, route or url; all by default."))
-    var by: String?
+    var by: TopLists.Subject?
 
     @Option(help: .value("period", "minute, hour or day."))
-    var period = "hour"
+    var period = TopLists.Period.hour
 
     @Option(help: .value("order", "requests, upstream_requests, bytes or seconds."))
-    var order = "requests"
+    var order = TopLists.Order.requests
 
     @Option(name: [.customShort("n"), .long], help: .value("n", "How many rows of each list."))
     var limit = 10
@@ -38,8 +39,10 @@ struct Top: ParsableCommand {
     }
 
     func run() throws {
-        let query = [("by", by), ("period", period), ("order", order), ("limit", "\(limit)")]
-        let target = Target.make(["top"], query.compactMap { name, value in value.map { (name, $0) } })
+        let target = Target.make(
+            ["top"],
+            [("by", by?.rawValue), ("period", period.rawValue), ("order", order.rawValue), ("limit", "\(limit)")]
+        )
         try options.show(target, as: TopResponse.self) { response in
             let lists = response.lists.filter { !$0.rows.isEmpty }
             return lists.isEmpty
@@ -62,3 +65,7 @@ struct Top: ParsableCommand {
         ).text
     }
 }
+
+extension TopLists.Subject: ExpressibleByArgument {}
+extension TopLists.Period: ExpressibleByArgument {}
+extension TopLists.Order: ExpressibleByArgument {}

@@ -212,6 +212,7 @@ final class LarderDaemon {
             let keeper = CredentialKeeper(core, log)
             timers.append(loops.main.every(CredentialKeeper.interval) { keeper.renew() })
         }
+        timers.append(loops.main.every(CredentialKeeper.interval) { [core] in core.renewToken() })
         let traffic = core.traffic
         timers.append(loops.main.every(TrafficHistory.interval) { traffic.turn() })
         let watchdog = Watchdog(notifier: notifier, members: loops.all.map { Watchdog.Member($0) })

@@ -80,14 +80,16 @@ extension IncomingRequest {
 
 /// Why there is nothing to explain.
 package enum ImaginedRequestError: Error, CustomStringConvertible {
-    /// The request is malformed, or its URL matches no upstream.
+    /// The request is malformed, or its URL is not clear.
     case unreadable(String)
+    /// Its path is that of no upstream.
+    case unserved(String)
     /// It would be refused before any look-up.
     case refused(ProblemDocument)
 
     package var description: String {
         switch self {
-        case .unreadable(let reason): reason
+        case .unreadable(let reason), .unserved(let reason): reason
         case .refused(let problem):
             "such a request is refused with \(problem.status) before anything is looked up: \(problem.detail ?? problem.title)"
         }

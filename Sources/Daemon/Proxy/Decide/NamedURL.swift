@@ -167,7 +167,7 @@ package struct NamedURL: Sendable {
         let best = found.filter { $0.settings.prefix.utf8.count == longest }
         guard let upstream = best.first else {
             let prefixes = upstreams.map { "\($0.settings.prefix) (\($0.name))" }.joined(separator: ", ")
-            throw .unreadable("no upstream is configured for this path; prefixes are \(prefixes)")
+            throw .unserved("no upstream is configured for this path; prefixes are \(prefixes)")
         }
         guard best.count == 1 else { throw ambiguous(best) }
         return upstream

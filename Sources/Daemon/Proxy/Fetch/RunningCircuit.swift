@@ -1,6 +1,7 @@
 import CachePolicy
 import EventLoops
 import HTTPSemantics
+import Logging
 import Settings
 import Upstream
 
@@ -25,8 +26,17 @@ final class RunningCircuit {
         let former = state.state
         for action in state.handle(event, at: now, jitter: .random(in: 0..<1)) { perform(action) }
         guard state.state != former else { return }
-        let state = state.state
-        fetches.metrics.upstream(upstream.name).record { $0.circuit(is: state) }
+        let (state, time) = (state.state, RequestClock.wall)
+        fetches.metrics.upstream(upstream.name).record { $0.circuit(is: state, at: time) }
+        let subject: Logger.Metadata = ["upstream": "\(upstream.name)"]
+        switch (former, state) {
+        case (_, .slow):
+            let message: Logger.Message =
+                "the upstream does not respond in time (patience): clients that may get a stale response get it at once"
+            fetches.repeated.log(.warning, message, about: subject)
+        case (.slow, .closed): fetches.repeated.log(.notice, "the upstream responds again", about: subject)
+        default: break
+        }
     }
 
     private func perform(_ action: Circuit.Action) {
@@ -161,7 +171,7 @@ extension Fetches {
 
     func forgetCircuit(of upstream: ProxiedUpstream) {
         circuits[upstream.storeKey] = nil
-        metrics.upstream(upstream.name).record { $0.circuit(is: .closed) }
+        metrics.upstream(upstream.name).record { $0.circuit(is: .closed, at: RequestClock.wall) }
     }
 
     /// Records that an upstream has responded.
@@ -172,9 +182,28 @@ extension Fetches {
     /// - Parameter start: when it was sent, in µs of the store's clock.
     func recordNoResponse(_ error: UpstreamError, to request: ProxyRequest, since start: Int64) {
         guard error.isAboutUpstream, modes.current == .auto else { return }
+        let circuit = runningCircuit(for: request)
+        circuit.error = error
+        circuit.handle(.noResponse(isTimeout: error.isTimeout, since: start))
+    }
+
+    /// Records that a client was served a stale response, because the upstream has sent nothing so far.
+    ///
+    /// - Parameter start: when the client began to wait, in µs of the store's clock.
+    func recordLostPatience(with request: ProxyRequest, since start: Int64) {
+        guard modes.current == .auto else { return }
+        runningCircuit(for: request).handle(.lostPatience(since: start))
+    }
+
+    private func runningCircuit(for request: ProxyRequest) -> RunningCircuit {
         let circuit = circuits[request.upstream.storeKey] ?? RunningCircuit(of: request.upstream, fetches: self)
         circuits[request.upstream.storeKey] = circuit
-        (circuit.upstream, circuit.error) = (request.upstream, error)
-        circuit.handle(.noResponse(isTimeout: error.isTimeout, since: start))
+        circuit.upstream = request.upstream
+        return circuit
+    }
+
+    /// How long a client waits that may get a stale response.
+    func patience(with request: ProxyRequest) -> Duration {
+        circuit(for: request)?.state.state == .slow ? .zero : request.upstream.waiting(for: request).patience
     }
 }

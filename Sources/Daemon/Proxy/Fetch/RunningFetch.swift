@@ -142,17 +142,18 @@ final class RunningFetch: TransferDelegate {
     private func beginPatience(of relay: Relay, _ id: Int) {
         let request = relay.request
         guard relay.reply.isRequest, request.reason.allowsImpatience else { return }
-        let patience = request.upstream.waiting(for: request).patience
+        let (patience, start) = (fetches.patience(with: request), fetches.cache.now)
         guard patience < .forever else { return }
         relay.patience = fetches.loop.after(patience) { [weak self, unowned fetches] in
-            fetches.planAgain(request) { self?.lostPatience(id, request, $0) }
+            fetches.planAgain(request) { self?.lostPatience(id, request, $0, since: start) }
         }
     }
 
-    private func lostPatience(_ id: Int, _ request: ProxyRequest, _ plan: Plan) {
+    private func lostPatience(_ id: Int, _ request: ProxyRequest, _ plan: Plan, since start: Int64) {
         // The bytes as received may be gone from the store; the upstream has them.
         guard let stored = plan.inPlaceOfSlowResponse, !stored.ready.needsReceivedBytes(in: request.view)
         else { return }
+        if head == nil, error == nil, relay(id) != nil { fetches.recordLostPatience(with: request, since: start) }
         meanwhile = stored
         handle(.lostPatience(id))
         meanwhile = nil
@@ -277,7 +278,10 @@ final class RunningFetch: TransferDelegate {
         relay.begin(
             head,
             storing: storing,
-            isHeldUp: containsObjects && fetches.cache.store.isHeldUp,
+            willKeep: fetches.cache.willKeep(
+                bytes: head.fields.text("content-length").flatMap(Int.init),
+                containsObjects: containsObjects
+            ),
             withholdsEnd: containsObjects,
             now: fetches.now
         )
@@ -293,14 +297,17 @@ final class RunningFetch: TransferDelegate {
             isPart
             ? fetches.admitPart(response, from: self) : fetches.admit(response, from: self, isAwaited: isAwaited)
         guard let (ready, isWithheld) = admitted else { return .unusable }
-        let isKept = !isInvalidated
-        // Memory alone does not keep a response with objects.
-        let isStored = { [store = fetches.cache.store] in isKept && !(isWithheld && store.isHeldUp) }
+        let (isKept, cache, size) = (!isInvalidated, fetches.cache, response.body.count)
+        if !cache.willKeep(bytes: size, containsObjects: isWithheld) { fetches.record(.unwritable, in: self) }
         served = ServedResponse(
             ready: ready,
             use: { request in
                 let reason = request.reason.forward
-                return !isStored() ? .unkept(reason) : isPart ? .completed(reason) : .fetched(reason)
+                guard isKept else { return .unkept(reason) }
+                guard cache.willKeep(bytes: size, containsObjects: isWithheld) else {
+                    return .unkept(reason, because: .unwritable)
+                }
+                return isPart ? .completed(reason) : .fetched(reason)
             },
             cookies: head.cookies
         )

@@ -17,6 +17,8 @@ package struct UpstreamHealth: Sendable {
         case reachable
         /// The last request got no response.
         case unreachable
+        /// Clients that may get a stale response get it at once, because the upstream does not respond in time (`Circuit`).
+        case slow
         /// It responds, but many of its latest responses were errors (`RecentResponses`).
         case failing
         /// Larder is backing off from it.
@@ -41,6 +43,7 @@ package struct UpstreamHealth: Sendable {
     package private(set) var lastError: (time: Int64, message: String)?
     package private(set) var unreachableSince: Int64?
     package private(set) var failingSince: Int64?
+    package private(set) var slowSince: Int64?
     /// Whether requests are sent to it, in the mode `auto`.
     private(set) var circuit = Circuit.State.closed
     /// When it may be asked again; in the past once the pause is over.
@@ -105,7 +108,9 @@ package struct UpstreamHealth: Sendable {
     /// Counts a request that was not sent because the upstream cannot be reached.
     mutating func heldBack() { held += 1 }
     mutating func backsOff(until time: Int64) { backOffEnd = max(backOffEnd, time) }
-    mutating func circuit(is state: Circuit.State) { circuit = state }
+    mutating func circuit(is state: Circuit.State, at time: Int64) {
+        (circuit, slowSince) = (state, state == .slow ? time : nil)
+    }
 
     mutating func limited(_ limit: RateLimit) {
         let name = limit.resource ?? ""
@@ -116,12 +121,13 @@ package struct UpstreamHealth: Sendable {
     package func state(at now: Int64) -> State {
         if backOffEnd > now { return .backingOff }
         if unreachableSince != nil { return .unreachable }
+        if slowSince != nil { return .slow }
         if failingSince != nil { return .failing }
         return requests == 0 ? .unused : .reachable
     }
 
     /// Whether requests are held back because it cannot be reached.
-    package var isHeldBack: Bool { circuit != .closed }
+    package var isHeldBack: Bool { circuit == .open || circuit == .halfOpen }
 
     /// When the upstream may be asked again; nil if it may be asked now.
     package func backOffUntil(at now: Int64) -> Int64? { backOffEnd > now ? backOffEnd : nil }
