@@ -162,4 +162,41 @@ import Testing
         }
         #expect(writes == [200, 200, 200] && github.refusals == 0)
     }
+
+    @Test func `the budget says what is left, who spent it in which minute, and when it ends at this pace`() throws {
+        let github = try Self.origin()
+        github.limit { $0.requests["core"] = 40 }
+        let larder = try Self.daemon(github)
+        #expect(try larder.command("budget").output.contains("no response has said anything"))
+        for number in 0..<25 { try Self.get(larder, number, Self.token + ["User-Agent": "PyGithub/Python"]) }
+        for number in 25..<28 { try Self.get(larder, number, Self.token + ["User-Agent": "gh/2.0"]) }
+        // A 304 is not counted.
+        try Self.get(larder, 27, Self.token + ["User-Agent": "gh/2.0"])
+        #expect(github.notModified == 1)
+
+        let budget = try larder.admin("GET", "/budget").object
+        let left = try #require((budget["budgets"] as? [[String: Any]])?.first)
+        #expect(left["upstream"] as? String == "github" && left["resource"] as? String == "core")
+        #expect(left["limit"] as? Int == 40 && left["remaining"] as? Int == 12)
+        let (reset, usedUp) = (try #require(left["reset"] as? String), try #require(left["used_up"] as? String))
+        #expect(usedUp < reset)
+        let spent = try #require(budget["spent"] as? [[String: Any]])
+        func requests(_ program: String) -> Int {
+            spent.filter {
+                $0["program"] as? String == program && $0["principal"] as? String == left["principal"] as? String
+            }
+            .compactMap { $0["requests"] as? Int }.reduce(0, +)
+        }
+        #expect(requests("PyGithub") == 25 && requests("gh") == 3)
+
+        let text = try larder.command("budget").output
+        #expect(text.contains("PyGithub") && text.contains("core") && !text.contains("ghs_ann"), "\(text)")
+        let metrics = try larder.admin("GET", "/metrics").text
+        let label = try #require(left["principal"] as? String)
+        let labels = "upstream=\"github\",resource=\"core\",principal=\"\(label)\""
+        #expect(metrics.contains("larder_budget_remaining{\(labels)} 12"))
+        #expect(metrics.contains("larder_budget_spent_total{\(labels),program=\"PyGithub\"} 25"))
+        #expect(try larder.admin("GET", "/budget?limit=0").status == 400)
+        #expect(try larder.command("budget", "--limit", "0").end != .exited(0))
+    }
 }

@@ -20,6 +20,7 @@ extension Fetches {
         let isFree = head.status == 304 && request.upstream.settings.budget.hasFreeNotModified
         if let reservation { backOffs.end(reservation, isCounted: !isFree) }
         let backOff = backOffs.record(head, for: request, reservation, now: loop.now, wall: wall)
+        if !isFree, let scope = backOffs.limitedScope(of: request) { spent(request, scope: scope) }
         guard let backOff else { return }
         metrics.backOffs.add()
         if backOff.scope != .document {

@@ -41,6 +41,7 @@ final class Fetches {
     var hitForMiss = HitForMiss()
     var notStored = NotStoredReasons()
     var backOffs = BackOffs()
+    var spending = Spending()
     let modes: ModeSwitch
     /// The circuits of upstreams that have failed to respond, by their ids.
     var circuits: [String: RunningCircuit] = [:]
