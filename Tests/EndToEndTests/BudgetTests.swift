@@ -199,4 +199,36 @@ import Testing
         #expect(try larder.admin("GET", "/budget?limit=0").status == 400)
         #expect(try larder.command("budget", "--limit", "0").end != .exited(0))
     }
+
+    @Test func `hits have the newest rate-limit fields of their credential and resource`() throws {
+        let github = try Self.origin()
+        github.direct("private, max-age=3600")
+        let larder = try Self.daemon(github)
+        let other: FieldLines = ["Authorization": "Bearer other"]
+        let first = try Self.get(larder, 0)
+        #expect(first["X-RateLimit-Remaining"] == "4999" && first["X-From-Cache"] == nil)
+        for number in 1...3 { try Self.get(larder, number) }
+        try Self.get(larder, 0, other)
+        _ = try larder.get("/search/issues?q=1", Self.token)
+        for fields in [
+            Self.token, Self.token + ["Range": "bytes=0-3"], Self.token + ["If-None-Match": first["ETag"] ?? ""],
+        ] {
+            let hit = try Self.get(larder, 0, fields)
+            #expect(hit.isHit && hit["X-From-Cache"] == "1", "\(hit.status)")
+            let lines = hit.fields.all("X-RateLimit-Remaining")
+            #expect(lines == ["4996"] && hit.fields.all("X-RateLimit-Resource") == ["core"], "\(hit.status)")
+            #expect(hit["X-RateLimit-Used"] == "4" && hit["ETag"] == first["ETag"])
+        }
+        #expect(try Self.get(larder, 0, other)["X-RateLimit-Remaining"] == "4999")
+        // After a restart nothing newer is known than what is stored.
+        #expect(try larder.waitForDocuments(6))
+        try larder.restart()
+        let stored = try Self.get(larder, 0)
+        #expect(stored.isHit && stored["X-RateLimit-Remaining"] == "4999" && stored["X-From-Cache"] == "1")
+
+        let plain = try Self.daemon(github, "{ fields: stored }")
+        for number in 0...3 { try Self.get(plain, number) }
+        let hit = try Self.get(plain, 1)
+        #expect(hit.isHit && hit["X-RateLimit-Used"] == "6" && hit["X-From-Cache"] == nil)
+    }
 }

@@ -17,6 +17,7 @@ extension Fetches {
     func recordRetryAfter(of head: UpstreamHead, to request: ProxyRequest, _ reservation: BackOffs.Reservation?) {
         let metrics = metrics.upstream(request.upstream.name)
         if let limit = RateLimitFields.limit(head.fields, now: wall) { metrics.record { $0.limited(limit) } }
+        request.upstream.newestLimits?.record(head.fields, of: request.key.principal)
         let isFree = head.status == 304 && request.upstream.settings.budget.hasFreeNotModified
         if let reservation { backOffs.end(reservation, isCounted: !isFree) }
         let backOff = backOffs.record(head, for: request, reservation, now: loop.now, wall: wall)
