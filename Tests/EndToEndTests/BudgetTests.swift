@@ -72,6 +72,34 @@ import Testing
         #expect(github.fulls == 1 && github.notModified == 19)
     }
 
+    @Test(arguments: [1, 2, 3])
+    func `whatever is asked, nothing is refused upstream, and only what is not stored is refused here`(seed: UInt64)
+        throws
+    {
+        var random = SeededGenerator(seed: seed)
+        let tokens = (0..<3).map { "ghs_\($0)_0123456789abcdef" }
+        let github = try Self.origin(12)
+        github.limit { $0.requests["core"] = 25 }
+        let larder = try Self.daemon(github, "{ reserve: \(random.pick([0, 10, 50]))% }")
+        var seen: [String: Set<Int>] = [:]
+        var refused = 0
+        for step in 0..<400 {
+            let (token, page) = (random.pick(tokens), random.below(12))
+            if random.once(in: 5) { github.set("/repos/o/r\(page)", .repository(page, state: step)) }
+            let response = try Self.get(
+                larder,
+                page,
+                ["Authorization": "Bearer \(token)", "Accept": "application/json"]
+            )
+            if seen[token]?.contains(page) == true || github.cost(token) < 25 {
+                #expect(response.status == 200, "step \(step): \(token) \(page)")
+            }
+            if response.status == 200 { seen[token, default: []].insert(page) } else { refused += 1 }
+        }
+        #expect(github.refusals == 0 && tokens.allSatisfy { github.cost($0) <= 25 })
+        #expect(tokens.contains { github.cost($0) == 25 } || refused == 0)
+    }
+
     @Test func `below the reserve the background stops first, then what may be served stale, and the rest goes on`()
         throws
     {
