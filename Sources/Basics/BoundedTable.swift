@@ -21,6 +21,9 @@ public struct BoundedTable<Key: Hashable, Value> {
         young.count { isCounted($0.key, $0.value) } + old.count { isCounted($0.key, $0.value) }
     }
 
+    /// All entries, in any order.
+    public var entries: [(key: Key, value: Value)] { young.map { ($0.key, $0.value) } + old.map { ($0.key, $0.value) } }
+
     /// Whether there are no entries.
     @inlinable public var isEmpty: Bool { young.isEmpty && old.isEmpty }
 

@@ -122,4 +122,27 @@ import Testing
         #expect(state.pace(sent: nil, received: 40, now: 310 * Self.second) == 4)
         #expect(state.pace(sent: nil, received: 40, now: 320 * Self.second) == 0)
     }
+
+    @Test func `a credential has a limit over all its addresses and both kinds`() {
+        let tokens = (0..<8).map { _ in Token() }
+        let ids = tokens.map { ObjectIdentifier($0) }
+        var slots = UpstreamSlots(exchanges: 9, uploads: 9, perCredential: 2)
+        let first = slots.enter(ids[0], .exchange, of: .init(principal: 1, host: [1]), now: 0)
+        let second = slots.enter(ids[1], .upload, of: .init(principal: 1, host: [2]), now: 0)
+        let third = slots.enter(ids[2], .upload, of: .init(principal: 1, host: [3]), now: 0)
+        let other = slots.enter(ids[3], .exchange, of: .init(principal: 2, host: [1]), now: 0)
+        #expect(first.isFree && second.isFree && !third.isFree && other.isFree)
+        #expect(third.change == .init(kind: .upload, isCrowded: true, limit: 2, isForCredential: true))
+        let afterOther = slots.leave(ids[3])
+        #expect(afterOther.isEmpty)
+        // The slot of an exchange is free for an upload.
+        let afterFirst = slots.leave(ids[0])
+        #expect(afterFirst == [ids[2]])
+        let fourth = slots.enter(ids[4], .exchange, of: .init(principal: 1), now: 0)
+        #expect(!fourth.isFree)
+        let left = [slots.leave(ids[4]), slots.leave(ids[2]), slots.leave(ids[1])]
+        #expect(left == [[], [], []])
+        let again = slots.enter(ids[5], .exchange, of: .init(principal: 1), now: 0)
+        #expect(again.isFree)
+    }
 }

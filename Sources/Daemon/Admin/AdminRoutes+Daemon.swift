@@ -107,6 +107,10 @@ extension AdminRoute {
             .json("GET /history", query: HistoryResponse.parameters) { request, daemon in
                 try await HistoryResponse(to: request, daemon)
             },
+        "What is left of the upstreams' rate limits, and who spent how much of them in which minute of the last hour.":
+            .json("GET /budget", query: BudgetResponse.parameters) { request, daemon in
+                try BudgetResponse(request, await daemon.proxy.budgets())
+            },
         "How each upstream does: whether it is reachable, its last error, what is left of its rate limit.":
             .json("GET /upstreams") { _, daemon in UpstreamsResponse(upstreams: daemon.upstreamStates) },
     ])

@@ -1,5 +1,6 @@
 import CachePolicy
 import Glibc
+import HTTPSemantics
 import Mapping
 import Proxy
 import Settings
@@ -19,6 +20,7 @@ struct Metric: Documented, Sendable {
         let process: ProcessFigures
         let mode: Mode
         let version: String
+        var budgets = BudgetReport()
     }
 
     struct Sample: Sendable {
@@ -122,6 +124,25 @@ struct Metric: Documented, Sendable {
             Metric(.gauge, "larder_upstream_ratelimit_remaining") { limits($0) { $0.remaining } },
         "Requests that a rate limit allows in a period.":
             Metric(.gauge, "larder_upstream_ratelimit_limit") { limits($0) { $0.limit } },
+        "Requests that are left of a rate limit for a principal, of the \(budgetLimit) limits with the smallest share left.":
+            Metric(.gauge, "larder_budget_remaining") { reading in
+                reading.budgets.limits.prefix(budgetLimit).map { limit in
+                    let labels = present([
+                        ("upstream", limit.upstream), ("resource", limit.resource), ("principal", limit.principal),
+                    ])
+                    return Sample(labels: labels, value: Double(limit.remaining))
+                }
+            },
+        "Requests that counted against a rate limit, by principal and by client program.":
+            Metric(.counter, "larder_budget_spent_total") { reading in
+                reading.budgets.totals.map { spender, requests in
+                    let labels = present([
+                        ("upstream", spender.upstream), ("resource", spender.resource),
+                        ("principal", spender.principal), ("program", spender.program),
+                    ])
+                    return Sample(labels: labels, value: Double(requests))
+                }
+            },
         "Requests of clients that joined a fetch already under way.":
             Metric(.counter, "larder_coalesced_requests_total") { perUpstream($0) { Double($0.coalesced.value) } },
         "Responses with Retry-After that made Larder back off.":
@@ -185,6 +206,14 @@ struct Metric: Documented, Sendable {
         "Limit of open file descriptors.": Metric(.gauge, "process_max_fds") { value($0.process.descriptorLimit) },
     ])
 
+    /// How many limits are shown one by one.
+    private static let budgetLimit = 100
+
+    /// The labels that have a value.
+    private static func present(_ pairs: [(String, String?)]) -> [(String, String)] {
+        pairs.compactMap { name, value in value.map { (name, $0.printable) } }
+    }
+
     private static func perUpstream(_ reading: Reading, _ read: (UpstreamMetrics) -> Double) -> [Sample] {
         reading.metrics.allUpstreams.map { Sample(labels: [("upstream", $0.name)], value: read($0.metrics)) }
     }
@@ -238,7 +267,8 @@ extension Metric.Reading {
             memory: daemon.proxy.cache.memory.statistics,
             process: .read(),
             mode: daemon.modes.current,
-            version: daemon.version
+            version: daemon.version,
+            budgets: await daemon.proxy.budgets()
         )
     }
 }

@@ -59,21 +59,20 @@ package enum RateLimitFields {
             let remaining = tightest.remaining
         else { return nil }
         let reset = tightest.seconds.map { moment($0, now: now) }
-        return RateLimit(remaining: remaining, reset: reset, resource: tightest.name)
+        return RateLimit(limit: tightest.limit, remaining: remaining, reset: reset, resource: tightest.name)
     }
 
-    /// The seconds for which a limit of which nothing is left refuses further requests; nil if something is left, or if its end is
-    /// not known.
+    /// Whether a field is one of those that describe limits.
+    package static func isOne(_ line: Field) -> Bool {
+        ["x-ratelimit-", "x-rate-limit-", "ratelimit"].contains { line.lowercasedName.hasPrefix($0) }
+    }
+
+    /// The time by the clock of the upstream, where the response shows it.
     ///
-    /// A time is compared with the upstream's own clock, where the response shows it.
-    package static func secondsUntilReset(_ fields: Fields, now: Int64) -> Int64? {
-        let sent = fields.contains("age") ? nil : fields[first: "date"].flatMap { HTTPDate.parse($0, now: now) }
-        let now = sent ?? now
-        guard let limit = limit(fields, now: now), limit.remaining == 0, limit.limit != 0, let reset = limit.reset
-        else {
-            return nil
-        }
-        return max(0, reset - now)
+    /// - Parameter now: The time by the clock of this machine, both in seconds since 1970.
+    static func clock(_ fields: Fields, now: Int64) -> Int64 {
+        if fields.contains("age") { return now }
+        return fields[first: "date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
     }
 
     /// The first number of a field; a draft spelled it `100, 100;w=60`.
@@ -89,23 +88,56 @@ package enum RateLimitFields {
     private static let remaining = ["x-ratelimit-remaining", "ratelimit-remaining", "x-rate-limit-remaining"]
     private static let names = remaining + ["x-ratelimit-limit", "ratelimit", "ratelimit-policy", "ratelimit-limit"]
 
-    /// The members of `RateLimit`, a list of named policies.
-    private static func policies(in fields: Fields) -> [(name: String, remaining: Int64?, seconds: Int64?)] {
+    /// One of the limits in `RateLimit`.
+    private struct Policy {
+        /// Nil in the form of an early draft, which names none.
+        var name: String?
+        var limit: Int64?
+        var remaining: Int64?
+        var seconds: Int64?
+    }
+
+    /// The limits in `RateLimit`: a list of named policies, whose sizes are in `RateLimit-Policy`, or a dictionary of one.
+    private static func policies(in fields: Fields) -> [Policy] {
         guard let value = fields.combined("ratelimit") else { return [] }
+        var parser = StructuredFieldValueParser(Array(value.utf8))
+        if let members = try? parser.parseDictionaryFieldValue(), !members.isEmpty {
+            func number(_ key: String) -> Int64? {
+                guard case .item(let item)? = members[key] else { return nil }
+                return integer(item.rfc9651BareItem)
+            }
+            let policy = Policy(limit: number("limit"), remaining: number("remaining"), seconds: number("reset"))
+            if policy.remaining != nil { return [policy] }
+        }
+        let sizes = named("ratelimit-policy", in: fields)
+        return named("ratelimit", in: fields).map { name, parameters in
+            Policy(
+                name: name,
+                limit: sizes.first { $0.name == name }.flatMap { integer($0.parameters["q"]) },
+                remaining: integer(parameters["r"]),
+                seconds: integer(parameters["t"])
+            )
+        }
+    }
+
+    /// The members of a list whose items are names.
+    private static func named(_ field: String, in fields: Fields) -> [(
+        name: String, parameters: OrderedMap<String, RFC9651BareItem>
+    )] {
+        guard let value = fields.combined(field) else { return [] }
         var parser = StructuredFieldValueParser(Array(value.utf8))
         guard let members = try? parser.parseListFieldValue() else { return [] }
         return members.compactMap { member in
             guard case .item(let item) = member else { return nil }
-            let name: String
             switch item.rfc9651BareItem {
-            case .string(let text), .token(let text): name = String(text.prefix(100))
+            case .string(let text), .token(let text): return (String(text.prefix(100)), item.rfc9651Parameters)
             default: return nil
             }
-            var (remaining, seconds): (Int64?, Int64?)
-            if case .integer(let rest)? = item.rfc9651Parameters["r"] { remaining = rest }
-            if case .integer(let time)? = item.rfc9651Parameters["t"] { seconds = time }
-            return (name, remaining, seconds)
         }
+    }
+
+    private static func integer(_ item: RFC9651BareItem?) -> Int64? {
+        if case .integer(let number)? = item { number } else { nil }
     }
 }
 

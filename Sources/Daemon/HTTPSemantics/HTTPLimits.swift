@@ -52,6 +52,8 @@ package struct UpstreamOptions: Sendable, Equatable {
     ///
     /// Uploads count separately. Further requests wait; 0 means no limit.
     package var maxConnectionsPerHost = 256
+    /// The maximum number of requests of one credential under way, uploads included; further ones wait; 0 for no limit.
+    package var maxPerCredential = 0
     /// The maximum number of uploads of one client under way, on additional connections; further ones wait; 0 for no limit.
     package var maxUploads = 128
     /// The minimum speed in bytes per second, below which a request is ended while others wait for its slot.

@@ -150,10 +150,18 @@ package final class HTTPConnection {
     /// `head` is the status line and the constant fields, without the empty line at the end; `variable` contains further fields
     /// and that empty line; `body` is shared if the socket does not accept all of it, and is not sent to HEAD. The connection
     /// adds its own fields between the two.
-    package func respond(head: [UInt8], variable: borrowing SmallBuffer, body: [UInt8], headOnly: Bool = false) {
+    ///
+    /// - Parameter count: how many bytes of the head are sent; nil for all.
+    package func respond(
+        head: [UInt8],
+        upTo count: Int? = nil,
+        variable: borrowing SmallBuffer,
+        body: [UInt8],
+        headOnly: Bool = false
+    ) {
         precondition(phase == .handling, "a response without a request, or a second one")
         closesAfterResponse = mustClose
-        host.output.append(head)
+        head.withUnsafeBytes { host.output.append(UnsafeRawBufferPointer(rebasing: $0[..<(count ?? $0.count)])) }
         appendConnectionLine()
         host.output.append(variable.bytes)
         if !(headOnly || isHead) { send(body) }

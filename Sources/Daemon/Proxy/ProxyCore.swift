@@ -92,8 +92,14 @@ package actor ProxyCore {
             } else if let mode = incoming.live {
                 follow(request, reply, mode)
             } else {
+                var plan = await plan(request).plan
+                if let pause = fetches.pause(before: plan) {
+                    // Nothing cancels this task.
+                    try? await Task.sleep(for: pause)
+                    plan = await self.plan(request).plan
+                }
                 // Nothing else runs on the loop between the plan and its execution.
-                await carryOut(await plan(request).plan, request, reply)
+                await carryOut(plan, request, reply)
             }
         } catch {
             log.storeFailed("a principal could not be stored", error)

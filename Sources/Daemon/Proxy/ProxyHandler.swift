@@ -189,6 +189,12 @@ package final class ProxyHandler: HTTPHandler {
     ) -> Int {
         ready.entry.recordUse()
         variable.clear()
+        var (headCount, notModifiedCount): (Int?, Int?)
+        if let limits = ready.limits, let newest = ready.upstream.newestLimits {
+            let (lines, areNewer) = newest.lines(for: ready.key.principal, limits.resource)
+            variable.append(lines)
+            if areNewer { (headCount, notModifiedCount) = (limits.headCount, limits.notModifiedCount) }
+        }
         withUnsafeTemporaryAllocation(byteCount: HitFields.capacity, alignment: 8) { room in
             let count = HitFields.write(age: age, timeToLive: timeToLive, into: room)
             variable.append(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<count]))
@@ -198,10 +204,11 @@ package final class ProxyHandler: HTTPHandler {
         ready.response.isComposed ? metrics.composed.add() : metrics.hits.add()
         let isConditional = request.has(.ifNoneMatch) || request.has(.ifModifiedSince)
         guard isConditional, ready.isNotModified(request, now: now) else {
-            connection.respond(head: ready.head, variable: variable, body: ready.body)
+            connection.respond(head: ready.head, upTo: headCount, variable: variable, body: ready.body)
             return ready.response.status
         }
-        connection.respond(head: ready.notModifiedHead, variable: variable, body: [], headOnly: true)
+        let head = ready.notModifiedHead
+        connection.respond(head: head, upTo: notModifiedCount, variable: variable, body: [], headOnly: true)
         return 304
     }
 

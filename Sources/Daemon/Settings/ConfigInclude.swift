@@ -181,7 +181,10 @@ indirect enum ConfigLayering: Sendable {
     static let file = ConfigLayering.members(
         mapping.merging([
             "upstreams":
-                .members([:], others: .members(mapping.merging(["principal": .changes]) { first, _ in first })),
+                .members(
+                    [:],
+                    others: .members(mapping.merging(["principal": .changes, "budget": .members([:])]) { $1 })
+                ),
             "store": .members([:]), "memory": .members([:]), "limits": .members([:]), "timeouts": .members([:]),
             "log": .members([:]),
         ]) { first, _ in first }

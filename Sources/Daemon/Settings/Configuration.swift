@@ -94,6 +94,7 @@ package struct Configuration: Sendable, Equatable {
         var options = limits.upstream
         (options.caFile, options.proxy, options.http2) = (upstream.caFile, upstream.proxy, upstream.http2)
         options.timeouts = options.timeouts.applying(upstream.timeouts)
+        options.maxPerCredential = upstream.budget.atOnce
         return options
     }
 }
@@ -138,6 +139,7 @@ extension Configuration {
         package var timeouts = UpstreamTimeouts.Changes()
         package var lag = ResponseLag()
         package var backOff: BackOff = .resource
+        package var budget = BudgetRules()
         package var models: [ModelDeclaration] = []
         /// The rules for 2xx responses: their content and caching.
         package var routes: [Route] = []

@@ -125,6 +125,10 @@ extension UpstreamDraft: ConfigSection {
         resource (named by X-RateLimit-Resource or RateLimit, else the first segment of the path). credential: all of the \
         credential's. never: none, not even after a failure.
         """: .choice("back_off", \.settings.backOff),
+        "How Larder spends what the upstream's rate limits allow. See docs/quota.md.": .section(
+            "budget",
+            \.settings.budget
+        ),
         """
         How far responses of this upstream may lag behind its newest data. A single duration is for lists and searches; \
         {lists: 30s, details: 5s} sets both.

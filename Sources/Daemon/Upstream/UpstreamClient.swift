@@ -27,7 +27,11 @@ package final class UpstreamClient {
 
     package init(loop: EventLoop, options: UpstreamOptions = UpstreamOptions()) {
         (self.loop, self.options) = (loop, options)
-        slots = UpstreamSlots(exchanges: options.maxConnectionsPerHost, uploads: options.maxUploads)
+        slots = UpstreamSlots(
+            exchanges: options.maxConnectionsPerHost,
+            uploads: options.maxUploads,
+            perCredential: options.maxPerCredential
+        )
         let isLimited = options.maxConnectionsPerHost > 0 && options.maxUploads > 0
         multi = CurlMulti(
             loop: loop,
@@ -153,7 +157,8 @@ package final class UpstreamClient {
 /// The requests to one upstream that are under way or waiting, and the order in which waiting ones start.
 ///
 /// Uploads have slots of their own, so that clients that send slowly do not block other requests. Each kind has a quarter
-/// more slots than one client may have. A free slot goes to the waiting client with the fewest.
+/// more slots than one client may have. A free slot goes to the waiting client with the fewest. A credential may have a limit of its
+/// own, for both kinds and all addresses together.
 /// It is a value; `UpstreamClient` acts.
 package struct UpstreamSlots {
     typealias ID = ObjectIdentifier
@@ -179,6 +184,8 @@ package struct UpstreamSlots {
         package var kind: Kind
         package var isCrowded: Bool
         package var limit: Int
+        /// Whether it is the limit of a credential.
+        package var isForCredential = false
     }
 
     private struct Pool {
@@ -190,8 +197,9 @@ package struct UpstreamSlots {
         /// When a request last waited, in ns of the loop's clock; nil if none has for some time.
         var lastWaited: UInt64?
 
-        func isFree(for client: Client) -> Bool {
-            limit == 0 || holders.count < UpstreamSlots.total(limit) && counts[client, default: 0] < limit
+        func isFree(for client: Client, _ credentials: Credentials) -> Bool {
+            guard credentials.isFree(for: client) else { return false }
+            return limit == 0 || holders.count < UpstreamSlots.total(limit) && counts[client, default: 0] < limit
         }
 
         mutating func take(_ id: ID, _ client: Client) {
@@ -199,25 +207,45 @@ package struct UpstreamSlots {
             counts[client, default: 0] += 1
         }
 
-        mutating func giveBack(_ id: ID) {
-            guard let client = holders.removeValue(forKey: id) else { return }
+        mutating func giveBack(_ id: ID) -> Client? {
+            guard let client = holders.removeValue(forKey: id) else { return nil }
             let rest = counts[client, default: 1] - 1
             counts[client] = rest == 0 ? nil : rest
+            return client
         }
 
         /// Gives a slot to the next waiting request, if one is free for it.
-        mutating func next() -> ID? {
-            let eligible = waiting.indices.filter { isFree(for: waiting[$0].client) }
+        mutating func next(_ credentials: inout Credentials) -> ID? {
+            let eligible = waiting.indices.filter { isFree(for: waiting[$0].client, credentials) }
             let fewest = eligible.min {
                 counts[waiting[$0].client, default: 0] < counts[waiting[$1].client, default: 0]
             }
             guard let fewest else { return nil }
             let (id, client) = waiting.remove(at: fewest)
             take(id, client)
+            credentials.add(1, to: client)
             return id
         }
     }
 
+    /// The slots that each credential holds.
+    private struct Credentials {
+        /// 0 for no limit; then they are not counted.
+        let limit: Int
+        private var counts: [Int64: Int] = [:]
+
+        init(limit: Int) { self.limit = limit }
+
+        func isFree(for client: Client) -> Bool { limit == 0 || counts[client.principal, default: 0] < limit }
+
+        mutating func add(_ number: Int, to client: Client) {
+            guard limit > 0 else { return }
+            let count = counts[client.principal, default: 0] + number
+            counts[client.principal] = count == 0 ? nil : count
+        }
+    }
+
+    private var credentials: Credentials
     private var pools: [Kind: Pool]
     private var kinds: [ID: Kind] = [:]
 
@@ -227,8 +255,12 @@ package struct UpstreamSlots {
     /// The number of slots for all clients together, if one may have `limit` of them.
     package static func total(_ limit: Int) -> Int { limit + max(1, limit / 4) }
 
-    /// - Parameters: The number of slots of each kind that one client may have; 0 for no limit.
-    init(exchanges: Int, uploads: Int) { pools = [.exchange: Pool(limit: exchanges), .upload: Pool(limit: uploads)] }
+    /// - Parameters: The number of slots of each kind that one client may have, and of all that one credential may have; 0 for no
+    ///   limit.
+    init(exchanges: Int, uploads: Int, perCredential: Int = 0) {
+        pools = [.exchange: Pool(limit: exchanges), .upload: Pool(limit: uploads)]
+        credentials = Credentials(limit: perCredential)
+    }
 
     /// Whether requests wait, or did until a moment ago.
     var isCrowded: Bool { pools.values.contains { $0.lastWaited != nil } }
@@ -240,24 +272,30 @@ package struct UpstreamSlots {
         guard var pool = pools[kind] else { return (true, nil) }
         defer { pools[kind] = pool }
         kinds[id] = kind
-        if pool.isFree(for: client) {
+        if pool.isFree(for: client, credentials) {
             pool.take(id, client)
+            credentials.add(1, to: client)
             return (true, nil)
         }
         let wasCrowded = pool.lastWaited != nil
         pool.waiting.append((id, client))
         pool.lastWaited = now
-        return (false, wasCrowded ? nil : Change(kind: kind, isCrowded: true, limit: pool.limit))
+        let isForCredential = !credentials.isFree(for: client)
+        let limit = isForCredential ? credentials.limit : pool.limit
+        let change = Change(kind: kind, isCrowded: true, limit: limit, isForCredential: isForCredential)
+        return (false, wasCrowded ? nil : change)
     }
 
     /// Removes a request that is over, or gave up waiting; returns the ids of those to start now.
     mutating func leave(_ id: ID) -> [ID] {
-        guard let kind = kinds.removeValue(forKey: id), var pool = pools[kind] else { return [] }
-        defer { pools[kind] = pool }
-        pool.giveBack(id)
-        pool.waiting.removeAll { $0.id == id }
+        guard let kind = kinds.removeValue(forKey: id) else { return [] }
+        if let client = pools[kind]?.giveBack(id) { credentials.add(-1, to: client) }
+        pools[kind]?.waiting.removeAll { $0.id == id }
         var started: [ID] = []
-        while let next = pool.next() { started.append(next) }
+        // A credential's slot may be what a request of the other kind waits for.
+        for kind in credentials.limit == 0 ? [kind] : Kind.allCases {
+            while let next = pools[kind]?.next(&credentials) { started.append(next) }
+        }
         return started
     }
 

@@ -1,11 +1,13 @@
 import CCrypto
+import Foundation
 import TestSupport
 
 /// An origin that behaves as GitHub does where it matters to whose a response is, and to what it costs.
 ///
 /// Entity tags are the SHA-256 of the request's `Accept`, `Authorization` and `Cookie`, each followed by a colon, and of the
 /// body; weak where the body is compressed, and strong in a 304. The body is indented for browsers and curl, which its tag does
-/// not show. A 304 costs nothing. Private pages do not exist for tokens that may not read them.
+/// not show. A 304 costs nothing. Private pages do not exist for tokens that may not read them. A token has so many requests for
+/// each resource in a period; it may have so many at a time, and must not write too fast.
 final class GitHubOrigin: Sendable {
     /// One resource of the origin.
     struct Page: Sendable {
@@ -29,14 +31,41 @@ final class GitHubOrigin: Sendable {
         case untagged
     }
 
-    private struct State: Sendable {
+    /// What a token may do.
+    struct Limits: Sendable {
+        /// The requests of a period, by resource.
+        var requests = ["core": 5_000, "search": 30]
+        /// In seconds.
+        var period = 3_600
+        var atOnce = 100
+        /// The least time between two writes, in seconds.
+        var writeGap = 0.0
+    }
+
+    fileprivate struct Usage: Sendable {
+        /// The end of the period, in seconds since 1970.
+        var reset = 0
+        var used: [String: Int] = [:]
+        var underWay = 0
+        var lastWrite = 0.0
+    }
+
+    fileprivate struct State: Sendable {
+        var limits = Limits()
+        var usage: [String: Usage] = [:]
+        /// The requests that were refused for a limit.
+        var refusals = 0
+        var mostAtOnce = 0
+        /// How long each response takes.
+        var delay = Duration.zero
         var pages: [String: Page] = [:]
         var manner = Manner.honest
         /// The responses that were counted, by token and resource.
         var costs: [String: [String: Int]] = [:]
         var fulls = 0
         var notModified = 0
-        var lifetime: Int
+        /// The `Cache-Control` of its responses.
+        var directives: String
     }
 
     let origin: Origin
@@ -44,9 +73,19 @@ final class GitHubOrigin: Sendable {
 
     /// - Parameter lifetime: of its responses, in seconds.
     init(lifetime: Int = 3600, _ pages: [String: Page] = [:]) throws {
-        let state = Monitor(State(pages: pages, lifetime: lifetime))
+        let state = Monitor(State(pages: pages, directives: "private, max-age=\(lifetime)"))
         self.state = state
-        origin = try Origin { request in state.withLock { Self.respond(to: request, &$0) } }
+        origin = try Origin { request in
+            let token = Self.token(of: request) ?? ""
+            var (response, delay) = state.withLock { ($0.begin(token) ?? Self.respond(to: request, &$0), $0.delay) }
+            if delay > .zero { response.steps.insert(.pause(delay), at: 0) }
+            response.steps.append(.run { state.withLock { $0.usage[token]?.underWay -= 1 } })
+            return response
+        }
+    }
+
+    private static func token(of request: Origin.Request) -> String? {
+        request["Authorization"].map { String($0.drop { $0 != " " }.dropFirst()) }
     }
 
     // MARK: What it is
@@ -58,6 +97,17 @@ final class GitHubOrigin: Sendable {
 
     func set(_ path: String, _ page: Page) { state.withLock { $0.pages[path] = page } }
 
+    func limit(_ change: @Sendable (inout Limits) -> Void) { state.withLock { change(&$0.limits) } }
+
+    /// Begins a new period for every token.
+    func renewLimits() {
+        state.withLock { state in for token in state.usage.keys { state.usage[token]?.reset = 0 } }
+    }
+
+    func delay(_ delay: Duration) { state.withLock { $0.delay = delay } }
+
+    func direct(_ directives: String) { state.withLock { $0.directives = directives } }
+
     func behave(_ manner: Manner) { state.withLock { $0.manner = manner } }
 
     // MARK: What happened
@@ -65,6 +115,12 @@ final class GitHubOrigin: Sendable {
     /// How many whole responses it sent, and how many 304s.
     var fulls: Int { state.current.fulls }
     var notModified: Int { state.current.notModified }
+
+    /// How many requests it refused because of a limit.
+    var refusals: Int { state.current.refusals }
+
+    /// The most requests of one token at a time.
+    var mostAtOnce: Int { state.current.mostAtOnce }
 
     /// What a token was charged for one of its resources.
     func cost(_ token: String, _ resource: String = "core") -> Int { state.current.costs[token]?[resource] ?? 0 }
@@ -86,8 +142,9 @@ final class GitHubOrigin: Sendable {
     }
 
     private static func respond(to request: Origin.Request, _ state: inout State) -> OriginResponse {
-        let token = request["Authorization"].map { String($0.drop { $0 != " " }.dropFirst()) }
+        let token = token(of: request)
         let resource = request.path.hasPrefix("/search/") ? "search" : "core"
+        if let refusal = state.refusal(of: request, token ?? "", resource) { return refusal }
         let page = page(request.target, for: token, state)
         let isCompressed = request["Accept-Encoding"]?.contains("gzip") == true
         let body = Array((page?.body ?? #"{"message":"Not Found"}"#).utf8)
@@ -103,15 +160,14 @@ final class GitHubOrigin: Sendable {
         } else {
             state.fulls += 1
             state.costs[token ?? "", default: [:]][resource, default: 0] += 1
+            state.usage[token ?? ""]?.used[resource, default: 0] += 1
         }
-        let used = state.costs[token ?? ""]?[resource] ?? 0
         var fields: FieldLines = [
-            "Cache-Control": "private, max-age=\(state.lifetime)",
+            "Cache-Control": state.directives,
             "Vary": "Accept, Authorization, Cookie, X-GitHub-OTP, Accept-Encoding, X-Requested-With",
-            "X-OAuth-Scopes": scopes(of: token ?? "nobody"), "X-RateLimit-Resource": resource,
-            "X-RateLimit-Limit": "5000", "X-RateLimit-Remaining": "\(5000 - used)", "X-RateLimit-Used": "\(used)",
+            "X-OAuth-Scopes": scopes(of: token ?? "nobody"),
         ]
-        fields = fields + (page?.fields ?? [:])
+        fields = fields + state.limitFields(token ?? "", resource) + (page?.fields ?? [:])
         if isNotModified {
             let tag = isUnchanged ? asked.first ?? "unchanged" : opaque
             return .notModified(state.manner == .untagged ? fields : fields + ["ETag": "\"\(tag)\""])
@@ -161,6 +217,51 @@ final class GitHubOrigin: Sendable {
             }
         }
         return result + [10]
+    }
+}
+
+/// The limits.
+extension GitHubOrigin.State {
+    /// Begins a request; returns a refusal if the token has too many under way.
+    fileprivate mutating func begin(_ token: String) -> OriginResponse? {
+        var usage = usage[token] ?? .init()
+        defer { self.usage[token] = usage }
+        usage.underWay += 1
+        mostAtOnce = max(mostAtOnce, usage.underWay)
+        let now = Int(Date().timeIntervalSince1970)
+        if usage.reset <= now { (usage.reset, usage.used) = (now + limits.period, [:]) }
+        return usage.underWay > limits.atOnce ? secondaryRefusal(token, "core") : nil
+    }
+
+    fileprivate mutating func refusal(of request: Origin.Request, _ token: String, _ resource: String)
+        -> OriginResponse?
+    {
+        if request.method != "GET" {
+            let now = Date().timeIntervalSince1970
+            let last = usage[token]?.lastWrite ?? 0
+            usage[token]?.lastWrite = now
+            if now - last < limits.writeGap { return secondaryRefusal(token, resource) }
+        }
+        guard usage[token]?.used[resource] ?? 0 >= limits.requests[resource] ?? 0 else { return nil }
+        refusals += 1
+        let body = #"{"message":"API rate limit exceeded"}"#
+        return .json(body, limitFields(token, resource), status: 403)
+    }
+
+    private mutating func secondaryRefusal(_ token: String, _ resource: String) -> OriginResponse {
+        refusals += 1
+        let body = #"{"message":"You have exceeded a secondary rate limit"}"#
+        return .json(body, limitFields(token, resource) + ["Retry-After": "60"], status: 403)
+    }
+
+    fileprivate func limitFields(_ token: String, _ resource: String) -> FieldLines {
+        let (limit, usage) = (limits.requests[resource] ?? 0, usage[token] ?? .init())
+        let used = usage.used[resource] ?? 0
+        return [
+            "X-RateLimit-Resource": resource, "X-RateLimit-Limit": "\(limit)",
+            "X-RateLimit-Remaining": "\(max(0, limit - used))", "X-RateLimit-Reset": "\(usage.reset)",
+            "X-RateLimit-Used": "\(used)",
+        ]
     }
 }
 

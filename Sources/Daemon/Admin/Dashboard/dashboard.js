@@ -696,7 +696,7 @@
     const figures = ["Requests", "From the cache", "Stale", "Failed", "p50", "p95", "p99"].map(figure);
     const [requests, cached, stale, failed, ...times] = figures;
     const charts = dayCharts();
-    const [routes, top] = [el("div", {}), el("div", {})];
+    const [routes, top, budgets] = [el("div", {}), el("div", {}), el("div", {})];
     const upstream = select("", [["", "all"]], { onchange: () => { location.hash = link({ upstream: upstream.value, route: "" }); } });
     const route = select("", [["", "all"]], { onchange: () => { location.hash = link({ route: route.value }); } });
     const period = select(wanted.period, [["minute", "last minute"], ["hour", "last hour"], ["day", "last day"]], { onchange: () => { go({ period: period.value }); drawTop(); } });
@@ -704,8 +704,9 @@
     main.append(heading("Traffic", { sub: "The last day by upstream and route. Response times are those of requests that were no hits from memory: these take microseconds." }),
       el("div", { class: "tools" }, field("Upstream", upstream), field("Route", route)),
       el("dl", { class: "figures" }, figures.map(one => one.node)), charts.node, section("By route, last day", null, routes),
-      section("Who asks", null, el("div", { class: "tools" }, field("Period", period), field("Most", order)), top));
-    for (const [place, what] of [[routes, "the routes"], [top, "the lists"]]) waiting(place, what);
+      section("Who asks", null, el("div", { class: "tools" }, field("Period", period), field("Most", order)), top),
+      section("Rate limits", null, budgets));
+    for (const [place, what] of [[routes, "the routes"], [top, "the lists"], [budgets, "the rate limits"]]) waiting(place, what);
     const offer = (control, value, values) => {
       const all = [...new Set([...values, value])].filter(Boolean).sort();
       if (control.known === all.join("\n")) return;
@@ -747,7 +748,20 @@
         return node;
       })));
     };
+    const drawBudgets = async () => {
+      const response = await ask(target("/budget", { limit: 20 }), { signal });
+      if (!response.budgets.length && !response.spent.length) return budgets.replaceChildren(card(empty("No rate limits", "No response has said anything of one.")));
+      const left = table("Rate limits by credential", [{ title: "Resource", main: true, wraps: true }, { title: "Upstream", width: "w-m", wraps: true }, { title: "Principal", width: "w-m", wraps: true },
+        { title: "Left", width: "w-s", number: true }, { title: "Limit", width: "w-s", number: true }, { title: "Renewed", width: "w-m" }, { title: "Used up", width: "w-m" }]);
+      for (const one of response.budgets) left.add([foreign(one.resource ?? "everything", { class: "mono" })], foreign(one.upstream), foreign(one.principal ?? ""),
+        grouped(one.remaining), one.limit ? grouped(one.limit) : "", when(one.reset), one.used_up ? el("span", { class: "t-bad" }, when(one.used_up)) : "");
+      const spent = table("Who spent them, by minute", [{ title: "Program", main: true, wraps: true }, { title: "Upstream", width: "w-m", wraps: true }, { title: "Principal", width: "w-m", wraps: true },
+        { title: "Resource", width: "w-m", wraps: true }, { title: "Requests", width: "w-s", number: true }, { title: "Minute", width: "w-m" }]);
+      for (const one of response.spent) spent.add([foreign(one.program ?? "")], foreign(one.upstream), foreign(one.principal ?? ""), foreign(one.resource ?? ""), grouped(one.requests), when(one.minute));
+      budgets.replaceChildren(left.node, spent.node);
+    };
     await Promise.all([
+      repeat(10000, signal, drawBudgets),
       repeat(10000, signal, async () => {
         const history = await ask(target("/history", { upstream: wanted.upstream, route: wanted.route }), { signal });
         const one = history.total;

@@ -43,7 +43,7 @@ struct LarderCommand: ParsableCommand {
             WhyCommand.self,
             Clean.self,
             Save.self, Load.self, SeedCommand.self, ReloadCommand.self, ModeCommand.self, Changes.self, Tail.self,
-            Top.self,
+            Top.self, BudgetCommand.self,
             WarningsCommand.self,
             RouteCommand.self,
             MapCommand.self, Explain.self, KeyCommand.self,

@@ -163,6 +163,18 @@ extension Plan {
             return Validation(request, stored: stored, variants: variants, across: across)
         }
 
+        /// How much it needs the upstream while little is left of a rate limit.
+        ///
+        /// What a write or the client itself sends upstream is needed, as is what nothing stored can replace.
+        ///
+        /// - Parameter isForClient: whether a client waits for the response, and not a stream.
+        func urgency(isForClient: Bool = true, at now: Int64) -> Budget.Urgency {
+            guard let stored, stored.response.shortfall == nil, stored.maySubstitute(at: now, for: request)
+            else { return .needed }
+            if !isForClient || request.reason == .doubt { return .background }
+            return request.reason.allowsImpatience ? .replaceable : .needed
+        }
+
         /// The stored parts, if only the bytes that they lack are requested.
         var completing: ReadyResponse? { completes ? parts : nil }
 

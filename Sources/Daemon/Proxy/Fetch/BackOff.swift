@@ -12,10 +12,17 @@ import Upstream
 /// Backing off: when the upstream may be asked again (`Retry-After`, a rate limit that is used up), and whether requests for a document may share a fetch.
 extension Fetches {
     /// Records a response's request to back off and its rate limits.
-    func recordRetryAfter(of head: UpstreamHead, to request: ProxyRequest) {
+    ///
+    /// - Parameter reservation: what the request has reserved.
+    func recordRetryAfter(of head: UpstreamHead, to request: ProxyRequest, _ reservation: BackOffs.Reservation?) {
         let metrics = metrics.upstream(request.upstream.name)
         if let limit = RateLimitFields.limit(head.fields, now: wall) { metrics.record { $0.limited(limit) } }
-        guard let backOff = backOffs.record(head, for: request, now: loop.now, wall: wall) else { return }
+        request.upstream.newestLimits?.record(head.fields, of: request.key.principal)
+        let isFree = head.status == 304 && request.upstream.settings.budget.hasFreeNotModified
+        if let reservation { backOffs.end(reservation, isCounted: !isFree) }
+        let backOff = backOffs.record(head, for: request, reservation, now: loop.now, wall: wall)
+        if !isFree, let scope = backOffs.limitedScope(of: request) { spent(request, scope: scope) }
+        guard let backOff else { return }
         metrics.backOffs.add()
         if backOff.scope != .document {
             let end = wall + backOff.secondsLeft(at: loop.now)
@@ -46,10 +53,15 @@ extension Fetches {
         ]
     }
 
-    /// Counts a request that a back-off holds back.
-    func heldBack(by backOff: BackOff, _ request: ProxyRequest) {
-        metrics.upstream(request.upstream.name).backedOff.add()
-        repeated.heldBack(Self.message(for: backOff), about: subject(of: backOff, request))
+    /// Counts a request that is held back.
+    func heldBack(by hold: Hold, _ request: ProxyRequest) {
+        let metrics = metrics.upstream(request.upstream.name)
+        switch hold {
+        case .backOff(let backOff, _):
+            metrics.backedOff.add()
+            repeated.heldBack(Self.message(for: backOff), about: subject(of: backOff, request))
+        case .outage: metrics.heldBack()
+        }
     }
 
     func recordSharing(of head: UpstreamHead, in fetch: RunningFetch, isStored: Bool) {
@@ -74,10 +86,13 @@ package struct BackOff: Sendable, Equatable {
     let until: UInt64
     /// Whether it follows from the upstream's rate limit alone: a request would be refused, and none was asked not to come.
     var isForLimit = false
+    /// Whether something is left of that, for requests that need it more.
+    var isForReserve = false
 
     /// Its cause and its scope, in words.
     var cause: String {
-        isForLimit
+        if isForReserve { return "the upstream's rate limit is nearly used up for \(scope.description)" }
+        return isForLimit
             ? "the upstream's rate limit is used up for \(scope.description)"
             : "the upstream responded with \(status) and Retry-After, which applies to \(scope.description)"
     }
@@ -91,6 +106,23 @@ package struct BackOff: Sendable, Equatable {
         /// The credential's retrievals below the path's first segment.
         case segment(String)
         case document
+
+        /// What is limited, as the upstream names it or else by its path; nil for everything.
+        var name: String? {
+            switch self {
+            case .credential, .document: nil
+            case .resource(let name): name
+            case .segment(let segment): "/\(segment)"
+            }
+        }
+
+        /// Whether a limit of this scope has a name, so that it is known which requests count against it.
+        var isNamed: Bool {
+            switch self {
+            case .credential, .resource: true
+            case .segment, .document: false
+            }
+        }
 
         /// The scope in words, after "holds for".
         package var description: String {
@@ -113,10 +145,10 @@ package struct BackOff: Sendable, Equatable {
 ///
 /// A refusal by a rate limit (`RateLimitFields.isRefusal`) concerns all of the credential's retrievals of the limited resource,
 /// and so does any response after which nothing is left of that. The upstream names the resource in its responses; until it has done so for a path, the path's first segment stands for it. Any
-/// other failure concerns only the requested document. Writes are never held back: the client decides whether to try them.
+/// other failure concerns only the requested document. `Retry-After` holds back no write: the client decides whether to try it.
 /// A value for one thread.
 struct BackOffs {
-    private struct Credential: Hashable {
+    struct Credential: Hashable {
         let upstream: String
         let principal: PrincipalID
         /// A hash of the `Authorization` that does not count as a principal with `shared: true`; valid within this process.
@@ -130,7 +162,8 @@ struct BackOffs {
         }
     }
 
-    private struct Place: Hashable {
+    /// What is limited: a credential's requests, or those for one resource.
+    struct Place: Hashable {
         let credential: Credential
         let scope: BackOff.Scope
     }
@@ -138,52 +171,53 @@ struct BackOffs {
     private var places: [Place: BackOff] = [:]
     private var documents: [Digest128: BackOff] = [:]
     private var resources = LimitedResources()
+    /// What is left of each limit; it is learned again if it is forgotten.
+    private(set) var budgets: BoundedTable<Place, Budget> = BoundedTable(limit: BackOffs.limit)
+    /// When each credential's next write may be sent, where there is a gap between writes.
+    private var nextWrites: BoundedTable<Credential, UInt64> = BoundedTable(limit: BackOffs.limit)
 
     /// The limit for the back-offs by rate limits, and for those of documents.
-    static let limit = 4_096
+    static let limit: Int = 4_096
 
     /// The number of back-offs by rate limits.
     var count: Int { places.count }
 
-    /// The longest pause in seconds: a long ban of one client must not last for days.
-    static let longest: Int64 = 3_600
-
     /// Records a response's head; returns the back-off that it asks for, if any.
     ///
     /// - Parameters:
+    ///   - reservation: what its request has reserved.
     ///   - now: in ns of the loop's clock.
     ///   - wall: in seconds since 1970.
     @discardableResult
-    mutating func record(_ head: UpstreamHead, for request: ProxyRequest, now: UInt64, wall: Int64) -> BackOff? {
-        let mode = request.upstream.settings.backOff
-        guard mode != .never else { return nil }
+    mutating func record(
+        _ head: UpstreamHead,
+        for request: ProxyRequest,
+        _ reservation: Reservation? = nil,
+        now: UInt64,
+        wall: Int64
+    ) -> BackOff? {
         let resource = RateLimitFields.resource(head.fields)
         if let resource { resources.record(resource, of: request) }
-        let isFailure = request.upstream.isFailure(status: head.status, fields: head.fields)
-        let asked = isFailure ? RetryAfter.seconds(head.fields, now: wall) : nil
-        guard let wait = asked ?? RateLimitFields.secondsUntilReset(head.fields, now: wall), wait > 0 else {
-            return nil
-        }
-        let isLimited = asked == nil || RateLimitFields.isRefusal(status: head.status, head.fields)
         let scope: BackOff.Scope =
-            switch (isLimited, mode, resource) {
-            case (false, _, _): .document
-            case (true, .credential, _): .credential
-            case (true, _, let resource?): .resource(resource)
-            case (true, _, nil): .segment(LimitedResources.segments(of: request).first)
+            switch (request.upstream.settings.backOff, resource) {
+            case (.credential, _): .credential
+            case (_, let resource?): .resource(resource)
+            case (_, nil): .segment(LimitedResources.segments(of: request).first)
             }
-        let until = now + UInt64(min(wait, Self.longest)) * 1_000_000_000
-        let backOff = BackOff(
-            status: isFailure ? head.status : 429,
-            scope: scope,
-            until: until,
-            isForLimit: asked == nil
-        )
-        if scope == .document {
+        let place = Place(credential: Credential(request), scope: scope)
+        if let new = Budget(head.fields, now: now, wall: wall) { hear(new, at: place, after: reservation) }
+        guard request.upstream.settings.backOff != .never else { return nil }
+        let isFailure = request.upstream.isFailure(status: head.status, fields: head.fields)
+        guard isFailure, let wait = RetryAfter.seconds(head.fields, now: wall), wait > 0
+        else { return usedUp(at: place, now: now) }
+        let isLimited = RateLimitFields.isRefusal(status: head.status, head.fields)
+        let until = now + UInt64(min(wait, Budget.longest)) * 1_000_000_000
+        let backOff = BackOff(status: head.status, scope: isLimited ? scope : .document, until: until)
+        if isLimited {
+            Self.insert(backOff, at: place, into: &places, now: now)
+        } else {
             guard MethodFacts.isCacheable(request.message.method) else { return nil }
             Self.insert(backOff, at: request.digest, into: &documents, now: now)
-        } else {
-            Self.insert(backOff, at: Place(credential: Credential(request), scope: scope), into: &places, now: now)
         }
         return backOff
     }
@@ -199,15 +233,91 @@ struct BackOffs {
         table[key] = backOff
     }
 
-    func backOff(for request: ProxyRequest, now: UInt64) -> BackOff? {
-        if places.isEmpty, documents.isEmpty { return nil }
+    /// Why a retrieval is not sent now; nil if it is.
+    func backOff(for request: ProxyRequest, as urgency: Budget.Urgency = .needed, now: UInt64) -> BackOff? {
         if let backOff = documents[request.digest], backOff.until > now { return backOff }
-        if places.isEmpty { return nil }
+        if places.isEmpty { return limit(on: request, as: urgency, now: now) }
+        return self.places(of: request).lazy.compactMap { [places] in places[$0] }.first { $0.until > now }
+            ?? limit(on: request, as: urgency, now: now)
+    }
+
+    /// The places that a request may belong to, the most certain one first.
+    private func places(of request: ProxyRequest) -> [Place] {
         let credential = Credential(request)
         var scopes: [BackOff.Scope] = [.credential, .segment(LimitedResources.segments(of: request).first)]
         if let resource = resources.resource(of: request) { scopes.insert(.resource(resource), at: 1) }
-        return scopes.lazy.compactMap { [places] in places[Place(credential: credential, scope: $0)] }
-            .first { $0.until > now }
+        return scopes.map { Place(credential: credential, scope: $0) }
+    }
+}
+
+/// What is left of the rate limits.
+extension BackOffs {
+    /// What a request that was sent has reserved.
+    struct Reservation {
+        fileprivate let place: Place
+        fileprivate let inBudget: Budget.Reservation
+    }
+
+    /// What a request counts against; nil if no limit is known.
+    func limitedScope(of request: ProxyRequest) -> BackOff.Scope? {
+        budgets.isEmpty ? nil : places(of: request).first { budgets[$0] != nil }?.scope
+    }
+
+    /// Reserves one request of the limit that it counts against; nil if nothing is known of that.
+    mutating func reserve(for request: ProxyRequest) -> Reservation? {
+        if budgets.isEmpty { return nil }
+        for place in places(of: request) {
+            guard var budget = budgets[place] else { continue }
+            defer { budgets[place] = budget }
+            return Reservation(place: place, inBudget: budget.reserve())
+        }
+        return nil
+    }
+
+    /// Ends a reservation: the response has begun, or never will.
+    mutating func end(_ reservation: Reservation, isCounted: Bool) {
+        guard var budget = budgets[reservation.place] else { return }
+        budget.end(reservation.inBudget, isCounted: isCounted)
+        budgets[reservation.place] = budget
+    }
+
+    private mutating func hear(_ new: Budget, at place: Place, after reservation: Reservation?) {
+        guard var budget = budgets[place] else {
+            budgets[place] = new
+            return
+        }
+        budget.hear(new, after: reservation?.place == place ? reservation?.inBudget : nil)
+        budgets[place] = budget
+    }
+
+    /// Books the next turn of a credential's writes; returns how long the write waits for it.
+    mutating func turn(of write: ProxyRequest, now: UInt64) -> Duration {
+        let gap = write.upstream.settings.budget.writeGap
+        // Most GraphQL requests only read.
+        guard gap > .zero, !write.route.hasSuffix("/graphql") else { return .zero }
+        let credential = Credential(write)
+        let start = max(now, nextWrites[credential] ?? 0)
+        nextWrites[credential] = start + gap.nanoseconds
+        return .nanoseconds(Int64(start - now))
+    }
+
+    private func usedUp(at place: Place, now: UInt64) -> BackOff? {
+        guard let budget = budgets[place], budget.isUsedUp(at: now), let end = budget.end else { return nil }
+        return BackOff(status: 429, scope: place.scope, until: end, isForLimit: true)
+    }
+
+    /// Why a request of this urgency would be refused for a limit, or is not worth what is left; nil if it is sent.
+    func limit(on request: ProxyRequest, as urgency: Budget.Urgency, now: UInt64) -> BackOff? {
+        let settings = request.upstream.settings
+        if budgets.isEmpty || settings.backOff == .never { return nil }
+        for place in places(of: request) {
+            guard let budget = budgets[place], let end = budget.end,
+                !budget.admits(urgency, reserve: settings.budget.reserve, at: now)
+            else { continue }
+            let isForReserve = budget.remaining > 0
+            return BackOff(status: 429, scope: place.scope, until: end, isForLimit: true, isForReserve: isForReserve)
+        }
+        return nil
     }
 }
 

@@ -41,6 +41,7 @@ final class Fetches {
     var hitForMiss = HitForMiss()
     var notStored = NotStoredReasons()
     var backOffs = BackOffs()
+    var spending = Spending()
     let modes: ModeSwitch
     /// The circuits of upstreams that have failed to respond, by their ids.
     var circuits: [String: RunningCircuit] = [:]
@@ -90,7 +91,7 @@ final class Fetches {
         start(inquiry, isJoinable: sharedPlace(of: request) != nil).join(request, reply, isLeader: true)
     }
 
-    private func underWay(for request: ProxyRequest) -> RunningFetch? {
+    func underWay(for request: ProxyRequest) -> RunningFetch? {
         guard let place = sharedPlace(of: request), let fetch = joinable[place], fetch.isJoinable(by: request),
             request.mayShare(with: fetch.request)
         else { return nil }
@@ -108,10 +109,11 @@ final class Fetches {
         switch plan {
         case .ask(var inquiry):
             inquiry.isCollapsed = underWay(for: inquiry.request) != nil && !isUnreachable(for: inquiry.request)
-            guard !inquiry.isCollapsed, let hold = hold(on: inquiry.request) else { return .ask(inquiry) }
+            guard !inquiry.isCollapsed, let hold = hold(on: inquiry.request, as: inquiry.urgency(at: now))
+            else { return .ask(inquiry) }
             return plan.heldBack(by: hold, now: now)
         case .write(let request):
-            return outage(for: request).map { plan.heldBack(by: .outage($0), now: now) } ?? plan
+            return hold(onWrite: request).map { plan.heldBack(by: $0, now: now) } ?? plan
         case .serveAndRefresh(let ready, let use, let reason, let inquiry?) where !mayRefresh(inquiry):
             return .serveAndRefresh(ready, use, reason, nil)
         case .serve, .serveAndRefresh, .refuse, .refuseAndExpire: return plan
@@ -178,13 +180,14 @@ final class Fetches {
     private func mayRefresh(_ inquiry: Plan.Inquiry) -> Bool {
         let request = inquiry.request
         if let fetch = joinable[request.digest], fetch.isJoinable(by: request) { return false }
-        return hold(on: request) == nil
+        return hold(on: request, as: .background) == nil
             && inquiry.stored.map { refreshes.mayStart(Refreshes.Subject($0), now: loop.now) } ?? false
     }
 
     /// Sends an unsafe request, once.
     func write(_ request: ProxyRequest, _ reply: Reply) -> RunningWrite {
         let write = RunningWrite(request, reply, fetches: self)
+        write.reservation = backOffs.reserve(for: request)
         runningWrites[ObjectIdentifier(write)] = write
         metrics.upstream(request.upstream.name).started()
         write.send(request.upstreamRequest(), through: client(for: request.upstream))
@@ -197,6 +200,7 @@ final class Fetches {
     {
         let request = inquiry.request
         let fetch = RunningFetch(inquiry, refreshes: refreshes, fetches: self)
+        fetch.reservation = backOffs.reserve(for: request)
         if isJoinable, let place = place(of: request) { joinable[place] = fetch }
         running[ObjectIdentifier(fetch)] = fetch
         metrics.upstream(request.upstream.name).started()
@@ -233,16 +237,22 @@ final class Fetches {
 
     /// Counts a transfer that is over; returns how it ended, and its duration in seconds.
     ///
-    /// - Parameter start: when the request was sent, in µs of the store's clock.
+    /// - Parameters:
+    ///   - start: when the request was sent, in µs of the store's clock.
+    ///   - reservation: what it has reserved; a response has ended that.
     func transferEnded(
         _ request: ProxyRequest,
         _ result: Result<TransferSummary, UpstreamError>,
         status: Int?,
-        since start: Int64
+        since start: Int64,
+        _ reservation: BackOffs.Reservation?
     ) -> (Fetch.End, seconds: Double) {
         let seconds = Double(max(0, cache.now - start)) / 1_000_000
         let metrics = metrics.upstream(request.upstream.name)
-        if case .failure(let error) = result, status == nil { recordNoResponse(error, to: request, since: start) }
+        if case .failure(let error) = result, status == nil {
+            recordNoResponse(error, to: request, since: start)
+            if let reservation { backOffs.end(reservation, isCounted: error.requestMayHaveBeenProcessed) }
+        }
         record(result, status: status, of: request)
         closeIdleClients()
         switch result {
@@ -266,7 +276,10 @@ final class Fetches {
         let client = UpstreamClient(loop: loop, options: options)
         let (log, name) = (log, upstream.name)
         client.crowdChanged = { change in
-            let key = change.kind == .upload ? "limits.upstream_uploads" : "limits.upstream_connections"
+            let key =
+                change.isForCredential
+                ? "budget.at_once"
+                : change.kind == .upload ? "limits.upstream_uploads" : "limits.upstream_connections"
             let metadata: Logger.Metadata = ["upstream": "\(name)", "\(key)": "\(change.limit)"]
             if change.isCrowded {
                 log.warning("requests wait for their turn: too many are under way", metadata: metadata)

@@ -93,9 +93,13 @@ package enum Hold: Sendable, Equatable {
     case outage(Outage)
 
     /// Whether a request that would be sent is held back.
+    ///
+    /// That the upstream wants none concerns retrievals; whether to try a write is the client's decision. But a write that counts
+    /// against a limit of which nothing is left is certain to be refused, if the upstream has named what is limited.
     func concerns(_ request: ProxyRequest) -> Bool {
         switch self {
-        case .backOff: MethodFacts.isCacheable(request.message.method)
+        case .backOff(let backOff, _):
+            MethodFacts.isCacheable(request.message.method) || backOff.isForLimit && backOff.scope.isNamed
         case .outage: true
         }
     }
@@ -120,25 +124,50 @@ package enum Hold: Sendable, Equatable {
 /// Holding requests back: because the upstream wants none (`Retry-After`), or because it cannot be reached.
 extension Fetches {
     /// Why a request would not be sent now.
-    func hold(on request: ProxyRequest) -> Hold? {
+    func hold(on request: ProxyRequest, as urgency: Budget.Urgency = .needed) -> Hold? {
         if let outage = circuit(for: request)?.outage { return .outage(outage) }
-        return backOffs.backOff(for: request, now: loop.now).map {
+        return backOffs.backOff(for: request, as: urgency, now: loop.now).map {
             .backOff($0, secondsLeft: $0.secondsLeft(at: loop.now))
         }
     }
 
+    /// Why a write is not sent; nil if it is.
+    func hold(onWrite request: ProxyRequest) -> Hold? {
+        if let outage = outage(for: request) { return .outage(outage) }
+        return backOffs.limit(on: request, as: .needed, now: loop.now)
+            .map { Hold.backOff($0, secondsLeft: $0.secondsLeft(at: loop.now)) }
+            .flatMap { $0.concerns(request) ? $0 : nil }
+    }
+
+    /// How long a request waits for a used-up limit that is about to be reset, because nothing stored may be served; nil if it
+    /// does not wait.
+    func pause(before plan: Plan) -> Duration? {
+        let (request, hold): (ProxyRequest, Hold?)
+        switch plan {
+        case .ask(let inquiry):
+            guard underWay(for: inquiry.request) == nil else { return nil }
+            (request, hold) = (inquiry.request, self.hold(on: inquiry.request))
+        case .write(let write): (request, hold) = (write, self.hold(onWrite: write))
+        case .serve, .serveAndRefresh, .refuse, .refuseAndExpire: return nil
+        }
+        guard case .backOff(let backOff, _)? = hold, backOff.isForLimit, backOff.until > loop.now,
+            case .refuse? = hold.map({ plan.heldBack(by: $0, now: now) })
+        else { return nil }
+        let pause = Duration.nanoseconds(Int64(backOff.until - loop.now))
+        // The loop's clock is coarse.
+        return pause <= request.upstream.settings.budget.wait ? pause + .milliseconds(20) : nil
+    }
+
     /// Serves a request without the upstream while that is held back; returns false if the request may be sent.
     func isHeldBack(_ relay: Relay, stored: ReadyResponse?) -> Bool {
-        let request = relay.request
-        guard let hold = hold(on: request), hold.concerns(request) else {
+        let (request, inquiry) = (relay.request, Plan.Inquiry(relay.request, stored: stored))
+        let urgency = inquiry.urgency(isForClient: relay.reply.isRequest, at: now)
+        guard let hold = hold(on: request, as: urgency), hold.concerns(request) else {
             _ = circuit(for: request)?.admits()
             return false
         }
-        switch hold {
-        case .backOff(let backOff, _): heldBack(by: backOff, request)
-        case .outage: metrics.upstream(request.upstream.name).heldBack()
-        }
-        switch Plan.ask(Plan.Inquiry(request, stored: stored)).heldBack(by: hold, now: now) {
+        heldBack(by: hold, request)
+        switch Plan.ask(inquiry).heldBack(by: hold, now: now) {
         case .serve(let stored, let use, _): serve(stored, to: [relay], as: { _ in use })
         case .refuse(let problem):
             if case .outage = hold, stored == nil, relay.reply.isRequest, Assembly(request) != nil {

@@ -21,6 +21,8 @@ final class RunningFetch: TransferDelegate {
     private let token: InvalidationLog.Token
     /// The number in memory at that time, for what arrives under the key.
     let number: Int
+    /// What the request has reserved of a rate limit.
+    var reservation: BackOffs.Reservation?
     /// The document that this fetch refreshes in the background.
     var refreshes: Refreshes.Subject?
     /// Another principal's document that a 304 has released, and that the whole response is compared with.
@@ -175,7 +177,7 @@ final class RunningFetch: TransferDelegate {
     func received(head: UpstreamHead) {
         (self.head, lastPiece) = (head, fetches.loop.now)
         fetches.recordResponse(to: request)
-        fetches.recordRetryAfter(of: head, to: request)
+        fetches.recordRetryAfter(of: head, to: request, reservation)
         absence = fetches.absence(in: head, of: self)
         if absence == nil { proceed() } else { handle(.absence) }
     }
@@ -204,7 +206,7 @@ final class RunningFetch: TransferDelegate {
         case .success(let summary): defect = summary.defect
         case .failure(let error): self.error = error
         }
-        let (end, seconds) = fetches.transferEnded(request, result, status: head?.status, since: start)
+        let (end, seconds) = fetches.transferEnded(request, result, status: head?.status, since: start, reservation)
         for (_, relay) in relays { relay.request.note?.upstreamTook(seconds) }
         handle(.ended(end))
     }

@@ -60,7 +60,7 @@ extension ProxyCore {
             guard !document.isOver else { return }
         }
         let received = conclusion.flatMap { self.received(in: $0, for: document) }
-        let backOff = fetches.backOffs.backOff(for: document.request, now: loop.now)
+        let backOff = fetches.backOffs.backOff(for: document.request, as: urgency(of: plan), now: loop.now)
         let finding = Following.Finding(
             content: update?.content,
             isStored: update?.stored != nil,
@@ -200,6 +200,11 @@ extension ProxyCore {
         }
     }
 
+    /// How much a stream needs the upstream.
+    private func urgency(of plan: Plan) -> Budget.Urgency {
+        if case .ask(let inquiry) = plan { inquiry.urgency(isForClient: false, at: now) } else { .background }
+    }
+
     private func ask(_ document: LiveDocument, _ found: ReadyResponse?, _ plan: Plan) {
         // A stream may ask although a plain request would be served.
         let inquiry = plan.inquiry ?? Plan.Inquiry(document.request.asking(because: .forward(.request)), stored: found)
@@ -314,7 +319,7 @@ extension ProxyCore {
         case .served(_, .backedOff, _):
             // The back-off may have ended this very moment.
             let backOff =
-                fetches.backOffs.backOff(for: document.request, now: loop.now)
+                fetches.backOffs.backOff(for: document.request, as: .background, now: loop.now)
                 ?? BackOff(status: 503, scope: .document, until: loop.now)
             let upstream = document.request.upstream.name
             return .backedOff(backOff, seconds: backOff.secondsLeft(at: loop.now), upstream: upstream)

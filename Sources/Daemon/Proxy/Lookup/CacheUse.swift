@@ -1,5 +1,6 @@
 package import CachePolicy
 import HTTPSemantics
+import Store
 package import Upstream
 
 /// How a stored response came to be served, as `Cache-Status` reports it.
@@ -127,6 +128,7 @@ extension ReadyResponse {
         var status = cacheUse.cacheStatus(of: self, sent: sent, isCollapsed: isCollapsed, now: now)
         // What is served in place of an error says itself what it shows.
         if status.isForwarded, status.detail == nil { status.detail = inquiry }
+        if !status.isForwarded { upstream.newestLimits?.renew(&fields, of: key.principal) }
         status.append(to: &fields)
         return status
     }

@@ -30,6 +30,8 @@ package final class ReadyResponse: MemoryResident {
     let head: [UInt8]
     /// The same for a 304.
     let notModifiedHead: [UInt8]
+    /// The rate-limit fields at the ends of both heads, if newer ones take their place; nil if they are sent as they are.
+    let limits: Limits?
     package let body: [UInt8]
     let preconditions: Preconditions.Stored
     /// Whether it is restricted to requests that agree in their `OtherFields`, and the digest of these; nil for none.
@@ -51,6 +53,13 @@ package final class ReadyResponse: MemoryResident {
     private let document: Atomic<DocumentID>
     /// The objects that it shows, once the store has reported them.
     private let storedObjects: Mutex<[ObjectID]>
+
+    /// The limited resource, and the lengths of both heads without the rate-limit fields.
+    struct Limits {
+        let resource: String?
+        let headCount: Int
+        let notModifiedCount: Int
+    }
 
     /// The variant of an older response to such requests that did not depend on their `OtherFields`; nil if this does not either.
     var variantForAllFields: [UInt8]? {
@@ -119,8 +128,26 @@ package final class ReadyResponse: MemoryResident {
         // Its `Date` is that of the received bytes, which a client may have from before.
         if response.isBodyComposed || response.isAssembled { stored.date = nil }
         preconditions = stored
-        head = Self.head(response.status, rendering.fields, length: body.count)
-        notModifiedHead = Self.head(304, StoredFields.notModified(rendering.fields), length: nil)
+        var (fields, limitLines) = (rendering.fields, [Field]())
+        if upstream.newestLimits != nil {
+            limitLines = fields.lines.filter(RateLimitFields.isOne)
+            fields.lines.removeAll(where: RateLimitFields.isOne)
+        }
+        var head = Self.head(response.status, fields, length: body.count)
+        var notModifiedHead = Self.head(304, StoredFields.notModified(fields), length: nil)
+        limits =
+            upstream.newestLimits == nil
+            ? nil
+            : Limits(
+                resource: RateLimitFields.resource(rendering.fields),
+                headCount: head.count,
+                notModifiedCount: notModifiedHead.count
+            )
+        for line in limitLines {
+            head.append(field: line)
+            notModifiedHead.append(field: line)
+        }
+        (self.head, self.notModifiedHead) = (head, notModifiedHead)
         // The constant was measured: a response's objects, its places in tables, and the allocator's overhead. The allocator
         // wastes a quarter on large bodies, whose blocks vary in size.
         byteCount =

@@ -52,6 +52,8 @@ package final class ProxiedUpstream: Sendable {
     let knownRoles: [FieldRole]
     /// The names of the fields in its recipe for entity tags, in lower case; nil if responses are not validated across principals.
     let tagFields: [String]?
+    /// The rate-limit fields for what is served from the cache; nil if that has the fields that it was stored with.
+    let newestLimits: NewestLimits?
     /// The field of the upstream's own credential, in lower case, which no client may send; nil if it has none.
     let credentialField: String?
 
@@ -94,6 +96,8 @@ package final class ProxiedUpstream: Sendable {
         variesForAll = settings.cors.isEmpty ? [] : ["Origin"]
         knownRoles = FieldRole.known(principal, context)
         tagFields = settings.validateAcross == .computed ? settings.etag.fields : nil
+        // In a shared cache one principal stands for many credentials.
+        newestLimits = settings.budget.fields == .newest && !settings.shared ? NewestLimits() : nil
         credentialField = settings.credential?.header.lowercased()
         var policy = CachePolicySettings()
         policy.isShared = settings.shared

@@ -1,4 +1,5 @@
 import CachePolicy
+import EventLoops
 import HTTPSemantics
 import HTTPServer
 import Logging
@@ -12,10 +13,11 @@ extension ProxyCore {
         // Each write that could not be stored keeps its response in memory until it is.
         guard !cache.uncommittedWrites.isFull else { return refuse(.storeFailed(.queueFull), reply) }
         // Nothing is sent, so nothing may have changed.
-        if let outage = fetches.outage(for: request) {
-            metrics.upstream(request.upstream.name).heldBack()
-            return refuse(Hold.outage(outage).problem(request), reply)
+        if let hold = fetches.hold(onWrite: request) {
+            fetches.heldBack(by: hold, request)
+            return refuse(hold.problem(request), reply)
         }
+        guard await waitsForTurn(request, reply) else { return }
         let suspect: SuspectID
         do {
             let further = request.upstream.routeInvalidations(by: request, status: nil)
@@ -41,6 +43,17 @@ extension ProxyCore {
             fetches.admit(posted, of: request)
         }
         write.committed()
+    }
+
+    /// Waits until the gap after the credential's last write is over; returns false if the client has left meanwhile.
+    private func waitsForTurn(_ request: ProxyRequest, _ reply: Reply) async -> Bool {
+        let pause = fetches.backOffs.turn(of: request, now: loop.now)
+        guard pause > .zero else { return true }
+        let hasLeft = Locked(false)
+        reply.onDisconnect { hasLeft.value = true }
+        // Nothing cancels this task.
+        try? await Task.sleep(for: pause)
+        return !hasLeft.value
     }
 
     /// Commits what a write invalidates and contains.

@@ -9,6 +9,8 @@ import Upstream
 /// An unsafe request under way: performs its `Write`'s actions and sends it the events; the upstream loop only.
 final class RunningWrite: TransferDelegate {
     let request: ProxyRequest
+    /// What the request has reserved of a rate limit.
+    var reservation: BackOffs.Reservation?
     /// When the request was sent, in µs of the store's clock.
     private let start: Int64
     private let reply: Reply
@@ -59,7 +61,7 @@ final class RunningWrite: TransferDelegate {
     func received(head: UpstreamHead) {
         self.head = head
         fetches.recordResponse(to: request)
-        fetches.recordRetryAfter(of: head, to: request)
+        fetches.recordRetryAfter(of: head, to: request, reservation)
         handle(.head(isJSON: request.upstream.isJSON(head.fields)))
     }
 
@@ -81,7 +83,7 @@ final class RunningWrite: TransferDelegate {
     func completed(_ result: Result<TransferSummary, UpstreamError>) {
         transfer = nil
         if case .failure(let error) = result { self.error = error }
-        let (end, seconds) = fetches.transferEnded(request, result, status: head?.status, since: start)
+        let (end, seconds) = fetches.transferEnded(request, result, status: head?.status, since: start, reservation)
         request.note?.upstreamTook(seconds)
         handle(.ended(end))
     }
