@@ -9,11 +9,13 @@ public enum TagCoverage: RawRepresentable, Sendable, Equatable {
     /// The content, whoever asks for it, as the configuration says; among the principals of a group, from 0 to `maximumGroup`.
     case content(group: Int64)
 
+    /// The largest number of a group.
     public static let maximumGroup: Int64 = 0xFFFF_FFFF
     /// The number of the first group, on disk.
     private static let firstGroup: Int64 = 16
     static let rawValues = 1...firstGroup + maximumGroup
 
+    /// Reads what the store has; nil for a number that Larder never writes.
     public init?(rawValue: Int64) {
         switch rawValue {
         case 1: self = .received
@@ -23,6 +25,7 @@ public enum TagCoverage: RawRepresentable, Sendable, Equatable {
         }
     }
 
+    /// The number in the store.
     public var rawValue: Int64 {
         switch self {
         case .received: 1
