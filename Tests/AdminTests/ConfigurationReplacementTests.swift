@@ -264,7 +264,9 @@ import Testing
 
     @Test func `what was made ready is used, or given up if the configuration is refused`() async throws {
         let used = Monitor<[String]>([])
-        let running = try RunningCore("upstreams: { api: { url: http://127.0.0.1:9 } }")
+        let origin = try NamedOrigin("one")
+        let upstreams = "upstreams: { api: { url: \(origin.url) } }"
+        let running = try RunningCore(upstreams)
         func replace(by text: String) async throws {
             try await running.replace(by: text) { _ in
                 .init(
@@ -274,8 +276,11 @@ import Testing
             }
         }
         let model = "models: { Thing: { identity: id, version: "
-        let rest = " } }\nupstreams: { api: { url: http://127.0.0.1:9 } }"
+        let rest = " } }\nroutes: [{ path: x, model: Thing }]\n" + upstreams
         try await replace(by: model + "2" + rest)
+        // The version cannot be lowered while an object of the model is stored.
+        _ = try await running.request("/x")
+        #expect(origin.count == 1)
         await #expect(throws: ConfigurationReplacementError.self) { try await replace(by: model + "1" + rest) }
         #expect(used.current == ["used", "given up"])
         await #expect(throws: ConfigurationReplacementError.self) {
