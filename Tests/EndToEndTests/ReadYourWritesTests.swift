@@ -77,8 +77,8 @@ import Testing
         let origin = try Origin { request in
             if request.method == "PATCH" { company.withLock { $0 = "y" } }
             let user = #"{"id":1,"login":"ada","company":"\#(company.current)"}"#
-            let isWanted = !request.path.contains("company=") || request.path.hasSuffix(company.current)
-            return request.path.hasPrefix("/users?") ? .json(isWanted ? "[\(user)]" : "[]", Fresh.hour) : .json(user)
+            let isWanted = !request.target.contains("company=") || request.target.hasSuffix(company.current)
+            return request.target.hasPrefix("/users?") ? .json(isWanted ? "[\(user)]" : "[]", Fresh.hour) : .json(user)
         }
         let larder = try Larder(config: Configs.blog(origin))
         #expect(try larder.get("/users?company=x").text.contains("ada"))
