@@ -11,7 +11,7 @@ public struct StoreStatistics: Sendable, Equatable {
     /// How long complete responses waited until they were committed.
     public var responseTimes = Histogram()
     /// Batches that failed since opening.
-    public var failures: Int64 = 0
+    var failures: Int64 = 0
     /// How often damage was found in the file since opening.
     public var damaged: Int64 = 0
     /// Documents evicted since opening.

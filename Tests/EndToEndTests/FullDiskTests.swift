@@ -69,32 +69,6 @@ struct FullDiskTests {
         #expect(larder.terminate() == .exited(0))
     }
 
-    @Test func `a response for which neither disk nor memory has room is not called stored`() throws {
-        let (disk, large) = (try SmallDisk(megabytes: 3), String(repeating: "x", count: 200_000))
-        let origin = try Origin { request in .text(request.path.hasPrefix("/small") ? "x" : large, Fresh.hour) }
-        let config = Configs.plain(origin, top: ["memory: { maximum_size: 300kB }"])
-        let larder = try Larder(
-            arguments: ["--config", try disk.outside.write(config, to: "larder.yaml")],
-            folder: disk.folder,
-            startedBy: disk.entrance
-        )
-        // The first commit that fails shows it.
-        #expect(
-            try eventually { try larder.get("/\(origin.count())").cacheStatus.contains("detail=unwritable") },
-            "\(larder.log)"
-        )
-        let missed = try larder.get("/missed")
-        #expect(missed.text == large && missed.cacheStatus == "larder;fwd=uri-miss;ttl=3600;detail=unwritable")
-        #expect(try !larder.get("/missed").isHit)
-        let status = try larder.admin("GET", "/status", disk.authorization)
-        #expect(status.object["ok"] as? Bool == false && status.text.contains("the store cannot grow"))
-        #expect(try larder.admin("GET", "/metrics", disk.authorization).text.contains("larder_store_failures_total "))
-        // Memory keeps it.
-        #expect(try larder.get("/small").cacheStatus.contains("stored"))
-        #expect(try larder.get("/small").isHit)
-        #expect(lines(larder).count == 1, "\(larder.log)")
-    }
-
     @Test func `a start after an orderly stop needs no room on the disk`() throws {
         let (disk, origin) = (try SmallDisk(megabytes: 10), try Self.origin())
         let larder = try Self.larder(disk, origin)

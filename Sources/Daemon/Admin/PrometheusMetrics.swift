@@ -163,8 +163,6 @@ struct Metric: Documented, Sendable {
             Metric(.counter, "larder_evictions_total") { value($0.store.evicted + Int64($0.memory.evictions)) },
         "How often something in the store's file was found damaged.":
             Metric(.counter, "larder_store_damaged_total") { value($0.store.damaged) },
-        "Commits that failed, most of them because the disk is full or failing, or another process keeps the store locked.":
-            Metric(.counter, "larder_store_failures_total") { value($0.store.failures) },
         "1 if another process keeps the store locked, or locks it again and again; the label says which one.":
             Metric(.gauge, "larder_store_locked") { reading in
                 let holder = reading.store.lockHolder

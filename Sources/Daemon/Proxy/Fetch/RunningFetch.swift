@@ -280,10 +280,7 @@ final class RunningFetch: TransferDelegate {
         relay.begin(
             head,
             storing: storing,
-            willKeep: fetches.cache.willKeep(
-                bytes: head.fields.text("content-length").flatMap(Int.init),
-                containsObjects: containsObjects
-            ),
+            isHeldUp: containsObjects && fetches.cache.store.isHeldUp,
             withholdsEnd: containsObjects,
             now: fetches.now
         )
@@ -299,17 +296,14 @@ final class RunningFetch: TransferDelegate {
             isPart
             ? fetches.admitPart(response, from: self) : fetches.admit(response, from: self, isAwaited: isAwaited)
         guard let (ready, isWithheld) = admitted else { return .unusable }
-        let (isKept, cache, size) = (!isInvalidated, fetches.cache, response.body.count)
-        if !cache.willKeep(bytes: size, containsObjects: isWithheld) { fetches.record(.unwritable, in: self) }
+        let isKept = !isInvalidated
+        // Memory alone does not keep a response with objects.
+        let isStored = { [store = fetches.cache.store] in isKept && !(isWithheld && store.isHeldUp) }
         served = ServedResponse(
             ready: ready,
             use: { request in
                 let reason = request.reason.forward
-                guard isKept else { return .unkept(reason) }
-                guard cache.willKeep(bytes: size, containsObjects: isWithheld) else {
-                    return .unkept(reason, because: .unwritable)
-                }
-                return isPart ? .completed(reason) : .fetched(reason)
+                return !isStored() ? .unkept(reason) : isPart ? .completed(reason) : .fetched(reason)
             },
             cookies: head.cookies
         )

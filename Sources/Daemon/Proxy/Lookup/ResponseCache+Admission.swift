@@ -104,16 +104,6 @@ extension ResponseCache {
         return containsObjects
     }
 
-    /// Whether a response that may be stored will be kept, as far as that is known: on disk or, without objects, in memory.
-    ///
-    /// - Parameter bytes: the length of its body; nil if it is not known yet.
-    func willKeep(bytes: Int?, containsObjects: Bool) -> Bool {
-        guard store.isHeldUp || isDiskUnwritable.load(ordering: .relaxed) else { return true }
-        guard let bytes, !containsObjects else { return false }
-        // About what it takes in memory (`ReadyResponse.byteCount`).
-        return 4_096 + bytes + bytes / 4 <= memory.largest
-    }
-
     /// Runs on the writer's thread, so that later commits find the response registered under its objects.
     private func committed(
         _ result: Result<Receipt, StoreError>,
@@ -124,7 +114,6 @@ extension ResponseCache {
         defer { watch.documentChanged(ready.entry.digest) }
         switch result {
         case .success(let receipt):
-            isDiskUnwritable.store(false, ordering: .relaxed)
             // A clean or a write has outdated it, if there is no document. A response with a secret is kept in memory only.
             guard receipt.document != nil || receipt.isInMemoryOnly else {
                 return handle(ready) { .committed(ready, .refused) }
@@ -140,7 +129,6 @@ extension ResponseCache {
             // The daemon is stopping, and logs how many commits it gave up.
             handle(ready) { .committed(ready, .failed(isLost: true)) }
         case .failure(let error):
-            if case .unwritable = error { isDiskUnwritable.store(true, ordering: .relaxed) }
             log.storeFailed("a response could not be stored", error, url: ready.key.url)
             // Without its objects in the store it would not follow their changes.
             handle(ready) { .committed(ready, .failed(isLost: containsObjects)) }

@@ -24,8 +24,6 @@ package final class ResponseCache: Sendable {
     let uncommittedBytes = Atomic<Int>(0)
     /// The limit of `uncommittedBytes`; past it responses are not kept, because the store is too slow.
     static let uncommittedByteLimit = 128 << 20
-    /// Whether the disk had no room for the latest response that was submitted to the store, or failed.
-    let isDiskUnwritable = Atomic(false)
 
     package init(store: ObjectStore, memory: MemoryTier<ReadyResponse>, watch: LiveWatch, log: Logger) {
         self.store = store
