@@ -40,8 +40,13 @@ import Testing
         let stale = try larder.get("/stale")
         #expect(stale.text == "1" && stale.cacheStatus.contains("hit;ttl="))
         #expect(stale.cacheStatus.contains("detail=unreachable"))
-        let served = try larder.admin("GET", "/requests").object["requests"] as? [[String: Any]]
-        #expect(served?.contains { $0["outcome"] as? String == "stale-if-error" } == true)
+        // The client has its response a moment before it is in the list.
+        #expect(
+            try eventually {
+                let served = try larder.admin("GET", "/requests").object["requests"] as? [[String: Any]]
+                return served?.contains { $0["outcome"] as? String == "stale-if-error" } == true
+            }
+        )
         for (method, path) in [("GET", "/strict"), ("GET", "/none"), ("OPTIONS", "/x"), ("PUT", "/x")] {
             let answer = try larder.request(method, path)
             #expect(answer.status == 504 && answer.isProblem, "\(method)")
