@@ -34,7 +34,7 @@ package struct BudgetResponse: AdminBody {
     /// The requests of a spender in a minute.
     package struct Expense: AdminBody {
         static let sentences = [
-            "minute": "Its begin (RFC 3339).",
+            "minute": "When it began (RFC 3339).",
             "principal":
                 "The label of the credential; `\(TopLists.othersName)` beyond the number that are counted one by one.",
             "program": "The client's program: the first product in its `User-Agent`.",

@@ -145,7 +145,7 @@ package final class DaemonCore: Sendable {
             if try token.renew() {
                 logins.endAll()
                 proxy.log.notice(
-                    "the admin token was replaced in its file; the former one and all logins count no more"
+                    "the admin token was replaced in its file; the former one and all logins no longer count"
                 )
             }
         } catch { failure = error.description }

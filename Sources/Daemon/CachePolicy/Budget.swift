@@ -7,7 +7,7 @@ package import HTTPSemantics
 package struct Budget: Sendable, Equatable {
     /// How much the client of a request needs the upstream.
     package enum Urgency: Sendable {
-        /// Nobody waits for the response: a refresh, a question about a doubt, a stream that has something to show.
+        /// No client waits for the response: a refresh, a question about a doubt, a stream that has something to show.
         case background
         /// A stored response may be served in its place.
         case replaceable

@@ -68,7 +68,7 @@ package struct ConfigFile {
     /// The diagnostics that keep it from being used.
     package var errors: [Diagnostic] { diagnostics.filter { $0.severity == .error } }
 
-    /// The errors that keep from being known how to reach the daemon: its admin address and its store.
+    /// The errors that may hide how to reach the daemon: by its admin address, or by its store.
     package var errorsAboutAdmin: [Diagnostic] {
         errors.filter { error in isIncomplete || ["admin", "store"].contains { error.message.hasPrefix($0) } }
     }

@@ -193,9 +193,9 @@ public struct ObjectState: Sendable, Equatable {
     /// Whether nothing known of the object is newer than its mark.
     public func isOutdated(lag: Lag) -> Bool { mark.map { isOutdated(by: $0, lag: lag) } ?? false }
 
-    /// Whether a write may have changed what nothing has shown since: all of the object, or a member.
-    public func hasUnseenWrite(lag: Lag) -> Bool {
-        if case .unobserved = mark, isOutdated(lag: lag) { return true }
+    /// Whether a write may have changed what nothing has shown since: all of the object, or a part of it.
+    public var hasUnseenWrite: Bool {
+        if case .unobserved = mark { return true }
         return knowledge.doubts.contains { $0.asksFrom == Knowledge.Doubt.always }
     }
 

@@ -66,9 +66,7 @@ extension WriterSession {
             var state = try state(of: record)
             // Its state at the deletion is unknown, so documents that still show it must not show an earlier one. What has been
             // seen since an unseen write may be a part of it.
-            var hasUnseenWrite = state.hasUnseenWrite(lag: models.lag)
-            if case .unobserved = record.mark { hasUnseenWrite = true }
-            if mark.isTombstone, hasUnseenWrite {
+            if mark.isTombstone, state.hasUnseenWrite {
                 try eraseValues(of: record)
                 state = try self.state(of: record)
             }

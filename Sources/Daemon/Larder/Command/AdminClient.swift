@@ -145,7 +145,7 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
     private(set) var isAbsence = false
     /// The mistakes in the config, each with its place, if the daemon refused it for these, or cannot be found because of them.
     private(set) var mistakes: [String] = []
-    /// The status of a response that refuses the request; nil if there is none.
+    /// The status of a response that refuses the request; nil where no such response came.
     private(set) var status: Int?
 
     init(_ description: String) { self.description = description }
@@ -426,7 +426,7 @@ struct DaemonFinder {
         try stores().lazy.compactMap(ObjectStore.announcedAdmin).compactMap { try? Address($0) }.first
     }
 
-    /// The config, ignoring mistakes that matter only to those who start the daemon; nil if there is none.
+    /// The config, ignoring mistakes that matter only to those who start the daemon; nil without a file.
     private func settings() throws(AdminClientError) -> Configuration? {
         let named = config ?? environment["LARDER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
         guard let path = named ?? ConfigOptions.usualPath(environment: environment) else { return nil }

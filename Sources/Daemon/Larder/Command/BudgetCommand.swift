@@ -22,11 +22,7 @@ struct BudgetCommand: ParsableCommand {
 
     @OptionGroup var options: AdminOptions
 
-    func validate() throws {
-        guard BudgetResponse.limits.contains(limit) else {
-            throw ValidationError("--limit: \(limit) is not a number from 1 to \(BudgetResponse.limits.upperBound)")
-        }
-    }
+    func validate() throws { try GivenNumber.check("--limit", limit, in: BudgetResponse.limits) }
 
     func run() throws {
         try options.show(Target.make(["budget"], [("limit", "\(limit)")]), as: BudgetResponse.self) { response in

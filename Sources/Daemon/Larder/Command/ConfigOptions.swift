@@ -146,6 +146,16 @@ struct FieldOptions: ParsableArguments {
     var header: [String] = []
 }
 
+/// Checks the numbers on the command line.
+enum GivenNumber {
+    /// Refuses a number that is out of its option's range.
+    static func check(_ option: String, _ number: Int, in range: ClosedRange<Int>) throws {
+        guard !range.contains(number) else { return }
+        let bounds = "\(range.lowerBound) to \(range.upperBound)"
+        throw ValidationError("\(option): \(number) is not a number from \(bounds)")
+    }
+}
+
 /// Checks for empty values on the command line, which unset shell variables produce.
 enum GivenText {
     /// Refuses arguments that are empty.

@@ -82,9 +82,7 @@ struct PageOptions: ParsableArguments {
 
     func validate() throws {
         try GivenText.check(["--after": after])
-        guard (1...1000).contains(limit) else {
-            throw ValidationError("--limit: \(limit) is not a number from 1 to 1000")
-        }
+        try GivenNumber.check("--limit", limit, in: 1...1000)
     }
 
     var query: [(String, String?)] { [("limit", "\(limit)"), ("after", after)] }

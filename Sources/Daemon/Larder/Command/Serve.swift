@@ -96,9 +96,7 @@ struct Serve: ParsableCommand {
     @Flag(help: "Write each log line as a JSON object, for programs.") var json = false
 
     func validate() throws {
-        if let workers, !(1...64).contains(workers) {
-            throw ValidationError("--workers: \(workers) is not a number from 1 to 64")
-        }
+        if let workers { try GivenNumber.check("--workers", workers, in: 1...64) }
     }
 
     func run() throws {

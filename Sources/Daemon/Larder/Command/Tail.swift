@@ -52,9 +52,7 @@ struct Tail: ParsableCommand {
         guard status?.wholeMatch(of: /[1-5](xx|[0-9]{2})/) != nil || status == nil else {
             throw ValidationError("--status: give a status such as 404, or 5xx for all that begin with 5")
         }
-        guard (0...1000).contains(lines) else {
-            throw ValidationError("--lines: \(lines) is not a number from 0 to 1000")
-        }
+        try GivenNumber.check("--lines", lines, in: 0...1000)
     }
 
     func run() throws {

@@ -32,11 +32,7 @@ struct Top: ParsableCommand {
 
     @OptionGroup var options: AdminOptions
 
-    func validate() throws {
-        guard TopResponse.limits.contains(limit) else {
-            throw ValidationError("--limit: \(limit) is not a number from 1 to \(TopResponse.limits.upperBound)")
-        }
-    }
+    func validate() throws { try GivenNumber.check("--limit", limit, in: TopResponse.limits) }
 
     func run() throws {
         let target = Target.make(

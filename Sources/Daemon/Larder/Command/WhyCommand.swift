@@ -29,9 +29,7 @@ struct WhyCommand: ParsableCommand {
     func validate() throws {
         try GivenText.require(["model": model, "id": id])
         try GivenText.check(["--member": member, "--upstream": upstream, "--principal": principal])
-        guard (0...100).contains(documents) else {
-            throw ValidationError("--documents: \(documents) is not a number from 0 to 100")
-        }
+        try GivenNumber.check("--documents", documents, in: 0...100)
     }
 
     func run() throws {

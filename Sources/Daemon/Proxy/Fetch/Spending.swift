@@ -88,7 +88,7 @@ package struct BudgetReport: Sendable {
 
     /// The requests of a spender in a minute.
     package struct Expense: Sendable {
-        /// Its begin, in seconds since 1970.
+        /// When it began, in seconds since 1970.
         package var minute: Int64
         package var spender: BudgetSpender
         package var requests: Int
