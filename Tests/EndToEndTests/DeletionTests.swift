@@ -76,6 +76,23 @@ import Testing
         #expect(Set(titles).count == 1, "\(titles)")
     }
 
+    @Test func `what a write may have changed of an object that was deleted and made again is not served from an earlier list`()
+        throws
+    {
+        let bodies = Self.bodies()
+        bodies.withLock { $0["/items/1"] = nil }
+        // The response shows nothing but the object's state.
+        let origin = try Self.origin(bodies) { _ in .json(#"{"id":1,"state":"open"}"#) }
+        let larder = try Larder(
+            config: Self.config(origin, "keep").replacing("title: title", with: "title: title, state: state")
+        )
+        #expect(try larder.get("/items/1").status == 404)
+        #expect(try larder.get("/items").status == 200)
+        #expect(try larder.request("PATCH", "/items/1", body: #"{"title":"new"}"#).status == 200)
+        bodies.withLock { $0["/items"] = Self.list.replacing(#""a""#, with: #""new""#) }
+        #expect(try larder.get("/items").text.contains("new"))
+    }
+
     @Test func `a list with other values of a kept object after its deletion is a hit that is marked as in doubt`()
         throws
     {

@@ -170,12 +170,30 @@ struct CompositionAttempt {
             // It may lag behind the deletion, or show what has taken the deleted object's place.
             doubts.insert(mark.time + lag.lists)
         }
+        if let member = memberFromBeforeDeletion(of: place.pin, showing: name, value, object, resolved) {
+            return fail("\(member) of \(name) may be as it was before the object was deleted")
+        }
         keepLiterals(of: place.pin, showing: name, value, object, resolved)
         let isOuterChanged = hasOwnChange
         hasOwnChange = false
         write(Shape(text: place.pin, value: value), showing: resolved, name: name, isStrict: false)
         hasChangedObjects = hasChangedObjects || hasOwnChange
         hasOwnChange = isOuterChanged
+    }
+
+    /// A declared member that a pin shows, that is not known, and that may be from before its object was deleted and made again.
+    ///
+    /// Of a response that may be from before the deletion nothing is merged, so that no write puts such a member in doubt.
+    private func memberFromBeforeDeletion(
+        of pin: Int,
+        showing name: ObjectName,
+        _ value: JSONSlice,
+        _ object: KnownObject,
+        _ resolved: ResolvedObject
+    ) -> MemberPath? {
+        guard object.mark?.isReused == true, unseenWrite(to: name, shownBy: pin) != nil else { return nil }
+        let shown = ObservedMembers(value, model: resolved.model, models: models).sound
+        return shown.first { $0.value.isShared && !$0.value.isContainer && resolved[$0.key] == nil }?.key
     }
 
     /// Records which literals of a pin stay as they are: values that fail their checks, and values on which the

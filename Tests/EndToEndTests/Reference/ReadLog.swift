@@ -41,8 +41,9 @@ struct ReadLog {
     ///   - isKept: whether its object is gone, and documents go on showing it as it was last known: of writes to it that
     ///     were never observed nobody can be told any more.
     ///   - isInDoubt: whether the response says that it may be older than one that was passed on.
-    func floor(of fact: Fact, isKept: Bool = false, isInDoubt: Bool = true) -> Int {
-        max(shown[fact] ?? 0, isKept ? 0 : written[fact] ?? 0, isKept || isInDoubt ? 0 : passedOn[fact] ?? 0)
+    ///   - isWithheld: whether what was shown is known from responses for another program.
+    func floor(of fact: Fact, isKept: Bool = false, isInDoubt: Bool = true, isWithheld: Bool = false) -> Int {
+        max(isWithheld ? 0 : shown[fact] ?? 0, isKept ? 0 : written[fact] ?? 0, isKept || isInDoubt ? 0 : passedOn[fact] ?? 0)
     }
 
     /// Whether a principal has written to an object, or was told that it is gone: how it is now may not be known.

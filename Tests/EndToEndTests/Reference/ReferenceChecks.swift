@@ -133,7 +133,8 @@ extension ReferenceRun {
                     as: document.received,
                     since: log(of: answer.request),
                     isInDoubt: answer.response.cacheStatus.contains("doubt"),
-                    isSubstitute: hasFailed
+                    isSubstitute: hasFailed,
+                    client: answer.ask.client
                 )
                 if judgement.facts != nil { return judgement }
             }

@@ -18,13 +18,15 @@ extension ReferenceRun {
     ///   - mayContradict: whether a response that disagrees with itself may be shown as it came.
     ///   - isInDoubt: whether it says that it may be older than what was passed on.
     ///   - isSubstitute: whether it stands in for an error: objects that are not known are shown as received (law 6).
+    ///   - client: the program that asked for it.
     func judge(
         _ body: String,
         as received: Received,
         since log: ReadLog,
         mayContradict: Bool = true,
         isInDoubt: Bool = true,
-        isSubstitute: Bool = false
+        isSubstitute: Bool = false,
+        client: String = ""
     ) -> Judgement {
         guard received.hasObjects else {
             return body == received.body ? .sound([:]) : .wrong("it is not as it was received")
@@ -76,7 +78,9 @@ extension ReferenceRun {
             let isKept = setting.onDelete == .keep && states.last?[fact.ref] == nil
             // What has one source is not in doubt.
             let isInDoubt = isInDoubt && !hasOneSource(fact)
-            let floor = log.floor(of: fact, isKept: isKept, isInDoubt: isInDoubt)
+            // What is known from a response for another program only is asked for, and cannot be shown if that fails (law 4).
+            let isWithheld = isSubstitute && isInDoubt && isShownApart(fact, from: client)
+            let floor = log.floor(of: fact, isKept: isKept, isInDoubt: isInDoubt, isWithheld: isWithheld)
             guard let state = states.indices.dropFirst(floor).first(where: { isTrue(states[$0]) }) else {
                 return .wrong(explanation(of: value, fact, states.lastIndex(where: isTrue), floor, states, log))
             }

@@ -82,6 +82,14 @@ extension ReferenceRun {
         return facts
     }
 
+    /// Whether a response that other programs than this one are not given has shown a fact.
+    func isShownApart(_ fact: ReadLog.Fact, from client: String) -> Bool {
+        words.values.joined().contains {
+            $0.received.isDivided && $0.exchange.client != client && $0.received.scope == fact.scope
+                && $0.received.shown[fact.ref]?[fact.member] != nil
+        }
+    }
+
     /// Whether only one document has ever shown a fact, in one response after the other, and nobody has written to its object:
     /// its last word is what its next hit shows (row D1 of the table).
     func hasOneSource(_ fact: ReadLog.Fact) -> Bool {
