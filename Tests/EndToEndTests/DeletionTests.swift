@@ -76,9 +76,7 @@ import Testing
         #expect(Set(titles).count == 1, "\(titles)")
     }
 
-    @Test func `what a write may have changed of an object that was deleted and made again is not served from an earlier list`()
-        throws
-    {
+    @Test func `a member that a write may have changed since its object was made again is not served`() throws {
         let bodies = Self.bodies()
         bodies.withLock { $0["/items/1"] = nil }
         // The response shows nothing but the object's state.

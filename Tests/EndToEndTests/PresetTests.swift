@@ -14,6 +14,118 @@ import Testing
         )
     }
 
+    /// What a service sends with its responses, and what its programs send.
+    struct Service: Sendable, CustomTestStringConvertible {
+        let preset: String
+        let fields: FieldLines
+        let credential: String
+        let programs: [FieldLines]
+        let bodies: [String: String]
+
+        var testDescription: String { preset }
+    }
+
+    static let services = [
+        Service(
+            preset: "github",
+            fields: [
+                "Cache-Control": "private, max-age=60, s-maxage=60",
+                "Vary": "Accept, Authorization, Cookie, X-GitHub-OTP,Accept-Encoding, Accept, X-Requested-With",
+                "X-GitHub-Media-Type": "github.v3; format=json", "X-RateLimit-Limit": "5000",
+                "X-RateLimit-Remaining": "4990", "X-RateLimit-Resource": "core",
+            ],
+            credential: "Authorization",
+            programs: [
+                ["User-Agent": "PyGithub/Python", "Accept": "application/vnd.github+json"],
+                [
+                    "User-Agent": "octokit.js/3", "Accept": "application/vnd.github+json",
+                    "X-GitHub-Api-Version": "2022-11-28",
+                ],
+            ],
+            bodies: [
+                "/user": #"{"login":"ann","id":1,"type":"User"}"#,
+                "/repos/o/r": #"{"id":5,"name":"r","full_name":"o/r","owner":{"login":"ann","id":1}}"#,
+                "/user/repos": #"[{"id":5,"name":"r","full_name":"o/r","owner":{"login":"ann","id":1}}]"#,
+                "/repos/o/r/issues": #"[{"id":9,"number":2,"state":"open","title":"t","user":{"login":"ann","id":1}}]"#,
+            ]
+        ),
+        Service(
+            preset: "gitlab",
+            fields: [
+                "Cache-Control": "max-age=0, private, must-revalidate", "Vary": "Origin, Accept-Encoding",
+                "RateLimit-Limit": "2000", "RateLimit-Remaining": "1990", "X-Content-Type-Options": "nosniff",
+            ],
+            credential: "Private-Token",
+            programs: [["User-Agent": "python-gitlab/4.4.0"], ["User-Agent": "glab/1.36"]],
+            bodies: [
+                "/api/v4/user": #"{"id":1,"username":"ann","name":"Ann"}"#,
+                "/api/v4/projects/5": #"{"id":5,"name":"p","path_with_namespace":"o/p"}"#,
+                "/api/v4/projects": #"[{"id":5,"name":"p","path_with_namespace":"o/p"}]"#,
+                "/api/v4/projects/5/issues": #"[{"id":9,"iid":2,"project_id":5,"state":"opened","title":"t"}]"#,
+            ]
+        ),
+        Service(
+            preset: "mastodon",
+            fields: [
+                "Cache-Control": "private, no-store", "Vary": "Authorization, Origin", "X-RateLimit-Limit": "300",
+                "X-RateLimit-Remaining": "290",
+            ],
+            credential: "Authorization",
+            programs: [["User-Agent": "mastodonpy"], ["User-Agent": "Tusky/24"]],
+            bodies: [
+                "/api/v1/accounts/1": #"{"id":"1","username":"ann","acct":"ann","display_name":"Ann"}"#,
+                "/api/v1/statuses/7": #"{"id":"7","content":"hi","account":{"id":"1","username":"ann","acct":"ann"}}"#,
+                "/api/v1/timelines/home":
+                    #"[{"id":"7","content":"hi","account":{"id":"1","username":"ann","acct":"ann"}}]"#,
+            ]
+        ),
+        Service(
+            preset: "stripe",
+            fields: [
+                "Cache-Control": "no-cache, no-store", "Vary": "Origin", "Stripe-Version": "2024-06-20",
+                "Request-Id": "req_1",
+            ],
+            credential: "Authorization",
+            programs: [
+                ["User-Agent": "Stripe/v1 PythonBindings/9", "X-Stripe-Client-User-Agent": #"{"lang":"python"}"#],
+                ["User-Agent": "Stripe/v1 NodeBindings/15", "X-Stripe-Client-User-Agent": #"{"lang":"node"}"#],
+            ],
+            bodies: [
+                "/v1/customers/cus_1": #"{"id":"cus_1","object":"customer","email":"a@b.c"}"#,
+                "/v1/customers":
+                    #"{"object":"list","data":[{"id":"cus_1","object":"customer","email":"a@b.c"}],"has_more":false}"#,
+                "/v1/charges/ch_1": #"{"id":"ch_1","object":"charge","amount":5,"customer":"cus_1"}"#,
+            ]
+        ),
+    ]
+
+    @Test(arguments: services)
+    func `a preset costs no more upstream requests than no preset, with the fields that its service really sends`(
+        service: Service
+    ) throws {
+        func cost(isPreset: Bool) throws -> Int {
+            let origin = try Origin { request in
+                guard let body = service.bodies[request.path] else { return .json("{}", status: 404) }
+                let tag = "W/\"\(request.path.utf8.reduce(0) { ($0 &* 31 &+ Int($1)) & 0xffff_ffff })\""
+                let fields = service.fields + ["ETag": tag]
+                return request["If-None-Match"]?.contains(tag) == true
+                    ? .notModified(fields) : .json(body, fields)
+            }
+            let larder = try isPreset ? daemon(service.preset, origin) : Larder(origin)
+            var random = SeededGenerator(seed: 7)
+            let paths = service.bodies.keys.sorted()
+            for step in 0..<120 {
+                let path = random.pick(paths)
+                let token = "Bearer sk_test_0123456789abcdef\(random.below(2))"
+                let response = try larder.get(path, random.pick(service.programs) + [service.credential: token])
+                #expect(response.text == service.bodies[path], "step \(step): \(response)")
+            }
+            return origin.requests.count
+        }
+        let (with, without) = (try cost(isPreset: true), try cost(isPreset: false))
+        #expect(with <= without, "\(with) with the preset, \(without) without")
+    }
+
     @Test func `GitHub's preset serves programs that reach it under GitHub's own name`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try daemon("github", origin)

@@ -78,7 +78,8 @@ import Testing
                 for page in job.reads {
                     let response = try Self.get(larder, page, token(job), job.agent)
                     let truth = try #require(github.truth(Self.path(page), for: token(job)))
-                    #expect(Self.withoutSpace(response.text) == Self.withoutSpace(truth), "job \(job.number), page \(page)")
+                    let isTrue = Self.withoutSpace(response.text) == Self.withoutSpace(truth)
+                    #expect(isTrue, "job \(job.number), page \(page)")
                 }
             }
             #expect(github.refusals == 0)

@@ -43,7 +43,11 @@ struct ReadLog {
     ///   - isInDoubt: whether the response says that it may be older than one that was passed on.
     ///   - isWithheld: whether what was shown is known from responses for another program.
     func floor(of fact: Fact, isKept: Bool = false, isInDoubt: Bool = true, isWithheld: Bool = false) -> Int {
-        max(isWithheld ? 0 : shown[fact] ?? 0, isKept ? 0 : written[fact] ?? 0, isKept || isInDoubt ? 0 : passedOn[fact] ?? 0)
+        max(
+            isWithheld ? 0 : shown[fact] ?? 0,
+            isKept ? 0 : written[fact] ?? 0,
+            isKept || isInDoubt ? 0 : passedOn[fact] ?? 0
+        )
     }
 
     /// Whether a principal has written to an object, or was told that it is gone: how it is now may not be known.
