@@ -77,7 +77,7 @@ import Testing
         var (code, count) = ([UInt8](repeating: 0, count: 32), UInt32(0))
         let (key, message) = (Array(key.utf8), Array(text.utf8))
         _ = HMAC(EVP_sha256(), key, Int32(key.count), message, message.count, &code, &count)
-        return code.map { String($0 + 256, radix: 16).dropFirst() }.joined()
+        return code.map { String(Int($0) + 256, radix: 16).dropFirst() }.joined()
     }
 
     @Test func `a delivery drops what shows the object, for everybody, and nothing else`() throws {
@@ -233,8 +233,8 @@ import Testing
             ["X-Gitlab-Token": Self.secret, "Authorization": "Bearer ada"],
         ]
         for (number, signature) in signatures.enumerated() {
-            let fields = ["Content-Type": "application/json", "X-GitHub-Delivery": "\(number)"] + signature
-            let refused = try notes.larder.request("POST", Self.path, fields, body: body)
+            let fields: FieldLines = ["Content-Type": "application/json", "X-GitHub-Delivery": "\(number)"]
+            let refused = try notes.larder.request("POST", Self.path, fields + signature, body: body)
             #expect(refused.status == 401 && refused.isProblem && refused["WWW-Authenticate"] != nil, "\(signature)")
         }
         #expect(try notes.larder.get("/notes/1", Self.ada).isHit)

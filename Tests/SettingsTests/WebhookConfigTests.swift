@@ -1,4 +1,5 @@
 import Glibc
+import Mapping
 import TestSupport
 import Testing
 
