@@ -23,7 +23,7 @@ struct IncomingDelivery: Sendable {
     @inline(__always)
     static func name(in path: UnsafeRawBufferPointer) -> String? {
         // Nearly no other path begins with a dot.
-        guard path.count > prefix.count, path[1] == 0x2E, path.starts(with: prefix) else { return nil }
+        guard path.count >= prefix.count, path[1] == 0x2E, path.starts(with: prefix) else { return nil }
         return String(decoding: path.dropFirst(prefix.count), as: UTF8.self)
     }
 
