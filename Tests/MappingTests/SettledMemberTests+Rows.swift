@@ -104,6 +104,44 @@ extension SettledMemberTests {
         #expect(member.merge(seen(2, -4, 7, stamp: 3, .list), lag: 10) == .doubted)
     }
 
+    /// A value that the upstream has sent, at some time after it was true.
+    private func delivery(_ value: Int, at time: Int64, stamp: Int?) -> Member.Observed {
+        seen(value, Observation.beforeAll, time, stamp: stamp, .delivery)
+    }
+
+    @Test func `S3 a delivery with a later stamp replaces the value, and a later response is ordered against its arrival`() {
+        var member = Member(first: seen(1, 0, 1, stamp: 1))
+        #expect(member.merge(delivery(2, at: 9, stamp: 2), lag: 10) == .replaced(.laterStamp))
+        #expect(member.clock.lo == 0)
+        #expect(member.clock.hi == 9)
+        #expect(member.merge(seen(3, 5, 8), lag: 10) == .doubted)
+        #expect(member.merge(seen(3, 10, 11), lag: 10) != .ignored)
+    }
+
+    @Test func `S2 a delivery that comes again has a lower stamp, and is ignored`() {
+        var member = Member(first: seen(2, 0, 1, stamp: 2))
+        #expect(member.merge(delivery(1, at: 90, stamp: 1), lag: 10) == .ignored)
+        #expect(member.value == 2)
+        #expect(member.clock.hi == 1)
+    }
+
+    @Test func `C1 a delivery of the known value confirms it, and ends no doubt`() {
+        var member = Member(first: seen(1, 0, 5))
+        #expect(member.merge(seen(2, 3, 6), lag: 10) == .doubted)
+        #expect(member.merge(delivery(1, at: 9, stamp: 4), lag: 10) == .confirmed)
+        #expect(member.doubt != nil)
+        #expect(member.clock.isExact)
+    }
+
+    @Test(arguments: [nil, 1, 2])
+    func `a delivery that no stamp proves newer is ignored, however late it comes`(stamp: Int?) {
+        var plain = Member(first: seen(1, 0, 1))
+        #expect(plain.merge(delivery(2, at: 90, stamp: stamp), lag: 10) == .ignored)
+        var stamped = Member(first: seen(1, 0, 1, stamp: 2))
+        #expect(stamped.merge(delivery(3, at: 90, stamp: stamp), lag: 10) == .ignored)
+        #expect(stamped.value == 1)
+    }
+
     @Test func `D1 a list's later value replaces its earlier one at once`() {
         let known = known(word(1, 0, 1), word(2, 2, 3))
         #expect(known.member?.value == 2)

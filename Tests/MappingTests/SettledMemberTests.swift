@@ -33,22 +33,24 @@ extension Int: MemberValue {
         var isNotModified = false
         /// Whether it is a write whose response shows nothing.
         var isUnseen = false
+        /// Whether the upstream has sent the value, at some time after it was true.
+        var isDelivery = false
 
-        var isWrite: Bool { document == .none }
+        var isWrite: Bool { document == .none && !isDelivery }
         var kind: Observation.Kind {
             switch document {
-            case .none: .write
+            case .none: isDelivery ? .delivery : .write
             case .detail: .detail
             case .list, .otherList: .list
             }
         }
 
         var description: String {
-            "\(isWrite ? "write" : "\(document)")[\(sent),\(completed)]=\(value)\(isNotModified ? " (304)" : "")\(isUnseen ? " (unseen)" : "")"
+            "\(isWrite ? "write" : isDelivery ? "delivery" : "\(document)")[\(sent),\(completed)]=\(value)\(isNotModified ? " (304)" : "")\(isUnseen ? " (unseen)" : "")"
         }
     }
 
-    /// What shows the member; a write is no document.
+    /// What shows the member; a write is no document, nor is a delivery.
     enum Document: Int64, CaseIterable {
         case none, detail, list, otherList
     }
@@ -71,6 +73,7 @@ extension Int: MemberValue {
             if seen.isWrite { wrote = max(wrote, seen.hi) }
             words[seen.source] = seen.word.map { LastWord(document: $0.document, completed: seen.hi) }
             guard var known = member else {
+                if seen.kind == .delivery { return }
                 var first = Member(first: seen)
                 first.doubt(until: mark)
                 return member = first
@@ -118,14 +121,15 @@ extension Int: MemberValue {
 
     static func observed(_ event: Event, at index: Int, _ setting: Setting) -> Member.Observed {
         let lag = event.kind == .list ? setting.lag : 0
-        let stamp = setting.isStamped(index) ? stamps[setting.isCoarse ? event.value / 2 : event.value] : nil
+        let hasStamp = event.isDelivery || setting.isStamped(index)
+        let stamp = hasStamp ? stamps[setting.isCoarse ? event.value / 2 : event.value] : nil
         return Member.Observed(
             value: event.value,
-            lo: event.sent - lag,
+            lo: event.isDelivery ? Observation.beforeAll : event.sent - lag,
             hi: event.completed,
             stamp: stamp,
             kind: event.kind,
-            word: event.isWrite
+            word: event.document == .none
                 ? nil
                 : DocumentWord(
                     document: event.document.rawValue,
@@ -147,6 +151,8 @@ extension Int: MemberValue {
         var documents: [Document] = [.list, .detail]
         /// Whether a document may be validated, by a 304 that stands for its last word.
         var hasNotModified = false
+        /// Whether the upstream also sends values, late and more than once.
+        var hasDeliveries = false
         /// After how many observations the daemon crashes and starts again, without having lost any.
         var crashAfter: Int?
         var failures: [String] = []
@@ -187,6 +193,13 @@ extension Int: MemberValue {
                 found.append(
                     Event(document: .none, sent: sent, completed: completed, value: value, isUnseen: isUnseen)
                 )
+            }
+            if hasDeliveries, sent == completed {
+                for value in 0...setting.value(at: completed) {
+                    var event = Event(document: .none, sent: sent, completed: completed, value: value)
+                    event.isDelivery = true
+                    found.append(event)
+                }
             }
             for document in documents {
                 let from = document == .detail ? sent : sent - setting.lag
@@ -289,6 +302,43 @@ extension Int: MemberValue {
             checker.check(3)
             #expect(checker.failures == [])
             #expect(checker.histories > 1000)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `served values never go back with deliveries that come late and again`(isCoarse: Bool) {
+        for changes in Self.fewTruths {
+            // All responses have a stamp, none has one, or all but one.
+            for odd in -2..<3 {
+                var checker = Checker(
+                    setting: Setting(
+                        changes: changes,
+                        isStamped: { odd == -1 || odd >= 0 && $0 - 1 != odd },
+                        isCoarse: isCoarse
+                    ),
+                    horizon: Self.isThorough ? 5 : 3,
+                    hasDeliveries: true
+                )
+                checker.check(3)
+                #expect(checker.failures == [])
+                #expect(checker.histories > 1000)
+            }
+        }
+    }
+
+    @Test func `an own write is not lost to deliveries that come late and again`() {
+        for (changes, write) in [([2], 2), ([1, 3], 1), ([1, 3], 3)] as [([Int64], Int64)] {
+            for (isStamped, isUnseen) in [(false, false), (true, false), (true, true)] {
+                var checker = Checker(
+                    setting: Setting(changes: changes, isStamped: { _ in isStamped }),
+                    horizon: 3,
+                    writeAt: write,
+                    isUnseen: isUnseen,
+                    hasDeliveries: true
+                )
+                checker.check(3)
+                #expect(checker.failures == [])
+            }
         }
     }
 

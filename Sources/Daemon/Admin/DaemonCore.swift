@@ -45,6 +45,8 @@ package final class DaemonCore: Sendable {
         var failedReload: (time: Double, error: ConfigurationReplacementError)?
         /// Why the credentials of these upstreams are no longer current; a sentence for each.
         package var staleCredentials: [String: String] = [:]
+        /// By webhook, why its secret cannot be read again.
+        package var staleWebhooks: [String: String] = [:]
         /// Why the admin token is no longer the one in its file; a sentence.
         var staleToken: String?
         /// What it listens on, as bound.

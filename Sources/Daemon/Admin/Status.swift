@@ -140,6 +140,9 @@ extension Status {
         texts += state.staleCredentials.sorted { $0.key < $1.key }.map {
             "the credential of upstream \($0.key) is the former one: \($0.value)"
         }
+        texts += state.staleWebhooks.sorted { $0.key < $1.key }.map {
+            "the secret of webhook \($0.key) is the former one: \($0.value)"
+        }
         texts += state.staleToken.map { ["the admin token is the former one: \($0)"] } ?? []
         texts += upstreams.compactMap(\.trouble)
         return texts.map { Note(text: $0, needsAttention: true) }

@@ -231,6 +231,52 @@ extension ProblemDocument {
         make(500, "recording-unreadable", "The recording cannot be read") { reason }
     }
 
+    // MARK: Webhooks
+
+    static func webhookUnknown(_ name: String) -> ProblemDocument {
+        make(404, "webhook-unknown", "No such webhook") {
+            "No webhook \"\(name.prefix(100).printable)\" is configured at this address (`webhooks:`)."
+        }
+    }
+
+    static func webhookMethod(_ method: String) -> ProblemDocument {
+        var problem = make(405, "webhook-method", "A webhook takes POST") {
+            "Deliveries are sent with POST; this was \(method.printable)."
+        }
+        problem.fields = ["Allow": "POST"]
+        return problem
+    }
+
+    /// RFC 9110 §11.6.1 wants a challenge; no scheme is registered for what services sign deliveries with.
+    static func webhookUnsigned(_ reason: String) -> ProblemDocument {
+        var problem = make(401, "webhook-unsigned", "The delivery is not signed as it should be") { reason }
+        problem.fields = ["WWW-Authenticate": "Signature realm=\"webhook\""]
+        return problem
+    }
+
+    static func webhookType(_ type: String?) -> ProblemDocument {
+        make(415, "webhook-type", "The delivery is not JSON by its type") {
+            "A webhook takes application/json; this is \(type?.printable ?? "without a Content-Type"). "
+                + "Choose application/json where the webhook is set up."
+        }
+    }
+
+    static func webhookTooLarge(limit: Int) -> ProblemDocument {
+        make(413, "webhook-too-large", "The delivery is too large") { "A webhook takes \(limit) bytes." }
+    }
+
+    static func webhookMalformed(_ reason: String) -> ProblemDocument {
+        make(400, "webhook-malformed", "The delivery cannot be used") { reason }
+    }
+
+    static let webhookBusy: ProblemDocument = {
+        var problem = make(503, "webhook-busy", "Too much is being delivered") {
+            "The deliveries on their way have reached their limit of memory. Send it again later."
+        }
+        problem.retryAfter = 10
+        return problem
+    }()
+
     static let loop = make(508, "loop", "Larder sends requests to itself") {
         "The request has passed through Larder too often; the upstream's URL seems to lead back here."
     }

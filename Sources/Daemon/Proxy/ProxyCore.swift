@@ -39,6 +39,8 @@ package actor ProxyCore {
     private var freshnessNotices: FreshnessNotices
     /// Look-ups on disk under way (`Lookup/LookUp.swift`).
     var diskReads: [DiskReadKey: [CheckedContinuation<DiskRead, Never>]] = [:]
+    /// The bytes of deliveries to webhooks that are in memory.
+    var heldDeliveries = 0
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 

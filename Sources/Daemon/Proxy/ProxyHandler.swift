@@ -51,6 +51,7 @@ package final class ProxyHandler: HTTPHandler {
     func received(_ request: borrowing RequestHead, on connection: HTTPConnection) {
         if configuration.replacements != replacements { takeConfiguration() }
         let site = site(at: connection.entrance)
+        if let name = IncomingDelivery.name(in: request.path) { return deliver(request, name, site, connection) }
         let position = site.position(for: request.path)
         switch site.check(request, at: position) {
         case .allowed, .allowedOrigin: break
@@ -107,7 +108,9 @@ package final class ProxyHandler: HTTPHandler {
 
     private func refuse(_ problem: ProblemDocument, _ request: borrowing RequestHead, _ connection: HTTPConnection) {
         metrics.count(.error)
-        let fields: Fields = ["Cache-Control": "no-store", "Cache-Status": problem.cacheStatus.text]
+        var fields = problem.fields
+        fields.append("Cache-Control", "no-store")
+        fields.append("Cache-Status", problem.cacheStatus.text)
         connection.respond(problem, fields: fields)
         record(request, connection, status: problem.status, outcome: .error, problem: problem)
     }
@@ -292,6 +295,40 @@ package final class ProxyHandler: HTTPHandler {
             recordHit(ready, ready.response.status, status, digest, request, connection, since: started)
         }
         return true
+    }
+
+    // MARK: Webhooks
+
+    /// Hands a request to a webhook over; no credential but its signature counts.
+    private func deliver(
+        _ request: borrowing RequestHead,
+        _ name: String,
+        _ site: Site,
+        _ connection: HTTPConnection
+    ) {
+        let started = RequestClock.nanoseconds
+        let known = site.webhook(named: name)
+        if case .refused(let refusal) = site.check(request, at: known?.position) {
+            return refuse(.guarded(refusal), request, connection)
+        }
+        guard let (webhook, position) = known, let signature = site.upstreams[position].settings.webhookSignature else {
+            return refuse(.webhookUnknown(name), request, connection)
+        }
+        guard request.method == .post else {
+            let method = String(decoding: request.methodBytes, as: UTF8.self)
+            return refuse(.webhookMethod(method), request, connection)
+        }
+        var message = request.owned()
+        let reply = connection.deferReply(request, &message)
+        let delivery = IncomingDelivery(
+            message: message,
+            webhook: webhook,
+            signature: signature,
+            upstream: site.upstreams[position],
+            client: ClientAddress(peer: message.peer, at: connection.entrance.address),
+            started: started
+        )
+        proxy.accept(delivery, reply)
     }
 
     // MARK: Everything else

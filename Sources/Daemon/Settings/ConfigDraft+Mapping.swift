@@ -232,7 +232,7 @@ extension ConfigDraft {
         }
     }
 
-    private static func unknownModel(_ name: String, _ names: some Collection<String>) -> String {
+    static func unknownModel(_ name: String, _ names: some Collection<String>) -> String {
         if let meant = Suggestion.nearest(to: name, among: names) {
             return "there is no model \"\(name)\"; did you mean \"\(meant)\"?"
         }

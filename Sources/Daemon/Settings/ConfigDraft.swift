@@ -28,6 +28,7 @@ struct UpstreamDraft {
     var places: [String: Place] = [:]
     /// Whether the prefix can be compared with others.
     var hasValidPrefix = true
+    var webhooks: [WebhookDraft] = []
     var models: [ModelDraft] = []
     var routes: [RouteDraft] = []
     var errors: [RouteDraft] = []
@@ -86,12 +87,14 @@ extension ConfigDraft {
         }
         validateAddresses(&reader)
         validateNames(&reader)
+        validateWebhookNames(&reader)
         validateGroups(&reader)
         for upstream in upstreams {
             validateFiles(of: upstream, &reader)
             warnOfExposure(of: upstream, &reader)
             validateMapping(of: upstream, &reader)
             validateAcross(upstream, &reader)
+            validateWebhooks(of: upstream, &reader)
         }
         warnOfReach(&reader)
     }

@@ -140,6 +140,10 @@ extension Configuration {
         package var lag = ResponseLag()
         package var backOff: BackOff = .resource
         package var budget = BudgetRules()
+        /// How the upstream signs its deliveries; nil if it is not known.
+        package var webhookSignature: Webhook.Signature?
+        /// The paths at which it says that objects have changed, in the order of the file.
+        package var webhooks: [Webhook] = []
         package var models: [ModelDeclaration] = []
         /// The rules for 2xx responses: their content and caching.
         package var routes: [Route] = []

@@ -130,6 +130,15 @@ extension UpstreamDraft: ConfigSection {
             \.settings.budget
         ),
         """
+        How the upstream signs what it sends to its webhooks. github: X-Hub-Signature-256. gitlab: X-Gitlab-Token. stripe: \
+        Stripe-Signature.
+        """: .choice("webhook_signature", \.settings.webhookSignature, example: "github"),
+        """
+        Paths at which the upstream says that objects have changed: POST /.well-known/larder/webhooks/NAME on its addresses. \
+        The signature stands in for every other credential. "hosts" names the host by which the upstream reaches Larder. See \
+        docs/webhooks.md.
+        """: .webhooks,
+        """
         How far responses of this upstream may lag behind its newest data. A single duration is for lists and searches; \
         {lists: 30s, details: 5s} sets both.
         """: .section("lag", \.settings.lag, orValueOf: "lists"),

@@ -93,6 +93,8 @@ struct KnownMembers {
         }
         for (path, observed) in seen.outermostFirst {
             guard var member = members[path] else {
+                // Row F is not for it.
+                if observed.kind == .delivery { continue }
                 let time = max(observed.lo, observed.hi)
                 guard isKnownContainer(path.parent, showing: seen, by: time) else { continue }
                 var first = Member(settled: SettledMember(first: observed))

@@ -90,6 +90,12 @@ extension Models {
             }
     }
 
+    /// Whether an object shows the member that says when it changed (`modified`), with a value that can be compared.
+    public func showsModification(_ payload: [UInt8], of model: String) -> Bool {
+        guard let index = index(of: model), let value = JSONSlice(payload) else { return false }
+        return ObservedMembers(value, model: index, models: self).sound.stamp(of: index, self) != nil
+    }
+
     /// The name of the object that a route's captures identify.
     ///
     /// Nil unless they give its whole identity.

@@ -59,8 +59,11 @@ public struct ObjectState: Sendable, Equatable {
             (base, merged, knowledge) = (last, nil, .whole(isEmbedded: last.isEmbedded))
             return Merge(isChanged: true)
         }
+        // A delivery gives an object neither its first values nor its shape, and it is no word about its deletion.
+        let isDelivery = new.first?.observation.kind == .delivery
+        if isDelivery, base == nil { return Merge() }
         let versions = versions(with: new, model: index, models: models)
-        if !models.plain[index] { accumulate(new, model: index, models: models, known: versions) }
+        if !models.plain[index], !isDelivery { accumulate(new, model: index, models: models, known: versions) }
         if base == nil, new.count == 1 {
             (base, merged, knowledge) = (new[0], nil, .whole(isEmbedded: new[0].isEmbedded))
             noteDeletion(by: new[0], model: model, models: models, lag: lag)
@@ -71,9 +74,9 @@ public struct ObjectState: Sendable, Equatable {
         var known = known(model: index, models: models, lag: lag, with: versions)
         known.merge(seen, lag: lag, history, asksFrom: asksFrom)
         if seen.isWritten { known.doubtMembersMissing(in: seen, besides: models.compiled[index].identityMembers) }
-        keep(known, seen: (new, seen), versions, model: index, models: models, lag: lag)
+        keep(known, seen: isDelivery ? nil : (new, seen), versions, model: index, models: models, lag: lag)
         let wasDeleted = deletedSince != nil
-        noteDeletion(by: new[0], model: model, models: models, lag: lag)
+        if !isDelivery { noteDeletion(by: new[0], model: model, models: models, lag: lag) }
         let effect = known.effect
         return Merge(
             isChanged: effect.isChanged,

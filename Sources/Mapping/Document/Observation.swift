@@ -10,6 +10,8 @@ public struct Observation: Sendable, Equatable {
         case write = 2
         /// No response: somebody has given the object (`larder seed`).
         case seed = 3
+        /// No response: the upstream has sent the object, at some time after it had this state (a webhook).
+        case delivery = 4
     }
 
     /// The number of the response, shared by everything in it.
@@ -35,6 +37,8 @@ public struct Observation: Sendable, Equatable {
     public func lo(isEmbedded: Bool, lag: Lag) -> Int64 {
         switch kind {
         case .seed: start
+        // It may be sent again long after.
+        case .delivery: Self.beforeAll
         case _ where isEmbedded: start - lag.lists
         case .detail: start - lag.details
         case .list: start - lag.lists
@@ -93,7 +97,7 @@ public struct Contribution: Sendable, Equatable {
     /// The start of the interval in which the version was true at some time.
     public func lo(lag: Lag) -> Int64 { observation.lo(isEmbedded: isEmbedded, lag: lag) }
 
-    /// The document that said it, and when; nil for a write.
+    /// The document that said it, and when; nil for a write or a delivery.
     var word: DocumentWord? {
         guard observation.kind != .write, origin != 0 else { return nil }
         return DocumentWord(document: origin, sent: observation.start, isNotModified: isNotModified)

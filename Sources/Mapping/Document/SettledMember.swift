@@ -110,6 +110,8 @@ struct SettledMember<Value: MemberValue>: Sendable {
             return replace(by: seen, keeping: nil, .laterStamp)  // S3
         }
         if isEqual { return confirm(seen) }  // C1
+        // When it was true is not known, so nothing but its stamp can show that it is newer.
+        if seen.kind == .delivery { return .ignored }
         if let word = seen.word, isLater(word, seen, history) { return succeed(by: seen) }  // D1
         let isAfterWrite = !seen.isWrite && clock.lo <= history.unseen && seen.lo > history.unseen
         if isAfterWrite { return settle(afterWrite: seen) }  // W5

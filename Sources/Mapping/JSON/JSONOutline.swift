@@ -30,8 +30,24 @@ public struct JSONOutline: Sendable {
             return elements
         }
 
+        /// The value at a key path, the last one if a name is repeated; a list counts for its elements. Nil if there is none.
+        public func value(at path: String) -> Node? {
+            guard let names = KeyPathSyntax.steps(of: path)?.leadingNames else { return nil }
+            var node: Node? = self
+            for name in names {
+                node = node.flatMap { outer in
+                    guard index.kind(outer.node) == .object else { return nil }
+                    return index.member(name.utf8, of: outer.node).map { Node(index: index, node: $0) }
+                }
+            }
+            return node
+        }
+
         /// The value as written.
         public var bytes: ArraySlice<UInt8> { index.bytes(node) }
+
+        /// Whether it is null.
+        public var isNull: Bool { index.isNull(node) }
 
         /// The content of a string; nil for any other value, and for what is not Unicode.
         public var text: String? { index.kind(node) == .string ? index.name(node) : nil }

@@ -101,7 +101,7 @@ struct CopyRebuilding {
             Table(
                 name: "_observations",
                 columns: [
-                    ("id", .id), ("start", .time), ("finish", .time), ("kind", .number(0...2)), ("uses", .count),
+                    ("id", .id), ("start", .time), ("finish", .time), ("kind", .number(0...4)), ("uses", .count),
                     ("source", .orNull(.line)), ("document", .orNull(.digest)), ("divided", .orNull(.digest)),
                 ]
             ),

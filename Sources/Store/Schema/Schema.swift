@@ -66,6 +66,16 @@ enum Schema {
                     """
             )
         }
+        migrator.registerMigration("1006") { database in
+            try database.execute(
+                sql: """
+                    -- The deliveries of webhooks that were taken, each as a digest of its webhook and its id. expires: until when
+                    -- it may be repeated, in µs of the store's clock.
+                    CREATE TABLE _deliveries (id BLOB PRIMARY KEY, expires INTEGER NOT NULL) WITHOUT ROWID;
+                    CREATE INDEX _deliveries_expires ON _deliveries (expires);
+                    """
+            )
+        }
         return migrator
     }
 

@@ -11,6 +11,8 @@ struct Job: Sendable {
         case seed
         /// Notes that an object was not found.
         case absence
+        /// Drops what shows an object that an upstream has sent on its own.
+        case delivery
         case invalidation, removal, freshening
         /// Notes a write before it is sent, or that it is over.
         case suspect

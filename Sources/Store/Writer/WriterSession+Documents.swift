@@ -124,13 +124,13 @@ extension WriterSession {
         for id in documents { try query("UPDATE _used SET at = ?1 WHERE document = ?2 AND at < ?1").run(seconds, id) }
     }
 
-    /// Removes the documents with too many objects to decompose of a write's upstream, for all principals.
+    /// Removes the documents with too many objects to decompose of an upstream, for all principals, after a write or a delivery.
     ///
-    /// The write may have changed any of these objects (law 10). Such responses to earlier requests are blocked.
-    func invalidateUndivided(by write: CompletedWrite) throws {
-        bans.written(to: write.upstream, at: write.time)
+    /// It may have changed any of these objects (law 10). Such responses to earlier requests are blocked.
+    func invalidateUndivided(of upstream: String, at time: Int64) throws {
+        bans.written(to: upstream, at: time)
         let found = try query("SELECT document FROM _undivided WHERE upstream = ?")
-            .all(write.upstream) { $0.id(0, as: DocumentID.self) }
+            .all(upstream) { $0.id(0, as: DocumentID.self) }
         for id in found { try deleteDocument(id) }
     }
 }

@@ -82,6 +82,8 @@ extension WriterSession {
     ) throws -> Bool {
         guard new.count == 1, models.models.isSimple(model) else { return false }
         let seen = new[0]
+        // It gives an object neither its first values nor its shape.
+        if seen.observation.kind == .delivery { return false }
         guard let base = record.base else {
             if record.entries.count == 1 {
                 record.entries[0].observation = seen.observation.id

@@ -40,7 +40,7 @@ extension WriterSession {
             further.append(created)
         }
         try invalidate(write.paths.union(further), of: write.upstream)
-        if write.effect != .absent { try invalidateUndivided(by: write) }
+        if write.effect != .absent { try invalidateUndivided(of: write.upstream, at: write.time) }
         blockResponses(before: write, to: subjects)
         if let suspect = write.suspect { try clear(suspect) }
         completion.removed = further

@@ -80,6 +80,8 @@ final class WriterSession {
     var disk = DiskState()
     /// The approximate number of rows in `_told`; nil if not counted yet.
     var sentCount: Int64?
+    /// The approximate number of rows in `_deliveries`; nil if not counted yet.
+    var deliveryCount: Int64?
     private var queries = QueryCache()
     /// The wall clock's lead as stored.
     private var wallLead: Int64?

@@ -5,7 +5,7 @@ import Proxy
 import Settings
 import Synchronization
 
-/// Keeps the credentials that Larder adds current while the daemon runs (`credential:`).
+/// Keeps the credentials that Larder adds current while the daemon runs (`credential:`), and the secrets of webhooks.
 ///
 /// A file is read again when it changes. A command runs again when its output has expired, or the upstream has responded with
 /// 401. While that fails, the former credential is sent. Any thread.
@@ -55,8 +55,16 @@ final class CredentialKeeper: Sendable {
     /// Renews what has to be; returns at once, except for the reading of small files.
     func renew() {
         let upstreams = core.proxy.configuration.value.upstreams.map(\.settings)
-        let current = Set(upstreams.compactMap { $0.credential.map { ObjectIdentifier($0.value) } })
+        let current = Set(
+            upstreams.flatMap { upstream in
+                (upstream.credential.map { [ObjectIdentifier($0.value)] } ?? [])
+                    + upstream.webhooks.map { ObjectIdentifier($0.secret) }
+            }
+        )
         known.withLock { known in known = known.filter { current.contains($0.key) } }
+        for upstream in upstreams {
+            for webhook in upstream.webhooks { renew(webhook) }
+        }
         for upstream in upstreams {
             guard let credential = upstream.credential else { continue }
             switch credential.source {
@@ -99,7 +107,39 @@ final class CredentialKeeper: Sendable {
 
     /// Changes what is known of a credential.
     private func change<Result>(_ credential: Configuration.Credential, _ change: (inout Known) -> Result) -> Result {
-        known.withLock { change(&$0[ObjectIdentifier(credential.value), default: Known()]) }
+        self.change(ObjectIdentifier(credential.value), change)
+    }
+
+    private func change<Result>(_ secret: ObjectIdentifier, _ change: (inout Known) -> Result) -> Result {
+        known.withLock { change(&$0[secret, default: Known()]) }
+    }
+
+    /// Reads the secrets of a webhook again if their file has changed; while that fails, the former ones count.
+    private func renew(_ webhook: Configuration.Webhook) {
+        let (secret, mark) = (ObjectIdentifier(webhook.secret), FileMark(webhook.file))
+        guard change(secret, { known in
+            defer { known.file = mark }
+            return known.file != mark
+        }) else { return }
+        var failure: String?
+        var hasChanged = false
+        do throws(InvalidValue) {
+            hasChanged = try webhook.secret.read(webhook.file)
+        } catch { failure = error.description }
+        let wasReported = change(secret) { known in
+            defer { known.isReported = failure != nil }
+            return known.isReported
+        }
+        core.setState { [failure] in $0.staleWebhooks[webhook.name] = failure }
+        if let failure {
+            guard !wasReported else { return }
+            log.error(
+                "the secret of a webhook cannot be read again; the former one counts",
+                metadata: ["webhook": "\(webhook.name)", "cause": "\(failure)"]
+            )
+        } else if hasChanged || wasReported {
+            log.notice("the secret of a webhook was read again", metadata: ["webhook": "\(webhook.name)"])
+        }
     }
 
     private func succeeded(_ credential: Configuration.Credential, of upstream: String, hasChanged: Bool) {

@@ -40,7 +40,7 @@ struct HitForMiss {
     mutating func forget(_ invalidation: Invalidation) {
         guard count > 0 else { return }
         places.removeAll { _, place in
-            invalidation.covers(place.path, of: place.upstream)
+            invalidation.covers(place.path, of: place.upstream, shown: [])
         }
     }
 

@@ -405,6 +405,14 @@ final class Site {
         return position
     }
 
+    /// The webhook with a name, and the position of its upstream; nil if there is none at this address.
+    func webhook(named name: String) -> (webhook: Configuration.Webhook, position: Int)? {
+        for (position, upstream) in upstreams.enumerated() {
+            if let webhook = upstream.settings.webhooks.first(where: { $0.name == name }) { return (webhook, position) }
+        }
+        return nil
+    }
+
     /// Whether a request may be served at all; if no upstream matches, any upstream's guard checks the host.
     func check(_ request: borrowing RequestHead, at position: Int?) -> Guard.Verdict {
         guards[position ?? 0].check(Guard.Facts(request, authority: request.authority))

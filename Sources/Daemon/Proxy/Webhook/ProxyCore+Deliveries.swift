@@ -1,0 +1,132 @@
+import CachePolicy
+import EventLoops
+import HTTPSemantics
+import HTTPServer
+import Logging
+import Settings
+import Store
+
+/// Takes deliveries: verifies them, drops what shows their objects, and responds when that is on disk.
+extension ProxyCore {
+    /// Takes over a delivery from a worker; any thread.
+    nonisolated func accept(_ delivery: IncomingDelivery, _ reply: Reply) {
+        Task(executorPreference: loop.taskExecutor) { await self.take(delivery, reply) }
+    }
+
+    private func take(_ delivery: IncomingDelivery, _ reply: Reply) async {
+        var problem: ProblemDocument?
+        do throws(ProblemDocument) {
+            try await process(delivery)
+            reply.respond(status: 204, fields: ["Cache-Control": "no-store"])
+        } catch {
+            problem = error
+            var fields = error.fields
+            fields.append("Cache-Control", "no-store")
+            if let retryAfter = error.retryAfter { fields.append("Retry-After", String(retryAfter)) }
+            error.cacheStatus.append(to: &fields)
+            reply.respond(error, fields: fields)
+            report(error, of: delivery)
+        }
+        record(delivery, problem)
+    }
+
+    private func process(_ delivery: IncomingDelivery) async throws(ProblemDocument) {
+        let proof = try delivery.proof(now: wall)
+        var charge = 0
+        defer { heldDeliveries -= charge }
+        let body = try await collect(delivery.message.body, &charge)
+        switch try await delivery.examine(body, proof, cache.store) {
+        case .nothing(let event):
+            log.debug("a delivery concerns no object of its webhook", metadata: delivery.metadata(event: event))
+        case .objects(let prepared): try await take(prepared, of: delivery)
+        }
+    }
+
+    /// Reads the body of a delivery, and counts its bytes.
+    private func collect(_ body: RequestBody?, _ charge: inout Int) async throws(ProblemDocument) -> [UInt8] {
+        guard let body else { return [] }
+        var whole: [UInt8] = []
+        while true {
+            switch body.take() {
+            case .bytes(let bytes):
+                guard whole.count + bytes.count <= IncomingDelivery.limit else {
+                    throw .webhookTooLarge(limit: IncomingDelivery.limit)
+                }
+                guard heldDeliveries + bytes.count <= Self.deliveryRoom else { throw .webhookBusy }
+                charge += bytes.count
+                heldDeliveries += bytes.count
+                whole += bytes
+            case .pending:
+                await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                    body.onAvailable { continuation.resume() }
+                }
+            case .end: return whole
+            case .failed: throw .webhookMalformed("The body has not arrived whole.")
+            }
+        }
+    }
+
+    /// The bytes of all deliveries that may be in memory at a time.
+    private static let deliveryRoom = 64 << 20
+
+    private func take(_ prepared: PreparedDelivery, of delivery: IncomingDelivery) async throws(ProblemDocument) {
+        let receipt: DeliveryReceipt
+        do throws(StoreError) {
+            receipt = try await cache.store.take(prepared, at: cache.now)
+        } catch { throw .storeFailed(error) }
+        if !receipt.isRepeated {
+            // Requests from now on do not join a fetch that was sent before, and what comes of those is hidden until its commit.
+            invalidate(Invalidation(of: delivery.upstream.storeKey, objects: prepared.objects, at: cache.now))
+        }
+        var metadata = delivery.metadata(event: nil)
+        metadata["objects"] = "\(prepared.objects.count)"
+        metadata["observed"] = "\(receipt.observed)"
+        metadata["repeated"] = "\(receipt.isRepeated)"
+        log.debug("a delivery was taken", metadata: metadata)
+    }
+
+    // MARK: What is told of it
+
+    /// Logs a delivery that was not taken; of many, the first.
+    private func report(_ problem: ProblemDocument, of delivery: IncomingDelivery) {
+        let message: Logger.Message =
+            switch problem.status {
+            case 401: "a delivery was refused, because it is not signed as it should be"
+            case 503: "a delivery could not be taken; its sender is asked to repeat it"
+            default: "a delivery was refused"
+            }
+        repeated.log(
+            problem.status == 503 ? .error : .warning,
+            message,
+            about: delivery.metadata(event: nil),
+            ["status": "\(problem.status)", "cause": "\(problem.detail ?? problem.title)", "client": "\(delivery.client.text)"]
+        )
+    }
+
+    private func record(_ delivery: IncomingDelivery, _ problem: ProblemDocument?) {
+        let outcome: Outcome = problem == nil ? .bypass : .error
+        outcomes.count(outcome)
+        var served = ServedRequest(
+            client: delivery.client,
+            method: delivery.message.method,
+            url: delivery.path,
+            upstream: delivery.upstream.name
+        )
+        let seconds = Double(RequestClock.nanoseconds - delivery.started) / 1_000_000_000
+        served.time = RequestClock.wall - Int64(seconds * 1_000_000)
+        served.program = delivery.message.fields[first: "user-agent"].flatMap(ClientProgram.name)
+        (served.status, served.outcome, served.seconds) = (problem?.status ?? 204, outcome, seconds)
+        served.cacheStatus = problem?.cacheStatus
+        served.bytes = problem?.bytes.count ?? 0
+        requests.record(served)
+        metrics.upstream(delivery.upstream.name).count(served, isTimed: true)
+    }
+}
+
+extension IncomingDelivery {
+    fileprivate func metadata(event: String?) -> Logger.Metadata {
+        var metadata: Logger.Metadata = ["upstream": "\(upstream.name)", "webhook": "\(webhook.name)"]
+        if let event { metadata["event"] = "\(event.prefix(100))" }
+        return metadata
+    }
+}

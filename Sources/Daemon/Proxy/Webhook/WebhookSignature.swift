@@ -1,0 +1,146 @@
+import HTTPSemantics
+import Mapping
+import Settings
+
+/// What a delivery brings to prove that it comes from the service that knows the secret.
+struct WebhookProof: Equatable {
+    private enum Form: Equatable {
+        /// Any of these is the HMAC-SHA-256 of a text, followed by the body.
+        case code([[UInt8]], of: [UInt8])
+        /// The secret itself.
+        case token([UInt8])
+    }
+
+    private let form: Form
+
+    /// How far the time in a signature may be from this machine's, in seconds: as Stripe's own libraries have it.
+    static let tolerance: Int64 = 300
+
+    /// Reads it from a delivery's fields; throws the reason why there is none.
+    ///
+    /// - Parameter now: seconds since 1970.
+    init(_ fields: Fields, _ signature: Configuration.Webhook.Signature, now: Int64) throws(WebhookRefusal) {
+        let name = signature.field
+        let lines = fields.all(name.lowercased())
+        guard let line = lines.first, lines.count == 1 else {
+            throw WebhookRefusal(lines.isEmpty ? "\(name) is missing" : "\(name) occurs more than once")
+        }
+        switch signature {
+        case .github: form = .code([try Self.code(line, after: "sha256=", in: name)], of: [])
+        case .gitlab: form = .token(line)
+        case .stripe: form = try Self.timed(line, in: name, now: now)
+        }
+    }
+
+    /// Whether one of the secrets makes it; takes a pass over the body for each, and tells nothing by its time.
+    func isMade(of body: [UInt8], by secrets: [[UInt8]]) -> Bool {
+        var isMade = false
+        for secret in secrets {
+            switch form {
+            case .code(let codes, let text):
+                let message = text.isEmpty ? body : text + body
+                let expected = Crypto.authenticationCode(key: secret, message: message)
+                for code in codes where Crypto.areEqual(code, expected) { isMade = true }
+            case .token(let token):
+                // Digests, so that the length of the secret stays unknown, too.
+                if Crypto.areEqual(Crypto.sha256([token]), Crypto.sha256([secret])) { isMade = true }
+            }
+        }
+        return isMade
+    }
+
+    /// `t=1492774577,v1=5257…,v1=6ffb…`; other schemes, such as the `v0` of test deliveries, do not count.
+    private static func timed(_ line: [UInt8], in name: String, now: Int64) throws(WebhookRefusal) -> Form {
+        var time: Int64?
+        var codes: [[UInt8]] = []
+        for part in line.split(separator: 0x2C) {
+            let text = String(decoding: part, as: UTF8.self).drop { $0 == " " }
+            if text.hasPrefix("t=") {
+                guard time == nil, let number = Int64(text.dropFirst(2)) else {
+                    throw WebhookRefusal("the time in \(name) is no number of seconds")
+                }
+                time = number
+            } else if text.hasPrefix("v1=") {
+                // There is one for each secret, of which an attacker could send many.
+                guard codes.count < 8 else { throw WebhookRefusal("\(name) has too many signatures") }
+                codes.append(try code(Array(text.utf8), after: "v1=", in: name))
+            }
+        }
+        guard let time, !codes.isEmpty else {
+            throw WebhookRefusal("\(name) is not of the form t=…,v1=…")
+        }
+        let (age, isAbsurd) = now.subtractingReportingOverflow(time)
+        if isAbsurd || age > tolerance || age < -tolerance {
+            throw WebhookRefusal(
+                "it was signed \(isAbsurd ? "at no possible time" : age > 0 ? "\(age) s ago" : "\(-age) s in the future"); "
+                    + "\(tolerance) s are allowed"
+            )
+        }
+        return .code(codes, of: Array("\(time).".utf8))
+    }
+
+    /// The 32 bytes of a code in hexadecimal digits.
+    private static func code(_ text: [UInt8], after prefix: String, in name: String) throws(WebhookRefusal) -> [UInt8] {
+        guard text.starts(with: prefix.utf8) else { throw WebhookRefusal("\(name) does not begin with \(prefix)") }
+        let digits = text.dropFirst(prefix.utf8.count).compactMap(FieldSyntax.hexDigit)
+        guard digits.count == text.count - prefix.utf8.count, digits.count == 64 else {
+            throw WebhookRefusal("the signature in \(name) is not 64 hexadecimal digits")
+        }
+        return stride(from: 0, to: 64, by: 2).map { UInt8(digits[$0]) << 4 | UInt8(digits[$0 + 1]) }
+    }
+}
+
+/// Why a delivery is not taken for one of the service's.
+struct WebhookRefusal: Error, Equatable {
+    let reason: String
+
+    init(_ reason: String) { self.reason = reason }
+}
+
+extension Configuration.Webhook.Signature {
+    /// The field that has the signature.
+    var field: String {
+        switch self {
+        case .github: "X-Hub-Signature-256"
+        case .gitlab: "X-Gitlab-Token"
+        case .stripe: "Stripe-Signature"
+        }
+    }
+
+    /// How long the service may send a delivery again, by itself or because somebody asks for it.
+    var repeatable: Duration {
+        switch self {
+        case .github: .seconds(3 * 86_400)
+        case .gitlab: .seconds(7 * 86_400)
+        case .stripe: .seconds(30 * 86_400)
+        }
+    }
+
+    /// What the delivery is called each time that it is sent; nil if it does not say.
+    func id(_ fields: Fields, _ payload: JSONOutline.Node) -> String? {
+        switch self {
+        case .github: fields.text("x-github-delivery")
+        // X-Gitlab-Event-UUID is the same for deliveries that others have caused.
+        case .gitlab: fields.text("idempotency-key")
+        case .stripe: payload["id"]?.text
+        }
+    }
+
+    /// The name of the event; nil if the delivery does not say.
+    func event(_ fields: Fields, _ payload: JSONOutline.Node) -> String? {
+        switch self {
+        case .github: fields.text("x-github-event")
+        case .gitlab: fields.text("x-gitlab-event")
+        case .stripe: payload["type"]?.text
+        }
+    }
+
+    /// Whether a payload says that its object was deleted, so that what it shows of that is over.
+    func isDeletion(_ payload: JSONOutline.Node) -> Bool {
+        switch self {
+        case .github: payload["action"]?.text == "deleted"
+        case .gitlab: ["delete", "destroy"].contains(payload["object_attributes"]?["action"]?.text)
+        case .stripe: payload["type"]?.text?.hasSuffix(".deleted") ?? false
+        }
+    }
+}
