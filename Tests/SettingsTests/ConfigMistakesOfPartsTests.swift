@@ -117,7 +117,7 @@ struct ConfigMistakesOfPartsTests {
         ),
         (
             "{ path: a, method: POST, fresh: 1m }",
-            "3:43: \"fresh\" applies to GET, but the rule to POST; remove \"method\" or \"fresh\""
+            "3:43: \"fresh\" applies to GET, but the rule to POST; remove \"method\" or \"fresh\", or add \"read: true\" if it changes nothing"
         ),
         (
             "{ path: a, key: { ignore: ['a=b'] } }",

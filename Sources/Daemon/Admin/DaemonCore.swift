@@ -190,7 +190,12 @@ package final class DaemonCore: Sendable {
             guard !indices.isEmpty else { return nil }
             return RouteFilter(upstream: upstream.name) { url in
                 let (path, query) = (upstream.route(ofURL: url), ProxiedUpstream.query(ofURL: url))
-                let match = upstream.rules.route(method: "GET", path: path, query: query, status: nil)
+                let match = upstream.rules.route(
+                    method: CacheKey.method(ofURL: url),
+                    path: path,
+                    query: query,
+                    status: nil
+                )
                 return match.map { indices.contains($0.index) } ?? false
             }
         }

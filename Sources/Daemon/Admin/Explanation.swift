@@ -204,7 +204,8 @@ extension Explanation {
         "A path as clients send it to Larder or as it goes upstream, or an absolute URL of Larder or of an upstream.":
             .init("url", isRequired: true),
         "A field of the request, as `Name: value`; may be repeated.": .init("header", isRepeatable: true),
-        "The method; GET by default.": .init("method"),
+        "The method; GET by default, or POST with `data`.": .init("method"),
+        "The body of a POST whose route says that it reads; JSON unless a field says otherwise.": .init("data"),
         "The upstream, where several could be meant.": .init("upstream"),
     ])
 
@@ -221,14 +222,17 @@ extension Explanation {
                 at: daemon.settings.listen,
                 upstream: request.value("upstream")
             )
-            incoming = try IncomingRequest(
-                imagined: request.value("method") ?? "GET",
+            let data = request.value("data")
+            let imagined = try IncomingRequest(
+                imagined: request.value("method") ?? (data == nil ? "GET" : "POST"),
                 url,
                 fields: request.values("header"),
+                withJSON: data != nil,
                 of: daemon.upstreams,
                 named: request.value("upstream"),
                 daemon.settings
             )
+            incoming = daemon.proxy.knowing(data.map { Array($0.utf8) }, of: imagined)
         } catch {
             switch error {
             case .unreadable, .unserved: throw ProblemDocument.badRequest(error.description)
@@ -295,9 +299,9 @@ extension Explanation {
         guard MethodFacts.isCacheable(request.message.method), request.overrides.cache != .never else { return nil }
         guard let selected else {
             guard unstored?.reason.rule == Storability.Reason.noStore.rawValue else { return nil }
-            return FreshnessRemedy.route(request.route, cache: .force).sentence
+            return FreshnessRemedy.route(request.route, reading: request.read?.kind, cache: .force).sentence
         }
-        return FreshnessRemedy(for: selected, route: request.route)?.sentence
+        return FreshnessRemedy(for: selected, route: request.route, reading: request.read?.kind)?.sentence
     }
 }
 
@@ -371,13 +375,13 @@ extension Explanation.Asked {
     ) {
         let upstream = request.upstream
         let match = upstream.rules.route(
-            method: request.message.method,
+            method: request.sentMethod,
             path: request.route,
             query: ProxiedUpstream.query(ofURL: request.target),
             status: nil
         )
         self.init(
-            method: request.message.method,
+            method: request.sentMethod,
             upstream: upstream.name,
             url: ReadURL(incoming, named),
             sent: upstream.url(of: upstream.principal.redacted(url: request.target)),

@@ -110,6 +110,27 @@ package final class RequestBody: Sendable {
         }
     }
 
+    /// Collects the body unless it exceeds a limit; then returns nil, and the body can still be read from its beginning.
+    package func collectUnlessLarger(than limit: Int) async throws(RequestBodyError) -> [UInt8]? {
+        var whole: [UInt8] = []
+        while true {
+            switch take() {
+            case .bytes(let bytes):
+                if whole.isEmpty { whole = bytes } else { whole += bytes }
+                guard whole.count <= limit else {
+                    state.withLock { $0.putBack(whole) }
+                    return nil
+                }
+            case .pending:
+                await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                    onAvailable { continuation.resume() }
+                }
+            case .end: return whole
+            case .failed(let error): throw error
+            }
+        }
+    }
+
     // MARK: For recordings
 
     /// Keeps a copy of the body, up to a limit; must be called before any of it is taken.
@@ -169,6 +190,13 @@ extension RequestBody.State {
     mutating func takeCallback() -> (@Sendable () -> Void)? {
         defer { available = nil }
         return available
+    }
+
+    /// Puts whole chunks that were taken before all others.
+    mutating func putBack(_ bytes: [UInt8]) {
+        chunks.removeFirst(firstChunk)
+        chunks.insert(bytes, at: 0)
+        (firstChunk, byteCount) = (0, byteCount + bytes.count)
     }
 
     mutating func take(_ max: Int) -> RequestBody.Chunk {

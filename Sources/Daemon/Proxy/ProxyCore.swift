@@ -34,6 +34,7 @@ package actor ProxyCore {
     let outcomes: WorkerMetrics
     package nonisolated let log: Logger
     nonisolated let repeated: RepeatedLines
+    nonisolated let persisted = PersistedQueries()
     private var started: Fetches?
     private var followed: LiveDocuments?
     private var freshnessNotices: FreshnessNotices
@@ -85,6 +86,8 @@ package actor ProxyCore {
     }
 
     func serve(_ incoming: IncomingRequest, _ reply: Reply) async {
+        // A body that does not arrive as a whole was refused by the connection, or its client has left.
+        guard let incoming = try? await knowingBody(of: incoming) else { return reply.abort() }
         do {
             let principal = try await principals.identify(incoming)
             incoming.note?.isOf(principals.label(of: principal))

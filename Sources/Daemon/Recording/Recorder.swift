@@ -82,6 +82,8 @@ package struct RecordingSummary: Sendable, Equatable {
         /// See `RecordedExchange.flaw`.
         case unfit = "have a method, target, status or field that HTTP does not allow"
         case ownForm = "asked for a view other than wire or for events, which replays make themselves"
+        /// Of its request only the digest is stored.
+        case read = "are responses to a POST, of whose body only the digest is stored"
         case failed = "came after recording had ended"
         /// A body cannot be decoded.
         case unsearchable = "could not be searched for secrets"

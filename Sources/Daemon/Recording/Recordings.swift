@@ -185,6 +185,10 @@ extension Recordings {
         var summary = RecordingSummary()
         do throws(RecordingError) {
             for row in rows {
+                guard CacheKey.method(ofURL: row.url) == "GET" else {
+                    summary.skipped[.read, default: 0] += 1
+                    continue
+                }
                 guard let upstream = known[row.upstream], let document = try await Self.document(row, selection, store)
                 else { continue }
                 var fields = ResponseCache.fields(of: document)

@@ -271,7 +271,7 @@ enum ReplayClock {
 
 /// Stores the responses of a recording in their order, so that objects and SQL work on a replay.
 ///
-/// Only responses to GET are stored: the effects of writes show in later responses.
+/// Only responses to GET are stored, and to a POST that reads: the effects of writes show in later responses.
 package struct RecordedObjects: Sendable {
     private let cache: ResponseCache
     private let principals: PrincipalResolver
@@ -290,15 +290,10 @@ package struct RecordedObjects: Sendable {
         var waiting = 0
         let (stored, continuation) = AsyncStream.makeStream(of: Void.self)
         var iterator = stored.makeAsyncIterator()
-        for exchange in recording.exchanges where exchange.request.method == "GET" {
+        for exchange in recording.exchanges where ["GET", "POST"].contains(exchange.request.method) {
             guard let upstream = upstreams[exchange.upstream], exchange.response.status != 206,
                 exchange.response.status != 304, let body = try? recording.folder.body(exchange.response.body),
-                let incoming = IncomingRequest(
-                    recorded: "GET",
-                    exchange.request.target,
-                    fields: Fields(recorded: exchange.request.fields ?? []),
-                    upstream
-                )
+                let incoming = Self.read(exchange, of: upstream, recording.folder)
             else { continue }
             let isHandedOver = await cache.receive(
                 recorded: (exchange.response.status, Fields(recorded: exchange.response.fields), body),
@@ -313,6 +308,20 @@ package struct RecordedObjects: Sendable {
                 waiting -= 1
             }
         }
+    }
+}
+
+extension RecordedObjects {
+    /// The request of an exchange; nil if it is a write, or not the upstream's.
+    private static func read(_ exchange: RecordedExchange, of upstream: ProxiedUpstream, _ folder: RecordingFolder)
+        -> IncomingRequest?
+    {
+        let (method, target) = (exchange.request.method, exchange.request.target)
+        let fields = Fields(recorded: exchange.request.fields ?? [])
+        let incoming = IncomingRequest(recorded: method, target, fields: fields, upstream)
+        guard method == "POST", let incoming else { return incoming }
+        guard upstream.reading(incoming) != nil, let body = try? folder.body(exchange.request.body) else { return nil }
+        return try? incoming.reading(body)
     }
 }
 

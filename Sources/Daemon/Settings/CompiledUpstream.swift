@@ -43,6 +43,11 @@ package final class CompiledUpstream: Sendable {
             ?? CacheOverrides()
     }
 
+    /// What a POST to a path reads by; nil if it is a write.
+    package func reading(path: String, query: String?) -> ReadingPost? {
+        route(method: "POST", path: path, query: query, status: nil).flatMap { settings.routes[$0.index].read }
+    }
+
     /// The rule of a request's path that says how long to wait for the upstream.
     package func waiting(method: String, path: String, query: String?) -> Configuration.Route? {
         route(method: method, path: path, query: query, status: nil).map { settings.routes[$0.index] }

@@ -25,7 +25,7 @@ extension ConfigDraft {
     private func warnOfUnnamedWrites(in rules: [RouteDraft], _ reader: inout ConfigReader) {
         let retrievals = rules.filter { $0.model != nil && ["GET", nil].contains($0.route.declaration.method) }
             .compactMap { rule in rule.path.flatMap { try? RoutePattern($0) }.map { (pattern: $0, rule: rule) } }
-        for write in rules where write.model == nil {
+        for write in rules where write.model == nil && write.route.read == nil {
             guard let method = write.route.declaration.method, !MethodFacts.isSafe(method),
                 let pattern = write.path.flatMap({ try? RoutePattern($0) }), let capture = pattern.names.last,
                 capture.position >= pattern.components.count - 2

@@ -173,6 +173,8 @@ extension Configuration {
         /// Members of the object that are taken from captures of the path.
         var object: [Binding] = []
         package var overrides = CacheOverrides()
+        /// What a POST to it reads by; nil if it is a write.
+        package var read: ReadingPost?
         package var patience: Duration?
         package var timeouts = UpstreamTimeouts.Changes()
         package var match = RequestMatching()
@@ -185,6 +187,14 @@ extension Configuration {
             var capture: String
         }
     }
+}
+
+/// What is known of a POST that only reads, as `read:` of its route says.
+package enum ReadingPost: String, Sendable, CaseIterable {
+    /// Every one with a JSON body reads.
+    case json = "true"
+    /// One whose body has GraphQL queries, and nothing but queries, reads.
+    case graphQL = "graphql"
 }
 
 /// A path at which programs reach another path of the same upstream; both without a final slash, empty for the root.
@@ -213,6 +223,7 @@ extension Configuration.Upstream {
         for index in routes.indices {
             routes[index].overrides = CacheOverrides()
             routes[index].overrides.cache = .never
+            routes[index].read = nil
             // Whatever method or status a rule has, the last one applies to the rest.
             if routes[index].declaration != rest.declaration { routes[index].declaration.fallsThrough = true }
         }

@@ -353,6 +353,14 @@ extension RouteDraft {
 /// How responses are cached, if not as the upstream says.
 extension RouteDraft {
     static let caching: [ConfigKey<RouteDraft>] = documented([
+        """
+        Whether a POST to this path only reads, so that its response is cached like that of a GET, by its JSON body. graphql: it \
+        does if its body has GraphQL queries only; any other is a write.
+        """: ConfigKey("read", .either([.boolean, .choice([ReadingPost.graphQL.rawValue])]), fallback: "false") {
+            (node, draft, reader) in
+            let words = ["false"] + ReadingPost.allCases.map(\.rawValue)
+            draft.route.read = reader.choice(node, of: words).flatMap(ReadingPost.init)
+        },
         "How long a response is fresh, in place of what the upstream says.":
             .duration("fresh", \.route.overrides.fresh, in: .zero ... .forever, isWhole: true, example: "5m"),
         "How long after that it is still served while a new one is fetched in the background.":
@@ -365,6 +373,29 @@ extension RouteDraft {
         "Which spellings of a URL share one stored response. The upstream gets the URL as the client wrote it.":
             .section("key", \.route.overrides.key),
     ])
+
+    /// Reports keys that contradict `read`.
+    private func checkRead(_ reader: inout ConfigReader) {
+        guard route.read != nil, let place = places["read"] else { return }
+        if route.declaration.method != "POST" {
+            let method = route.declaration.method.map { "the rule to \($0)" } ?? "the rule to every method"
+            reader.error(place, "\"read\" applies to POST, but \(method); write \"method: POST\", or remove \"read\"")
+        }
+        if let place = places["invalidates"] {
+            reader.error(place, "\"read\" says that the request changes nothing; remove \"read\" or \"invalidates\"")
+        }
+        if route.overrides.cache == .never {
+            reader.error(place, "\"cache: never\" stores nothing that could be read again; remove one of the two")
+        }
+        let isBeforeResponse = status.map { $0 == .any || $0 == .class(2) } ?? true
+        if !isBeforeResponse || route.declaration.contentType != nil {
+            let name = isBeforeResponse ? "content_type" : "status"
+            reader.error(
+                places[name],
+                "\"read\" is looked at before there is a response; remove \"\(name)\", or write it into a rule of its own"
+            )
+        }
+    }
 
     /// Reports caching keys that make others useless.
     func checkOverrides(_ reader: inout ConfigReader) {
@@ -391,13 +422,18 @@ extension RouteDraft {
                 "\"key\" ignores the parameter \"\(name)\", but \"query\" demands it, so it makes a difference; remove it there"
             )
         }
+        checkRead(&reader)
         let concernsCaching = ["fresh", "stale", "cache", "negative", "vary", "key", "patience"].first {
             places[$0] != nil
         }
-        if let name = concernsCaching, let method = route.declaration.method, !MethodFacts.isCacheable(method) {
+        // "read: false" switches off a rule of an included config, whose other keys stay.
+        if let name = concernsCaching, let method = route.declaration.method, !MethodFacts.isCacheable(method),
+            places["read"] == nil
+        {
+            let remedy = method == "POST" ? ", or add \"read: true\" if it changes nothing" : ""
             reader.error(
                 places[name],
-                "\"\(name)\" applies to GET, but the rule to \(method); remove \"method\" or \"\(name)\""
+                "\"\(name)\" applies to GET, but the rule to \(method); remove \"method\" or \"\(name)\"\(remedy)"
             )
         }
     }

@@ -22,6 +22,18 @@ public struct JSONOutline: Sendable {
                 .map { Node(index: index, node: $0) }
         }
 
+        /// The names of an object's members, in order; nil for any other value.
+        ///
+        /// A name that is not Unicode is empty.
+        public var names: [String]? {
+            guard index.kind(node) == .object else { return nil }
+            var names: [String] = []
+            index.forEachMember(of: node) { name, _ in names.append(index.name(name) ?? "") }
+            return names
+        }
+
+        public var isNull: Bool { index.kind(node) == .word && index.isNull(node) }
+
         /// The elements of a list; nil for any other value.
         public var elements: [Node]? {
             guard index.kind(node) == .array else { return nil }
@@ -151,5 +163,51 @@ public struct JSONOutline: Sendable {
             write(member.node, pointer: pointer, left, into: &output)
         }
         output.append(UInt8(ascii: "}"))
+    }
+}
+
+/// The form by which requests with the same meaning are known to be the same.
+extension JSONOutline {
+    /// The text with its members sorted by name, without white space, with numbers as written and strings unescaped.
+    ///
+    /// Nil if programs may read it differently: a member is repeated within its object, or a name or a string is not Unicode.
+    public var unambiguous: [UInt8]? {
+        var output: [UInt8] = []
+        return writeUnambiguously(0, into: &output) ? output : nil
+    }
+
+    private func writeUnambiguously(_ node: Int, into output: inout [UInt8]) -> Bool {
+        switch index.kind(node) {
+        case .object:
+            var members: [(name: String, value: Int)] = []
+            var areUnicode = true
+            index.forEachMember(of: node) { name, value in
+                if let name = index.name(name) { members.append((name, value)) } else { areUnicode = false }
+            }
+            // By bytes: the standard library takes two spellings of one accented letter for equal.
+            members.sort { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+            let isRepeated = zip(members, members.dropFirst()).contains { $0.name.utf8.elementsEqual($1.name.utf8) }
+            guard areUnicode, !isRepeated else { return false }
+            output.append(UInt8(ascii: "{"))
+            for (name, value) in members {
+                output.appendComma()
+                JSONString.append(name, to: &output)
+                output.append(UInt8(ascii: ":"))
+                guard writeUnambiguously(value, into: &output) else { return false }
+            }
+            output.append(UInt8(ascii: "}"))
+        case .array:
+            output.append(UInt8(ascii: "["))
+            for element in index.children(of: node) {
+                output.appendComma()
+                guard writeUnambiguously(element, into: &output) else { return false }
+            }
+            output.append(UInt8(ascii: "]"))
+        case .string:
+            guard let text = index.name(node) else { return false }
+            JSONString.append(text, to: &output)
+        case .number, .word: output += index.bytes(node)
+        }
+        return true
     }
 }

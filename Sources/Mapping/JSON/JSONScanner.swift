@@ -298,6 +298,24 @@ public enum JSONBody {
         text.withUnsafeBufferPointer { JSONScanner($0, allowsReferences: true).scanText() >= 0 }
     }
 
+    /// Whether a text is the result of a GraphQL request with data and without errors, or a list of such results.
+    public static func isGraphQLResult(_ text: [UInt8]) -> Bool {
+        guard isWhole(text), let whole = JSONSlice(text) else { return false }
+        let results = whole.kind == .array ? whole.elements : [whole]
+        return !results.isEmpty
+            && results.allSatisfy { result in
+                var (hasData, hasErrors) = (false, false)
+                result.forEachMember { name, _, value in
+                    let value = JSONSlice(text, value)
+                    if JSONString.content(of: name, is: "data".utf8) { hasData = !value.isNull }
+                    if JSONString.content(of: name, is: "errors".utf8) {
+                        hasErrors = hasErrors || !value.isNull && !(value.kind == .array && value.elements.isEmpty)
+                    }
+                }
+                return hasData && !hasErrors
+            }
+    }
+
     /// Whether a text is a valid JSON number.
     public static func isNumber(_ text: String) -> Bool { Reference.isNumber(text) }
 }

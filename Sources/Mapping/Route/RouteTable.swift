@@ -391,7 +391,10 @@ struct QueryParameters {
     }
 
     /// Those of a path and query.
-    init(ofURL url: String) { self.init(url.firstIndex(of: "?").map { String(url[url.index(after: $0)...]) }) }
+    init(ofURL url: String) {
+        // A fragment is the digest of a request's body.
+        self.init(url.firstIndex(of: "?").map { String(url[url.index(after: $0)...].prefix { $0 != "#" }) })
+    }
 
     /// The value of the first parameter with a name.
     subscript(name: String) -> String? { pairs.first { $0.name.utf8.elementsEqual(name.utf8) }?.value }

@@ -153,7 +153,8 @@ struct ProvenanceReader {
         )
         var sources: [Int64: ObservationSource] = [:]
         for document in documents {
-            let source = ObservationSource(method: "GET", url: document.row.url, isStored: true)
+            let url = document.row.url
+            let source = ObservationSource(method: CacheKey.method(ofURL: url), url: url, isStored: true)
             sources[document.observation.sequence] = source
         }
         for member in provenance.members {
@@ -226,7 +227,9 @@ struct ProvenanceReader {
             let parts = noted.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
             return ObservationSource(method: String(parts[0]), url: String(parts.last ?? ""), isStored: false)
         }
-        return try url(observedAs: observation).map { ObservationSource(method: "GET", url: $0, isStored: true) }
+        return try url(observedAs: observation).map {
+            ObservationSource(method: CacheKey.method(ofURL: $0), url: $0, isStored: true)
+        }
     }
 
     /// The URL of the document with an observation.

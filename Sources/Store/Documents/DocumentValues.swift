@@ -34,6 +34,9 @@ public struct CacheKey: Hashable, Sendable {
         self.context = context
         self.url = url
     }
+
+    /// The method of the requests with such a URL: only that of a POST has a fragment, the digest of its body.
+    public static func method(ofURL url: String) -> String { url.utf8.contains(UInt8(ascii: "#")) ? "POST" : "GET" }
 }
 
 /// A complete response, to be stored.

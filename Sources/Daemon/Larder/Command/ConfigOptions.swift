@@ -146,6 +146,24 @@ struct FieldOptions: ParsableArguments {
     var header: [String] = []
 }
 
+/// The body of a POST that reads, as curl takes it.
+struct DataOption: ParsableArguments {
+    @Option(
+        help: .value("text", "The JSON body of a POST that reads; @FILE reads it from a file, @- from standard input.")
+    )
+    var data: String?
+
+    /// The body; nil without the option.
+    func body() throws -> [UInt8]? {
+        guard let data else { return nil }
+        guard data.hasPrefix("@") else { return Array(data.utf8) }
+        let file = String(data.dropFirst())
+        return file == "-"
+            ? try FileBytes.readStandardInput(limit: ReadBody.limit)
+            : try FileBytes.read(file, limit: ReadBody.limit).bytes
+    }
+}
+
 /// Checks the numbers on the command line.
 enum GivenNumber {
     /// Refuses a number that is out of its option's range.

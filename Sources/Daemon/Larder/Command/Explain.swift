@@ -11,12 +11,14 @@ struct Explain: ParsableCommand {
               larder explain /users/octocat
               larder explain https://api.github.com/users/octocat -H 'Cache-Control: max-age=10'
               larder explain /users/octocat -H "Authorization: Bearer $TOKEN" --json
+              larder explain /graphql --data @query.json
             """
     )
 
     @Argument(help: .urlOrPath) var url: String
     @OptionGroup var fields: FieldOptions
-    @Option(help: .value("name", "The method. (default: GET)")) var method: String?
+    @Option(help: .value("name", "The method. (default: GET, or POST with --data)")) var method: String?
+    @OptionGroup var data: DataOption
 
     @Option(help: .value("name", "The upstream, if the URL could mean several."), completion: .upstreams)
     var upstream: String?
@@ -29,7 +31,10 @@ struct Explain: ParsableCommand {
     }
 
     func run() throws {
-        let query = [("url", url), ("method", method), ("upstream", upstream)] + fields.header.map { ("header", $0) }
+        let body = try data.body().map { String(decoding: $0, as: UTF8.self) }
+        let query =
+            [("url", url), ("method", method), ("data", body), ("upstream", upstream)]
+            + fields.header.map { ("header", $0) }
         try options.show(Target.make(["explain"], query), as: Explanation.self) { $0.text }
     }
 }

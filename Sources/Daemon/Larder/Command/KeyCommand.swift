@@ -17,11 +17,13 @@ struct KeyCommand: ParsableCommand {
               larder key '/search/issues?q=x&page=2&utm_source=mail' --config larder.yaml
               larder key https://api.github.com/users/octocat --preset github
               larder key /users/octocat -H 'Accept-Language: de'
+              larder key /graphql --data @query.json --preset github
             """
     )
 
     @Argument(help: .urlOrPath) var url: String
     @OptionGroup var fields: FieldOptions
+    @OptionGroup var data: DataOption
     @OptionGroup var source: ConfigOptions
     @Flag(help: "Print one JSON document, for programs.") var json = false
 
@@ -31,7 +33,16 @@ struct KeyCommand: ParsableCommand {
         let settings = try source.settings()
         let upstreams = try settings.compiledUpstreams
         let named = try NamedURL(url, among: upstreams, at: settings.listen)
-        let incoming = try IncomingRequest(imagined: "GET", url, fields: fields.header, of: upstreams, settings)
+        let body = try data.body()
+        let imagined = try IncomingRequest(
+            imagined: body == nil ? "GET" : "POST",
+            url,
+            fields: fields.header,
+            withJSON: body != nil,
+            of: upstreams,
+            settings
+        )
+        let incoming = try body.map(imagined.reading) ?? imagined
         let facts = KeyFacts(incoming, named)
         if json { Terminal.out(AdminJSON.encode(facts, isPretty: true)) } else { Terminal.say(facts.text) }
     }
@@ -94,7 +105,12 @@ private struct KeyFacts: Encodable {
         context = Fields(fields: settings.context, given: given)
         // The route for caching, and the one for the body of a 200, which may be another.
         let matches = [nil, 200].compactMap { status in
-            upstream.rules.route(method: "GET", path: incoming.route, query: incoming.query, status: status)?.index
+            upstream.rules.route(
+                method: incoming.sentMethod,
+                path: incoming.route,
+                query: incoming.query,
+                status: status
+            )?.index
         }
         rules = matches.enumerated().filter { !matches[..<$0.offset].contains($0.element) }.map {
             Route(settings.routes[$0.element])

@@ -170,6 +170,7 @@ extension Configuration.Route {
             declaration.method, "\"\(declaration.path)\"",
             declaration.status == .class(2) ? nil : declaration.status.text,
             bodyText.map { "→ \($0)" }, body?.root.map { "under \($0)" },
+            read.map { $0 == .json ? "reads" : "reads by GraphQL" },
         ]
         return parts.compactMap(\.self).joined(separator: " ")
     }

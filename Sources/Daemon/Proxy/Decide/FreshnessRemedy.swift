@@ -1,17 +1,21 @@
 package import CachePolicy
-import Settings
+package import Settings
 
 /// What to write into the config so that requests are hits which the upstream's fields, or their absence, make misses.
 package enum FreshnessRemedy: Sendable, Equatable {
     /// `fresh_unsaid` for the upstream of this name.
     case freshUnsaid(upstream: String)
     /// A route for this path; `force` if the upstream forbids storing.
-    case route(String, cache: CacheOverrides.Cache?)
+    ///
+    /// `reading` is what the POST reads by, if it is one.
+    case route(String, reading: ReadingPost?, cache: CacheOverrides.Cache?)
 
     /// The remedy for a stored response; nil if its fields give it a lifetime, or the config does.
     ///
-    /// - Parameter route: the path for matching routes.
-    package init?(for ready: ReadyResponse, route: String) {
+    /// - Parameters:
+    ///   - route: the path for matching routes.
+    ///   - reading: what the POST reads by, if it is one.
+    package init?(for ready: ReadyResponse, route: String, reading: ReadingPost?) {
         let (upstream, word) = (ready.upstream, ready.response.policy)
         guard StatusFacts.takesRouteLifetime(Int(word.status)) else { return nil }
         switch ready.policy.lifetimeSource {
@@ -21,16 +25,17 @@ package enum FreshnessRemedy: Sendable, Equatable {
         guard ready.policy.lifetime == 0 || ready.policy.flags.contains(.noCache) else { return nil }
         self =
             word.takesUnsaidLifetime && upstream.settings.freshUnsaid == nil
-            ? .freshUnsaid(upstream: upstream.name) : .route(route, cache: nil)
+            ? .freshUnsaid(upstream: upstream.name) : .route(route, reading: reading, cache: nil)
     }
 
     /// The line of config.
     package var line: String {
         switch self {
         case .freshUnsaid(let upstream): "upstreams: { \(upstream): { fresh_unsaid: 60s } }"
-        case .route(let path, nil): "routes: [{ path: \"\(Self.pattern(path))\", fresh: 60s }]"
-        case .route(let path, let cache?):
-            "routes: [{ path: \"\(Self.pattern(path))\", cache: \(cache.rawValue), fresh: 60s }]"
+        case .route(let path, let reading, let cache):
+            "routes: [{ path: \"\(Self.pattern(path))\", "
+                + (reading.map { "method: POST, read: \($0.rawValue), " } ?? "")
+                + (cache.map { "cache: \($0.rawValue), " } ?? "") + "fresh: 60s }]"
         }
     }
 
@@ -39,7 +44,7 @@ package enum FreshnessRemedy: Sendable, Equatable {
         switch self {
         case .freshUnsaid:
             "The response says nothing of caching. Write \(line), or start with `larder serve --fresh 60s`."
-        case .route(_, nil): "The response gives itself no lifetime. If you know better, write \(line)."
+        case .route(_, _, nil): "The response gives itself no lifetime. If you know better, write \(line)."
         case .route: "The response forbids storing. If you know better, write \(line)."
         }
     }
@@ -68,7 +73,11 @@ struct FreshnessNotices {
     static func remedy(for inquiry: Plan.Inquiry, now: Int64) -> FreshnessRemedy? {
         guard case .policy(.stale) = inquiry.request.reason, let stored = inquiry.stored,
             stored.response.policy.takesUnsaidLifetime, stored.policy.age(at: now) < minute,
-            let remedy = FreshnessRemedy(for: stored, route: inquiry.request.route)
+            let remedy = FreshnessRemedy(
+                for: stored,
+                route: inquiry.request.route,
+                reading: inquiry.request.read?.kind
+            )
         else { return nil }
         return remedy
     }

@@ -10,11 +10,13 @@ extension IncomingRequest {
     /// - Parameters:
     ///   - text: a URL at Larder's own address or at the upstream's, or a path alone.
     ///   - fields: as `Name: value`, in the order in which they would be sent; `Accept: */*` is added if there is no Accept.
+    ///   - withJSON: whether it has a body, of JSON if the fields name no other media type; the body itself is not read here.
     ///   - name: of the upstream, if several match the URL.
     package init(
         imagined method: String,
         _ text: String,
         fields: [String] = [],
+        withJSON: Bool = false,
         of upstreams: [ProxiedUpstream],
         named name: String? = nil,
         _ settings: Configuration
@@ -35,6 +37,9 @@ extension IncomingRequest {
         }
         // Nearly every client sends one, and a response's `Vary` may ask for it.
         if !lines.contains(where: { $0.lowercased().hasPrefix("accept:") }) { lines.append("Accept: */*") }
+        if withJSON, !lines.contains(where: { $0.lowercased().hasPrefix("content-type:") }) {
+            lines.append("Content-Type: application/json")
+        }
         let namesHost = lines.contains { $0.lowercased().hasPrefix("host:") }
         if !namesHost { lines.insert("Host: \(authority)", at: 0) }
         var head = Array("\(method) \(target) HTTP/1.1\r\n".utf8)
@@ -60,7 +65,9 @@ extension IncomingRequest {
             }
             if parser.head.method == .trace { throw .refused(.traceRefused) }
             do throws(ProblemDocument) {
-                return try IncomingRequest(parser.head, upstream)
+                let incoming = try IncomingRequest(parser.head, upstream)
+                return named.body.map { incoming.reading(.known(by: $0, upstream.readingPost(to: incoming) ?? .json)) }
+                    ?? incoming
             } catch { throw .refused(error) }
         }
     }

@@ -27,6 +27,8 @@ package struct NamedURL: Sendable {
     /// The `Host` that a client would send.
     let authority: String
     package let reading: Reading
+    /// The digest of a POST's body, if the URL has one, as `larder documents` shows it.
+    let body: String?
 
     private static let limit = 64 << 10
 
@@ -45,7 +47,9 @@ package struct NamedURL: Sendable {
     ) throws(ImaginedRequestError) {
         guard text.utf8.count <= Self.limit else { throw .unreadable("the URL is longer than \(Self.limit) bytes") }
         // As clients do with a URL that a person has typed.
-        let text = PercentEncoding.encode(text) { $0 < 0x80 }
+        let posted = ReadBody.split(text)
+        body = posted?.digest
+        let text = PercentEncoding.encode(posted?.url ?? text) { $0 < 0x80 }
         if let byte = text.utf8.first(where: { $0 <= 0x20 || $0 == 0x7F }) {
             let escape = PercentEncoding.escape(byte)
             throw .unreadable("the URL contains the byte 0x\(escape.dropFirst()); write it as \(escape)")

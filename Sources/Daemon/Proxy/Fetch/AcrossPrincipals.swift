@@ -263,7 +263,7 @@ extension ProxyRequest {
     /// The path of its route in the configuration; empty for none.
     fileprivate var routePath: String {
         let query = ProxiedUpstream.query(ofURL: target)
-        return upstream.routePath(method: message.method, path: route, query: query) ?? ""
+        return upstream.routePath(method: sentMethod, path: route, query: query) ?? ""
     }
 }
 

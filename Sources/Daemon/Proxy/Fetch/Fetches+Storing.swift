@@ -19,7 +19,7 @@ extension Fetches {
     {
         let (request, stored) = (fetch.request, fetch.stored)
         judgeAcross(head, fetch)
-        if !fetch.validation.isEmpty, head.status == 304 { return (Fetch.Head(kind: .notModified), nil, false) }
+        if fetch.isUnmodified(head) { return (Fetch.Head(kind: .notModified), nil, false) }
         if request.isHead, head.status == 200, let stored { compare(stored, with: head, fetch) }
         if fetch.completing != nil, head.status == 206 || head.status == 416 || head.fields.isContentCoded,
             !completes(head, in: fetch)
@@ -110,7 +110,9 @@ extension Fetches {
 
     func absence(in head: UpstreamHead, of fetch: RunningFetch) -> ObservedAbsence? {
         let request = fetch.request
-        guard head.status == 404 || head.status == 410, !request.upstream.rules.models.declarations.isEmpty
+        // That a POST finds nothing says nothing of the object that its path may name.
+        guard head.status == 404 || head.status == 410, request.read == nil,
+            !request.upstream.rules.models.declarations.isEmpty
         else { return nil }
         let bound = request.upstream.bound(request)
         guard bound != nil || fetch.stored != nil else { return nil }

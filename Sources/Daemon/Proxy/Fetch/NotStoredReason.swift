@@ -32,6 +32,7 @@ package struct NotStoredReason: Error, Sendable, Equatable {
     static let odd = Self("garbled", .upstream, "it is not in its content coding, or bytes follow the end of that")
     static let invalidated = Self("invalidated", .larder, "a write or a clean made it outdated on its way")
     static let olderIsBetter = Self("error", .standard, "an error does not take the place of a good stored response")
+    static let graphQLErrors = Self("graphql-errors", .upstream, "it is no GraphQL result with data and without errors")
     static let part = Self("partial", .standard, "it is a part that fits no stored response")
 
     /// - Parameter defect: why a response that ended in order is not shown to be whole; nil for one that did not.

@@ -2,6 +2,7 @@ import CachePolicy
 import EventLoops
 import HTTPSemantics
 import HTTPServer
+import Mapping
 import Settings
 import Store
 import Upstream
@@ -93,6 +94,13 @@ final class RunningFetch: TransferDelegate {
     var isInvalidated: Bool { change == .invalidated }
 
     var isAwaited: Bool { !state.clients.isEmpty }
+
+    /// Whether a head says that what is stored is current, or so it seems.
+    ///
+    /// To conditions in a POST the standard wants 412 in place of 304 (RFC 9110 §13.1.2); the whole is fetched then.
+    func isUnmodified(_ head: UpstreamHead) -> Bool {
+        !validation.isEmpty && (head.status == 304 || request.read != nil && head.status == 412)
+    }
 
     /// Notes that the upstream allows less use of the stored response than it did, although it confirms it no more.
     func restrictStored(by policy: StoredPolicy) {
@@ -291,6 +299,10 @@ final class RunningFetch: TransferDelegate {
     private func admit() -> Fetch.Admission {
         guard let head, var response = storing else { return .unusable }
         response.body = state.body.joined()
+        if request.read?.kind == .graphQL, !JSONBody.isGraphQLResult(response.body) {
+            fetches.record(.graphQLErrors, in: self)
+            return .unusable
+        }
         let isPart = response.status == 206
         let admitted =
             isPart

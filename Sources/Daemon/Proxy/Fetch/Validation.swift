@@ -116,7 +116,7 @@ extension Fetches {
     ///
     /// If the 304 identifies none, or one that a write or a clean has since removed, the whole is fetched.
     func applyNotModified(to fetch: RunningFetch) {
-        guard let head = fetch.head, !fetch.isInvalidated,
+        guard let head = fetch.head, head.status == 304, !fetch.isInvalidated,
             let selected = fetch.validation.selected(by: head.fields, now: wall)
         else { return fetch.endFreshening(nil) }
         switch selected {

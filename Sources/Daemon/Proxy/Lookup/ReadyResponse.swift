@@ -373,7 +373,12 @@ struct Rendering {
         }
         Via.append(to: &fields)
         fields.vary(
-            by: upstream.variesBy("GET", url: response.key.url, status: response.status, fields: received)
+            by: upstream.variesBy(
+                CacheKey.method(ofURL: response.key.url),
+                url: response.key.url,
+                status: response.status,
+                fields: received
+            )
         )
     }
 }

@@ -213,12 +213,14 @@ extension IncomingRequest {
 extension ProxiedUpstream {
     /// The URL in the cache key of a target: credentials redacted, spelled by its route's rules.
     ///
-    /// - Parameter target: path and query as they go upstream.
-    func keyURL(ofTarget target: [UInt8]) -> [UInt8] {
+    /// - Parameters:
+    ///   - target: path and query as they go upstream.
+    ///   - method: GET, or POST for one that reads.
+    func keyURL(ofTarget target: [UInt8], method: String = "GET") -> [UInt8] {
         let url = principal.redacted(target: TargetNormaliser.normalisingEscapes(target))
         guard hasKeyRules, url.contains(0x3F) else { return url }
         let text = String(decoding: target, as: UTF8.self)
-        let match = rules.route(method: "GET", path: route(ofURL: text), query: Self.query(ofURL: text), status: nil)
+        let match = rules.route(method: method, path: route(ofURL: text), query: Self.query(ofURL: text), status: nil)
         guard let rules = match.flatMap({ keyRules[$0.index] }) else { return url }
         return rules.applied(to: url)
     }

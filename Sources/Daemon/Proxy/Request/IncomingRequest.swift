@@ -16,7 +16,7 @@ package struct IncomingRequest: Sendable {
     /// The query that routes are matched against.
     package var query: String? { ProxiedUpstream.query(ofURL: target) }
     /// The URL of the cache key: with redacted credentials, in its canonical spelling.
-    package let url: String
+    package private(set) var url: String
     /// The canonical text of the request fields that select a representation.
     package let context: String
     /// The lines of the request fields that are neither in the key nor known to be harmless: see `OtherFields`.
@@ -31,6 +31,27 @@ package struct IncomingRequest: Sendable {
     var note: RequestNote?
     /// The number of the clients among whom entity tags stand for content; nil if there are none.
     var group: Int64?
+    /// The body of a POST that reads; the message is then that of a GET.
+    package private(set) var read: ReadBody?
+    /// Why a POST whose route says that it reads is a write nonetheless.
+    package var notRead: NotReadReason?
+}
+
+extension IncomingRequest {
+    /// The method as the client sent it, by which routes are found.
+    package var sentMethod: String { read == nil ? message.method : "POST" }
+
+    /// The POST that reads, as it is served: as a GET whose URL has the body's digest.
+    ///
+    /// A `Range` has no meaning for a POST (RFC 9110 §14.2).
+    func reading(_ body: ReadBody) -> IncomingRequest {
+        var request = self
+        (request.read, request.message.method, request.message.body) = (body, "GET", nil)
+        for name in ["range", "if-range"] { request.message.fields.remove(name) }
+        let url = String(decoding: upstream.keyURL(ofTarget: Array(target.utf8), method: "POST"), as: UTF8.self)
+        request.url = body.url(of: url)
+        return request
+    }
 }
 
 extension IncomingRequest {

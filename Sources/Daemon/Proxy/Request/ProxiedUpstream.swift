@@ -34,6 +34,10 @@ package final class ProxiedUpstream: Sendable {
     let rulesKeyBytes: [UInt8]
     private let hasOverrides: Bool
     private let hasWaitingRoutes: Bool
+    /// Whether the route of some POST says that it reads; otherwise no body is looked at.
+    private let hasReads: Bool
+    /// The paths whose stored responses any write makes outdated, because they can show whatever the upstream has.
+    private let graphQLPaths: [RoutePattern]
     /// Whether any route has rules on queries; otherwise the hit path need not look.
     let hasKeyRules: Bool
     /// Each route's rules on queries, by its index; nil if it has none.
@@ -79,6 +83,9 @@ package final class ProxiedUpstream: Sendable {
         hasKeyRules = keyRules.contains { $0 != nil }
         hasOverrides = settings.routes.contains { $0.overrides != CacheOverrides() }
         hasWaitingRoutes = settings.routes.contains { $0.patience != nil || $0.timeouts != UpstreamTimeouts.Changes() }
+        hasReads = settings.routes.contains { $0.read != nil }
+        graphQLPaths = settings.routes.filter { $0.read == .graphQL }
+            .compactMap { try? RoutePattern($0.declaration.path) }
         links = LinkRewriter(
             upstream: settings.url.description,
             authority: "",
@@ -117,20 +124,37 @@ package final class ProxiedUpstream: Sendable {
     }
 
     /// The caching settings for a retrieval of this path and query.
-    func overrides(for route: String, query: String?) -> CacheOverrides {
-        hasOverrides ? rules.overrides(method: "GET", path: route, query: query) : CacheOverrides()
+    ///
+    /// - Parameter method: GET, or POST for one that reads.
+    func overrides(_ method: String = "GET", for route: String, query: String?) -> CacheOverrides {
+        hasOverrides ? rules.overrides(method: method, path: route, query: query) : CacheOverrides()
+    }
+
+    /// What a request reads by, if it is a POST that may read; nil for any other.
+    package func reading(_ request: IncomingRequest) -> ReadingPost? {
+        guard hasReads, request.message.method == "POST" else { return nil }
+        return readingPost(to: request)
+    }
+
+    /// What a POST to the target of a request reads by; nil if it is a write.
+    func readingPost(to request: IncomingRequest) -> ReadingPost? {
+        rules.reading(path: request.route, query: request.query)
     }
 
     /// The same by a path and query as they go upstream.
     package func overrides(ofURL url: String) -> CacheOverrides {
-        hasOverrides ? overrides(for: route(ofURL: url), query: Self.query(ofURL: url)) : CacheOverrides()
+        guard hasOverrides else { return CacheOverrides() }
+        return overrides(CacheKey.method(ofURL: url), for: route(ofURL: url), query: Self.query(ofURL: url))
     }
 
     /// How long a request waits: the client's patience, and the limits that differ from those of the upstream.
     func waiting(for request: ProxyRequest) -> (patience: Duration, timeouts: UpstreamTimeouts.Changes) {
         guard hasWaitingRoutes else { return (settings.patience, UpstreamTimeouts.Changes()) }
-        let method = MethodFacts.isCacheable(request.message.method) ? "GET" : request.message.method
-        let route = rules.waiting(method: method, path: request.route, query: Self.query(ofURL: request.target))
+        let route = rules.waiting(
+            method: request.sentMethod,
+            path: request.route,
+            query: Self.query(ofURL: request.target)
+        )
         return (route?.patience ?? settings.patience, route?.timeouts ?? UpstreamTimeouts.Changes())
     }
 
@@ -146,7 +170,7 @@ package final class ProxiedUpstream: Sendable {
     func bodyMatch(_ request: ProxyRequest, status: Int, fields: @autoclosure () -> Fields)
         -> CompiledUpstream.BodyMatch?
     {
-        bodyMatch(request.message.method, request.route, url: request.target, status: status, fields: fields())
+        bodyMatch(request.sentMethod, request.route, url: request.target, status: status, fields: fields())
     }
 
     /// The routes' rule for a response's body, if any.
@@ -162,7 +186,13 @@ package final class ProxiedUpstream: Sendable {
     func mapped(_ response: CachedResponse, body: [UInt8], known: [BoundObject: [UInt8]]) -> MappedBody? {
         let (url, fields) = (response.key.url, response.fields)
         guard response.status != 206, isJSON(fields),
-            let match = bodyMatch("GET", route(ofURL: url), url: url, status: response.status, fields: fields)
+            let match = bodyMatch(
+                CacheKey.method(ofURL: url),
+                route(ofURL: url),
+                url: url,
+                status: response.status,
+                fields: fields
+            )
         else { return nil }
         let mapped = mapper.map(body, as: match.rule, in: match.context(url: url, fields: fields), known: known)
         return mapped.isMapped ? mapped : nil
@@ -185,9 +215,11 @@ package final class ProxiedUpstream: Sendable {
     /// All names that Larder may add to `Vary` of the upstream's responses.
     package var ownInVary: [String] { (settings.rewriteLinks || !passesView ? ["Larder-View"] : []) + variesForAll }
 
-    /// The query after the question mark, if any.
+    /// The query after the question mark, if any, without the digest of a body.
     package static func query(ofURL url: String) -> String? {
-        url.utf8.firstIndex(of: UInt8(ascii: "?")).map { String(url[url.utf8.index(after: $0)...]) }
+        url.utf8.firstIndex(of: UInt8(ascii: "?")).map { mark in
+            String(Substring(url.utf8[url.utf8.index(after: mark)...].prefix { $0 != UInt8(ascii: "#") }))
+        }
     }
 
     /// The media type of a response, in lower case and without parameters.
@@ -286,7 +318,7 @@ extension CompiledUpstream.BodyMatch {
 extension ProxiedUpstream {
     /// The object that a request's path names: by the route for its own method, else by that for retrievals.
     func bound(_ request: ProxyRequest) -> BoundObject? {
-        for method in [request.message.method, "GET"] {
+        for method in request.read == nil ? [request.message.method, "GET"] : ["POST"] {
             let subject = RouteSubject(method: method, path: request.route, query: Self.query(ofURL: request.target))
             if let object = rules.body(subject).flatMap(object) { return object }
         }
@@ -349,7 +381,7 @@ extension ProxiedUpstream {
                     .filter { !invalidated.contains($0) }
             }
         }
-        for pattern in invalidated {
+        for pattern in invalidated + graphQLPaths.filter({ !invalidated.contains($0) }) {
             if let path = pattern.onlyPath {
                 paths += [base + path] + (path == "/" ? [] : ["\(base)\(path)/"])
             } else {

@@ -7,6 +7,10 @@ import Upstream
 /// One request on its way through the proxy: its target, its upstream and its principal.
 package struct ProxyRequest: Sendable {
     package private(set) var message: Request
+    /// The body of a POST that reads; the message is then that of a GET.
+    package let read: ReadBody?
+    /// Why a POST whose route says that it reads is a write nonetheless.
+    let notRead: NotReadReason?
     package let upstream: ProxiedUpstream
     /// Path and query as they go upstream, spelled as the client did.
     package let target: String
@@ -61,6 +65,7 @@ package struct ProxyRequest: Sendable {
         if let otherFields { message.fields.append(OtherFields.name, OtherFields.text(otherFields)) }
         dividedBy = otherFields?.division
         isForBody = incoming.live == nil
+        (read, notRead) = (incoming.read, incoming.notRead)
         upstream = incoming.upstream
         target = incoming.target
         route = incoming.route
@@ -72,7 +77,7 @@ package struct ProxyRequest: Sendable {
         directives = RequestDirectives(fields: message.fields)
         view = incoming.view
         let query = ProxiedUpstream.query(ofURL: incoming.target)
-        overrides = incoming.upstream.overrides(for: incoming.route, query: query)
+        overrides = incoming.upstream.overrides(read == nil ? "GET" : "POST", for: incoming.route, query: query)
         base = incoming.base
         let ranges = message.method == "GET" ? message.fields.all("range") : []
         range = RangeField(lines: ranges)
@@ -91,6 +96,9 @@ package struct ProxyRequest: Sendable {
     var shownURL: String { upstream.clientURL(ofURL: key.url) }
 
     var isHead: Bool { message.method == "HEAD" }
+
+    /// The method as the client sent it, by which routes are found.
+    package var sentMethod: String { read == nil ? message.method : "POST" }
 
     /// Whether its response is the whole document, which other requests may share and which may be stored.
     var isShareable: Bool { isStorable && (range == nil || isForWhole) && !hasForeignRange }
@@ -173,8 +181,10 @@ package struct ProxyRequest: Sendable {
         let isRanged = fields.contains("range")
         // A range counts bytes as they are sent; content-coded bytes would differ from those stored.
         if isRanged { fields.append("Accept-Encoding", "identity") }
-        let (method, url) = (message.method, upstream.url(of: target))
-        var sent = UpstreamRequest(method: method, url: url, fields: fields, body: message.body, decodes: !isRanged)
+        let (method, url) = (sentMethod, upstream.url(of: target))
+        // A body can be sent once, and a response to it may be fetched several times.
+        let body = read.map { RequestBody($0.bytes) } ?? message.body
+        var sent = UpstreamRequest(method: method, url: url, fields: fields, body: body, decodes: !isRanged)
         if isForBody, upstream.keepsFixedCodings {
             sent.clientCodings = message.fields.combinedBytes("accept-encoding") ?? []
         }
@@ -245,7 +255,7 @@ extension ProxyRequest {
         fields.remove("alt-svc")
         Via.append(to: &fields)
         if !fields.contains("age") { fields.append("Age", "0") }
-        fields.vary(by: upstream.variesBy(message.method, url: target, status: code, fields: fields))
+        fields.vary(by: upstream.variesBy(sentMethod, url: target, status: code, fields: fields))
         status.append(to: &fields)
         note?.served(as: status)
         upstream.addCORS(to: &fields, for: message.fields)

@@ -131,7 +131,9 @@ final class RunningWrite: TransferDelegate {
             Rendering.describe(mapped, in: &fields)
             length = mapped.body.count
         }
-        request.decorate(&fields, of: head.status, with: .forwarded(request.reason.forward))
+        var status = CacheStatus.forwarded(request.reason.forward)
+        status.detail = request.notRead?.rawValue
+        request.decorate(&fields, of: head.status, with: status)
         let framing = BodyFraming(ofBodyWith: length)
         reply.start(status: head.status, reason: head.reasonPhrase, fields: fields, framing: framing)
     }
