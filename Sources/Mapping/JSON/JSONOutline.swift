@@ -32,8 +32,6 @@ public struct JSONOutline: Sendable {
             return names
         }
 
-        public var isNull: Bool { index.kind(node) == .word && index.isNull(node) }
-
         /// The elements of a list; nil for any other value.
         public var elements: [Node]? {
             guard index.kind(node) == .array else { return nil }
@@ -59,7 +57,7 @@ public struct JSONOutline: Sendable {
         public var bytes: ArraySlice<UInt8> { index.bytes(node) }
 
         /// Whether it is null.
-        public var isNull: Bool { index.isNull(node) }
+        public var isNull: Bool { index.kind(node) == .word && index.isNull(node) }
 
         /// The content of a string; nil for any other value, and for what is not Unicode.
         public var text: String? { index.kind(node) == .string ? index.name(node) : nil }
