@@ -63,7 +63,7 @@ struct WebhookConfigTests {
         arguments: [
             ("objects: { i: Issue }", "\"secret\" is missing"),
             ("secret: SECRET", "\"objects\" is missing"),
-            ("secret: SECRET, objects: {}", "there is none; write for example `{ issue: Issue }`"),
+            ("secret: SECRET, objects: {}", "there is none; write for example `{ user: User }`"),
             ("secret: SECRET, objects: { i: Isue }", "there is no model \"Isue\"; did you mean \"Issue\"?"),
             ("secret: SECRET, objects: { i: Part }", "objects of \"Part\" have no identity, so a delivery names none"),
             ("secret: SECRET, objects: { /i: Issue }", "names are separated by dots; write \"i\""),
