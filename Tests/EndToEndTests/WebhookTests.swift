@@ -55,7 +55,9 @@ import Testing
         }
 
         /// Sends a delivery as GitHub does.
-        func deliver(_ body: String, id: String = "1", event: String = "note", _ more: FieldLines = [:]) throws -> Response {
+        func deliver(_ body: String, id: String = "1", event: String = "note", _ more: FieldLines = [:]) throws
+            -> Response
+        {
             let fields: FieldLines = [
                 "Content-Type": "application/json", "X-GitHub-Event": event, "X-GitHub-Delivery": id,
                 "X-Hub-Signature-256": "sha256=\(WebhookTests.code(body))",
@@ -173,7 +175,9 @@ import Testing
         try notes.larder.sql("SELECT text FROM Note ORDER BY principal")
     }
 
-    @Test func `for a named principal a payload with a later time is an observation, and a repeated one never is`() throws {
+    @Test func `for a named principal a payload with a later time is an observation, and a repeated one never is`()
+        throws
+    {
         var notes = try Notes()
         try notes.fill([Self.ada])
         let label = try #require(try notes.larder.sql("SELECT principal FROM Note").first)
@@ -247,11 +251,15 @@ import Testing
     }
 
     @Test(arguments: [
-        (#"{"action":"edited""#, 400), ("", 400), ("[1]", 204), (#"{"zen":"Keep it logically awesome.","hook_id":1}"#, 204),
+        (#"{"action":"edited""#, 400), ("", 400), ("[1]", 204),
+        (#"{"zen":"Keep it logically awesome.","hook_id":1}"#, 204),
         (#"{"note":null}"#, 204), (#"{"note":{"text":"no id"}}"#, 400), (#"{"note":7}"#, 400),
         (#"{"note":{"id":{},"text":"x"}}"#, 400), (#"{"note":{"id":1,"id":1}}"#, 400),
         (String(repeating: "[", count: 5_000) + String(repeating: "]", count: 5_000), 400),
-    ]) func `a payload without an object is not stored, and a problem says what is wrong with it`(body: String, status: Int)
+    ]) func `a payload without an object is not stored, and a problem says what is wrong with it`(
+        body: String,
+        status: Int
+    )
         throws
     {
         let notes = try Notes()

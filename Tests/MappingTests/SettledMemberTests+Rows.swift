@@ -109,7 +109,8 @@ extension SettledMemberTests {
         seen(value, Observation.beforeAll, time, stamp: stamp, .delivery)
     }
 
-    @Test func `S3 a delivery with a later stamp replaces the value, and a later response is ordered against its arrival`() {
+    @Test
+    func `S3 a delivery with a later stamp replaces the value, and a later response is ordered against its arrival`() {
         var member = Member(first: seen(1, 0, 1, stamp: 1))
         #expect(member.merge(delivery(2, at: 9, stamp: 2), lag: 10) == .replaced(.laterStamp))
         #expect(member.clock.lo == 0)

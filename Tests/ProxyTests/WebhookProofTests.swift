@@ -50,7 +50,9 @@ struct WebhookProofTests {
         #expect(name("/.well-known/larder/webhooks/issues") == "issues")
         #expect(name("/.well-known/larder/webhooks/a/b") == "a/b")
         #expect(name("/.well-known/larder/webhooks/")?.isEmpty == true)
-        for path in ["/", "/.", "/a/.well-known/larder/webhooks/issues", "/.well-known/larder/webhooks", "/.well-known/x"] {
+        for path in [
+            "/", "/.", "/a/.well-known/larder/webhooks/issues", "/.well-known/larder/webhooks", "/.well-known/x",
+        ] {
             #expect(name(path) == nil, "\(path)")
         }
     }

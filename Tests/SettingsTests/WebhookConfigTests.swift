@@ -12,7 +12,8 @@ struct WebhookConfigTests {
 
     init() throws { secret = try folder.write("s3cret\n", to: "secret") }
 
-    private func config(_ hook: String, signature: String = "webhook_signature: github, ", models: String? = nil) -> String
+    private func config(_ hook: String, signature: String = "webhook_signature: github, ", models: String? = nil)
+        -> String
     {
         let models = models ?? "Issue: { identity: id, modified: at }, Plain: { identity: id }, Part: { identity: [] }"
         return """
@@ -62,7 +63,7 @@ struct WebhookConfigTests {
         arguments: [
             ("objects: { i: Issue }", "\"secret\" is missing"),
             ("secret: SECRET", "\"objects\" is missing"),
-            ("secret: SECRET, objects: {}", "there is none; write for example `{ issue: Issue }`"),
+            ("secret: SECRET, objects: {}", "there is none; write for example `{ user: User }`"),
             ("secret: SECRET, objects: { i: Isue }", "there is no model \"Isue\"; did you mean \"Issue\"?"),
             ("secret: SECRET, objects: { i: Part }", "objects of \"Part\" have no identity, so a delivery names none"),
             ("secret: SECRET, objects: { /i: Issue }", "names are separated by dots; write \"i\""),
@@ -70,7 +71,10 @@ struct WebhookConfigTests {
             ("secret: SECRET, objects: { i: Issue }, principal: p-0123ABCD", "is not a principal's label"),
             ("secret: SECRET, objects: { i: Plain }, principal: anonymous", "no model of its objects has \"modified\""),
             ("secret: SECRET, objects: { i: Issue }, headers: [\"Accept: x\"]", "\"headers\" is for the requests of a"),
-            ("secret: SECRET, objects: { i: Issue }, principal: anonymous, headers: [x]", "\"x\" is not a header field"),
+            (
+                "secret: SECRET, objects: { i: Issue }, principal: anonymous, headers: [x]",
+                "\"x\" is not a header field"
+            ),
             ("secret: SECRET, object: { i: Issue }, objects: { i: Issue }", "unknown key \"object\""),
             ("secret: SECRET.missing, objects: { i: Issue }", "the webhook's secret cannot be read"),
             ("secret: SECRET.empty, objects: { i: Issue }", "is empty; put the webhook's secret on its first line"),
@@ -89,7 +93,9 @@ struct WebhookConfigTests {
     @Test func `an upstream with webhooks says how it signs, and names are unique among all upstreams`() {
         let hook = "secret: \(secret), objects: { i: Issue }"
         let unsigned = found(config(hook, signature: ""))
-        #expect(unsigned.count == 1 && unsigned[0].contains("add \"webhook_signature\" with one of github, gitlab, stripe"))
+        #expect(
+            unsigned.count == 1 && unsigned[0].contains("add \"webhook_signature\" with one of github, gitlab, stripe")
+        )
         let upstream = "url: \"https://a.example\", webhook_signature: github"
         let twice = found(
             """

@@ -12,7 +12,8 @@ struct DeliveryTests {
     )
 
     /// A store of notes that say when they changed.
-    private func bench(_ folder: TemporaryFolder = TemporaryFolder(), _ time: ManualTime = ManualTime()) throws -> Bench {
+    private func bench(_ folder: TemporaryFolder = TemporaryFolder(), _ time: ManualTime = ManualTime()) throws -> Bench
+    {
         let note = ModelDeclaration(
             name: "Note",
             identity: ["id"],
@@ -52,7 +53,8 @@ struct DeliveryTests {
         return true
     }
 
-    @Test func `every principal's documents that show the object have to be fetched again, and no others`() async throws {
+    @Test func `every principal's documents that show the object have to be fetched again, and no others`() async throws
+    {
         let bench = try bench()
         let other = try await bench.store.principal([7])
         for principal in [PrincipalID.anonymous, other] {
@@ -104,7 +106,9 @@ struct DeliveryTests {
         await bench.store.close()
     }
 
-    @Test func `for its observer a delivery with a later time is known at once, and anything else changes nothing`() async throws {
+    @Test func `for its observer a delivery with a later time is known at once, and anything else changes nothing`()
+        async throws
+    {
         let bench = try bench()
         let other = try await bench.store.principal([7])
         for principal in [PrincipalID.anonymous, other] {
@@ -125,12 +129,15 @@ struct DeliveryTests {
         #expect(try await known(ObjectStore.label(ofPrincipal: [7]))?.contains(#""text":"a""#) == true)
         // What is known is not served unasked: the lists that show it may have changed, too.
         #expect(try await !isServed(bench, "/notes/1"))
-        for (id, body) in [(2, note("old", at: 1)), (3, #"{"id":1,"text":"no time"}"#), (4, note("new", at: 1, id: 9))] {
+        for (id, body) in [(2, note("old", at: 1)), (3, #"{"id":1,"text":"no time"}"#), (4, note("new", at: 1, id: 9))]
+        {
             try await take(bench, delivery(#"{"note":\#(body)}"#, id: UInt8(id), for: observer))
         }
         #expect(try await known()?.contains(#""text":"b""#) == true)
         #expect(try await bench.store.count().objects == 2)
-        for wrong in [Delivery.Observer(principal: "p-00000000", context: ""), .init(principal: "anonymous", context: "x")] {
+        for wrong in [
+            Delivery.Observer(principal: "p-00000000", context: ""), .init(principal: "anonymous", context: "x"),
+        ] {
             let last = delivery(#"{"note":\#(note("c", at: 5))}"#, id: 10 + UInt8(wrong.context.count), for: wrong)
             #expect(try await take(bench, last).observed == 0)
         }
@@ -161,7 +168,12 @@ struct DeliveryTests {
         let bench = try bench()
         try await bench.receive("/notes/1", note("a", at: 1), Self.detail)
         _ = try await bench.store.seed(
-            Seed(upstream: "github", principal: .anonymous, model: "Note", values: [Array(note("s", at: 1, id: 2).utf8)])
+            Seed(
+                upstream: "github",
+                principal: .anonymous,
+                model: "Note",
+                values: [Array(note("s", at: 1, id: 2).utf8)]
+            )
         )
         let observer = Delivery.Observer(principal: "anonymous", context: "")
         try await take(bench, delivery(#"{"note":\#(note("b", at: 2))}"#, for: observer))

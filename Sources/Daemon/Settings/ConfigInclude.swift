@@ -183,9 +183,12 @@ indirect enum ConfigLayering: Sendable {
             "upstreams":
                 .members(
                     [:],
-                    others: .members(mapping.merging([
-                        "principal": .changes, "budget": .members([:]), "webhooks": .members([:], others: .members([:])),
-                    ]) { $1 })
+                    others: .members(
+                        mapping.merging([
+                            "principal": .changes, "budget": .members([:]),
+                            "webhooks": .members([:], others: .members([:])),
+                        ]) { $1 }
+                    )
                 ),
             "store": .members([:]), "memory": .members([:]), "limits": .members([:]), "timeouts": .members([:]),
             "log": .members([:]),

@@ -154,12 +154,12 @@ extension WebhookDraft: ConfigSection {
 
 extension ConfigKey<WebhookDraft> {
     fileprivate static var objects: ConfigKey {
-        ConfigKey("objects", .named(.text, name: "issue"), example: "{ issue: Issue }", isRequired: true) {
+        ConfigKey("objects", .named(.text, name: "user"), example: "{ user: User }", isRequired: true) {
             (node, draft, reader) in
             guard let pairs = reader.pairs(node, wanted: "key paths, each with the model of the object there") else {
                 return
             }
-            if pairs.isEmpty { reader.errorHere(node.place, "there is none; write for example `{ issue: Issue }`") }
+            if pairs.isEmpty { reader.errorHere(node.place, "there is none; write for example `{ user: User }`") }
             for (path, place, value) in pairs {
                 if let complaint = BodyRule.complaint(aboutRoot: path) {
                     reader.errorHere(place, "\"\(path)\" is not a key path: \(complaint)")
@@ -177,7 +177,7 @@ extension ConfigKey<UpstreamDraft> {
     static var webhooks: ConfigKey {
         ConfigKey(
             "webhooks",
-            .named(.section(WebhookDraft.keys.map(\.facts)), name: "issues"),
+            .named(.section(WebhookDraft.keys.map(\.facts)), name: "users"),
             comparing: ConfigChange.comparison(of: \.settings.webhooks, named: \.name)
         ) { node, draft, reader in
             guard let pairs = reader.pairs(node, wanted: "names of webhooks, each with its keys") else { return }

@@ -117,10 +117,15 @@ final class CredentialKeeper: Sendable {
     /// Reads the secrets of a webhook again if their file has changed; while that fails, the former ones count.
     private func renew(_ webhook: Configuration.Webhook) {
         let (secret, mark) = (ObjectIdentifier(webhook.secret), FileMark(webhook.file))
-        guard change(secret, { known in
-            defer { known.file = mark }
-            return known.file != mark
-        }) else { return }
+        guard
+            change(
+                secret,
+                { known in
+                    defer { known.file = mark }
+                    return known.file != mark
+                }
+            )
+        else { return }
         var failure: String?
         var hasChanged = false
         do throws(InvalidValue) {

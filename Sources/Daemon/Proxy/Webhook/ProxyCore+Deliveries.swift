@@ -99,7 +99,10 @@ extension ProxyCore {
             problem.status == 503 ? .error : .warning,
             message,
             about: delivery.metadata(event: nil),
-            ["status": "\(problem.status)", "cause": "\(problem.detail ?? problem.title)", "client": "\(delivery.client.text)"]
+            [
+                "status": "\(problem.status)", "cause": "\(problem.detail ?? problem.title)",
+                "client": "\(delivery.client.text)",
+            ]
         )
     }
 
