@@ -25,7 +25,10 @@ import Testing
     private static func echo() throws -> Origin {
         try Origin { request in
             let said = String(decoding: request.body, as: UTF8.self)
-            return .json(#"{"data":{"said":\#(said.isEmpty ? "null" : said),"n":\#(request.number)}}"#, ["Cache-Control": "no-cache"])
+            return .json(
+                #"{"data":{"said":\#(said.isEmpty ? "null" : said),"n":\#(request.number)}}"#,
+                ["Cache-Control": "no-cache"]
+            )
         }
     }
 
@@ -39,7 +42,7 @@ import Testing
         let origin = try Self.echo()
         let larder = try Larder(config: Self.config(origin))
         let first = try Self.post(larder, Self.query)
-        #expect(first.status == 200 && first.cacheStatus == "larder;fwd=uri-miss;stored")
+        #expect(first.status == 200 && first.cacheStatus == "larder;fwd=uri-miss;ttl=3600;stored;detail=fresh-by-route")
         for body in [Self.query, #" { "query" : "\u007b user { id name } }" } "#] {
             let answer = try Self.post(larder, body)
             #expect(answer.isHit && answer.body == first.body, "\(answer.cacheStatus)")
@@ -78,7 +81,9 @@ import Testing
         (#"{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"0a"}}}"#, "query-unknown"),
         (#"{"id":"0a"}"#, "query-elsewhere"),
     ])
-    func `what may write is passed on each time, and drops what is stored of the path`(body: String, word: String) throws {
+    func `what may write is passed on each time, and drops what is stored of the path`(body: String, word: String)
+        throws
+    {
         let origin = try Self.echo()
         let larder = try Larder(config: Self.config(origin))
         _ = try Self.post(larder, Self.query)
@@ -117,7 +122,9 @@ import Testing
     @Test func `a result with errors is passed on and not stored, and leaves an older one in its place`() throws {
         let origin = try Self.echo()
         let larder = try Larder(config: Self.config(origin, read: "graphql, fresh: 0s"))
-        for body in [#"{"data":{"a":1},"errors":[{"message":"x"}]}"#, #"{"data":null}"#, "[]", "<html>", #"{"errors":[]}"#] {
+        for body in [
+            #"{"data":{"a":1},"errors":[{"message":"x"}]}"#, #"{"data":null}"#, "[]", "<html>", #"{"errors":[]}"#,
+        ] {
             origin.always(.json(body, Fresh.hour))
             let answer = try Self.post(larder, Self.query)
             #expect(answer.text == body && !answer.isHit)
@@ -131,7 +138,11 @@ import Testing
         origin.always(.json(#"{"errors":[{"message":"x"}]}"#))
         #expect(try Self.post(larder, Self.query).text.contains("errors"))
         origin.stop()
-        #expect(try Self.post(larder, Self.query, "/graphql", Self.json + ["Cache-Control": "max-stale"]).text.contains("data"))
+        #expect(
+            try Self.post(larder, Self.query, "/graphql", Self.json + ["Cache-Control": "max-stale"]).text.contains(
+                "data"
+            )
+        )
     }
 
     @Test(arguments: [304, 412])
@@ -179,11 +190,14 @@ import Testing
         let name = Monitor("Ann")
         let origin = try Origin { request in
             let user = #"{"id":1,"name":"\#(name.current)"}"#
-            return request.method == "POST" ? .json(#"{"data":{"user":\#(user)}}"#, Fresh.hour) : .json(user, Fresh.hour)
+            return request.method == "POST"
+                ? .json(#"{"data":{"user":\#(user)}}"#, Fresh.hour) : .json(user, Fresh.hour)
         }
         let larder = try Larder(config: Self.config(origin))
         #expect(try Self.post(larder, Self.query).text == #"{"data":{"user":{"id":1,"name":"Ann"}}}"#)
         #expect(try larder.waitForObjects(1, of: "User"))
+        let why = try larder.command("why", "User", "1").output
+        #expect(why.contains("POST /graphql?#body="), "\(why)")
         name.withLock { $0 = "Bea" }
         #expect(try larder.get("/users/1").text.contains("Bea"))
         #expect(try larder.waitForQuiet())
@@ -192,11 +206,10 @@ import Testing
         let mapped = try Self.post(larder, Self.query, "/graphql", Self.json + ["Larder-View": "mapped"])
         #expect(mapped.text.contains("Bea") && mapped.isHit)
         #expect(origin.count() == 2)
-        let why = try larder.command("why", "User", "1").output
-        #expect(why.contains("POST /graphql?#body="), "\(why)")
     }
 
-    @Test func `a body that came in chunks is sent as it is, whether it reads or is too large to be looked at`() throws {
+    @Test func `a body that came in chunks is sent as it is, whether it reads or is too large to be looked at`() throws
+    {
         let origin = try Origin { request in .json(#"{"data":\#(request.body.count)}"#, Fresh.hour) }
         let larder = try Larder(config: Self.config(origin))
         func chunked(_ body: String) throws -> Response {
@@ -221,7 +234,10 @@ import Testing
             for isFirst in [true, false] {
                 let answer = try isFirst ? chunked(body) : Self.post(larder, body)
                 #expect(answer.text == #"{"data":\#(body.utf8.count)}"#)
-                let expected = size > 1 << 20 ? "larder;fwd=method;detail=body-too-large" : isFirst ? "larder;fwd=uri-miss;stored" : "larder;hit"
+                let expected =
+                    size > 1 << 20
+                    ? "larder;fwd=method;detail=body-too-large"
+                    : isFirst ? "larder;fwd=uri-miss;ttl=3600;stored" : "larder;hit"
                 #expect(answer.cacheStatus.hasPrefix(expected), "\(answer.cacheStatus)")
             }
         }
@@ -240,7 +256,9 @@ import Testing
         let larder = try Larder(config: Self.config(origin))
         for _ in 0..<3 {
             let client = try larder.client()
-            try client.send("POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+            try client.send(
+                "POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+            )
             client.socket.shutDown()
         }
         #expect(try !Self.post(larder, Self.query).isHit)
@@ -268,12 +286,22 @@ import Testing
         let after = try larder.command("explain", "/graphql", "--data", Self.query).output
         #expect(after.hasPrefix("POST \(origin.url)/graphql\n") && after.contains("serve 200: it is fresh"), "\(after)")
         let mutation = try larder.command("explain", "/graphql", "--data", Self.mutation).output
-        #expect(mutation.contains("write: its route says that it may read, but its GraphQL document has a mutation"), "\(mutation)")
+        #expect(
+            mutation.contains("write: its route says that it may read, but its GraphQL document has a mutation"),
+            "\(mutation)"
+        )
         let listed = try larder.admin("GET", "/documents").text
-        let url = try #require(listed.firstMatch(of: /\/graphql\?#body=[0-9a-f]{32}/).map { String($0.output) }, "\(listed)")
+        let url = try #require(
+            listed.firstMatch(of: /\/graphql\?#body=[0-9a-f]{32}/).map { String($0.output) },
+            "\(listed)"
+        )
         #expect(try larder.command("explain", url).output.contains("serve 200: it is fresh"))
-        let frozen = try larder.command("freeze", "posts")
-        #expect((frozen.output + frozen.errors).contains("are responses to a POST, of whose body only the digest"), "\(frozen)")
+        let folder = TemporaryFolder()
+        let frozen = try larder.command("freeze", folder.file("recording"))
+        #expect(
+            (frozen.output + frozen.errors).contains("are responses to a POST, of whose body only the digest"),
+            "\(frozen)"
+        )
         #expect(try larder.command("clean", "--url", url).end == .exited(0))
         #expect(try larder.documents() == 0)
         #expect(try !Self.post(larder, Self.query).isHit)
@@ -292,5 +320,73 @@ import Testing
         #expect(try Self.post(larder, #"{ "query": "{ user { id name } }" }"#).text.contains(#""n":1"#))
         #expect(try Self.post(larder, Self.mutation).text.contains(#""n":2"#))
         #expect(try Self.post(larder, #"{"query":"{ other }"}"#).status == 504)
+    }
+
+    @Test func `a replay knows the objects in the responses to queries, not those in the responses to mutations`()
+        throws
+    {
+        let origin = try Origin { request in
+            let id = request.number + 1
+            return .json(#"{"data":{"user":{"id":\#(id),"name":"Ann"}}}"#)
+        }
+        let recording = RecordedFolder()
+        try recording.record(origin, config: Self.config(origin)) { (larder: Larder) throws -> Void in
+            for body in [Self.query, Self.mutation] { _ = try Self.post(larder, body) }
+        }
+        let larder = try Larder.replaying(recording.path)
+        #expect(try larder.waitForObjects(1, of: "User"))
+        #expect(try larder.admin("GET", "/objects/User/1").status == 200)
+    }
+
+    @Test func `GitHub's preset asks once for a query that is sent twice, by either path`() throws {
+        let origin = try Self.echo()
+        let larder = try Larder(
+            config: """
+                include: \(Repository.root)/config/github.yaml
+                upstreams: { github: { url: "\(origin.url)", budget: { write_gap: 0s } } }
+                """
+        )
+        #expect(try !Self.post(larder, Self.query, "/api/graphql").isHit)
+        #expect(try Self.post(larder, Self.query, "/api/graphql").isHit)
+        #expect(try Self.post(larder, Self.query).isHit)
+        #expect(origin.count() == 1)
+        let off = """
+            include: \(Repository.root)/config/github.yaml
+            upstreams: { github: { url: "\(origin.url)" } }
+            routes: [{ path: graphql, method: POST, read: false }]
+            """
+        let without = try Larder(config: off)
+        for _ in 0..<2 { #expect(try Self.post(without, Self.query).cacheStatus == "larder;fwd=method") }
+    }
+
+    @Test func `a client that waits for 100 Continue gets it`() throws {
+        let origin = try Self.echo()
+        let larder = try Larder(config: Self.config(origin))
+        for isFirst in [true, false] {
+            let client = try larder.client()
+            try client.send(
+                "POST /graphql HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n"
+                    + "Content-Length: \(Self.query.utf8.count)\r\n\r\n"
+            )
+            #expect(try client.interim() == 100)
+            try client.send(Self.query)
+            #expect(try client.response(to: "POST").isHit == !isFirst)
+        }
+    }
+
+    @Test func `a persisted query is served once it is known, and its refusal is not stored`() throws {
+        // The SHA-256 of `{ a }`.
+        let extensions =
+            #""extensions":{"persistedQuery":{"version":1,"sha256Hash":"1c7e1e347f726166b5b1c55afd61f278cc9b45e00c108ec33d540a566379811b"}}"#
+        let origin = try Origin { _ in .json(#"{"errors":[{"message":"PersistedQueryNotFound"}]}"#) }
+        let larder = try Larder(config: Self.config(origin))
+        for _ in 0..<2 {
+            let answer = try Self.post(larder, "{\(extensions)}")
+            #expect(answer.cacheStatus == "larder;fwd=method;detail=query-unknown" && answer.text.contains("NotFound"))
+        }
+        origin.always(.json(#"{"data":1}"#))
+        #expect(try !Self.post(larder, #"{"query":"{ a }",\#(extensions)}"#).isHit)
+        for isFirst in [true, false] { #expect(try Self.post(larder, "{\(extensions)}").isHit == !isFirst) }
+        #expect(origin.count() == 4)
     }
 }

@@ -17,7 +17,9 @@ import Testing
         return try ReadBody(Array(body.utf8), kind, fields, of: "a", persisted).digest
     }
 
-    private static func refusal(_ body: String, _ kind: ReadingPost = .graphQL, _ fields: Fields = json) -> NotReadReason? {
+    private static func refusal(_ body: String, _ kind: ReadingPost = .graphQL, _ fields: Fields = json)
+        -> NotReadReason?
+    {
         do throws(NotReadReason) {
             _ = try digest(body, kind, fields)
             return nil
@@ -25,7 +27,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (#"{"a":1,"b":[true,null]}"#, #" { "b" : [ true , null ] , "a" : 1 } "#), (#"{"a":"é\/"}"#, #"{"\u0061":"\u00e9/"}"#),
+        (#"{"a":1,"b":[true,null]}"#, #" { "b" : [ true , null ] , "a" : 1 } "#),
+        (#"{"a":"é\/"}"#, #"{"\u0061":"\u00e9/"}"#),
         (#"[{"b":{"d":1,"c":2}}]"#, #"[{"b":{"c":2,"d":1}}]"#), (#""😀""#, #""\ud83d\ude00""#),
     ])
     func `white space, the order of members and escapes make no difference`(_ one: String, _ other: String) throws {
@@ -33,7 +36,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (#"{"a":1}"#, #"{"a":1.0}"#), (#"{"a":1}"#, #"{"a":"1"}"#), ("[1,2]", "[2,1]"), ("[1,2]", "[12]"), (#"{"a":null}"#, "{}"),
+        (#"{"a":1}"#, #"{"a":1.0}"#), (#"{"a":1}"#, #"{"a":"1"}"#), ("[1,2]", "[2,1]"), ("[1,2]", "[12]"),
+        (#"{"a":null}"#, "{}"),
         (#"["a\nb"]"#, #"["a\\nb"]"#), (#"{"a":{"b":1}}"#, #"{"a":{},"b":1}"#), ("1e2", "100"),
         ("[\"\u{e9}\"]", "[\"e\u{301}\"]"), (#"{"a":1,"b":2}"#, #"{"a":2,"b":1}"#),
     ])
@@ -48,22 +52,27 @@ import Testing
         #expect(try Self.digest("{}") == Self.digest("{}", .json, spelled))
     }
 
-    @Test(arguments: [
-        ("", .notJSON), ("{", .notJSON), (#"{"a":1} x"#, .notJSON), (#"{"a":1,}"#, .notJSON), ("{'a':1}", .notJSON),
-        (#"{"a":1,"a":1}"#, .ambiguous), (#"{"b":[{"a":1,"\u0061":2}]}"#, .ambiguous), (#"["\ud800"]"#, .ambiguous),
-        (#"{"\udc00":1}"#, .ambiguous), (String(repeating: "[", count: 600), .notJSON),
-        (String(repeating: "[", count: 600) + String(repeating: "]", count: 600), .notJSON),
-        ("\"" + String(repeating: "x", count: 1 << 20) + "\"", .tooLarge),
-    ] as [(String, NotReadReason)])
+    @Test(
+        arguments: [
+            ("", .notJSON), ("{", .notJSON), (#"{"a":1} x"#, .notJSON), (#"{"a":1,}"#, .notJSON), ("{'a':1}", .notJSON),
+            (#"{"a":1,"a":1}"#, .ambiguous), (#"{"b":[{"a":1,"\u0061":2}]}"#, .ambiguous), (#"["\ud800"]"#, .ambiguous),
+            (#"{"\udc00":1}"#, .ambiguous), (String(repeating: "[", count: 600), .notJSON),
+            (String(repeating: "[", count: 600) + String(repeating: "]", count: 600), .notJSON),
+            ("\"" + String(repeating: "x", count: 1 << 20) + "\"", .tooLarge),
+        ] as [(String, NotReadReason)]
+    )
     func `a body that is not JSON, or is read in several ways, is passed on`(_ body: String, _ reason: NotReadReason) {
         #expect(Self.refusal(body, .json) == reason)
     }
 
-    @Test(arguments: [
-        Fields(), ["Content-Type": "text/plain"], ["Content-Type": "application/graphql"],
-        ["Content-Type": "application/json; charset=utf-16"], ["Content-Type": "application/json", "Content-Encoding": "gzip"],
-        ["Content-Type": "application/json; charset=utf-7; x=1"],
-    ] as [Fields])
+    @Test(
+        arguments: [
+            Fields(), ["Content-Type": "text/plain"], ["Content-Type": "application/graphql"],
+            ["Content-Type": "application/json; charset=utf-16"],
+            ["Content-Type": "application/json", "Content-Encoding": "gzip"],
+            ["Content-Type": "application/json; charset=utf-7; x=1"],
+        ] as [Fields]
+    )
     func `a body that its fields do not call plain JSON is passed on`(_ fields: Fields) {
         #expect(Self.refusal("{}", .json, fields) == .notJSON)
     }
@@ -74,22 +83,30 @@ import Testing
         #expect(Self.refusal("{}", .json, fields) == .notJSON)
     }
 
-    @Test(arguments: [
-        (#"{"query":"{ a }"}"#, nil), (#"{"query":"{ a }","variables":{"mutation":"mutation"},"operationName":null}"#, nil),
-        (#"{"query":"query A { a } query B { b }","operationName":"B"}"#, nil), (#"[{"query":"{ a }"},{"query":"{ b }"}]"#, nil),
-        (#"{"query":"{ a }","extensions":{"trace":1}}"#, nil),
-        (#"{"query":"mutation { a }"}"#, .mutation), (#"{"query":"\u006dutation { a }"}"#, .mutation),
-        (#"{"query":"query A { a } mutation B { b }","operationName":"A"}"#, .mutation),
-        (#"{"query":"subscription { a }"}"#, .subscription), (#"[{"query":"{ a }"},{"query":"mutation { b }"}]"#, .mutation),
-        (#"{"query":"{ a"}"#, .malformed), (#"{"query":"fragment F on T { a }"}"#, .malformed), (#"{"query":7}"#, .malformed),
-        (#"{"query":""}"#, .malformed), ("[]", .noDocument), ("{}", .noDocument), ("7", .noDocument), ("[[]]", .noDocument),
-        (#"{"query":null}"#, .noDocument), (#"{"variables":{}}"#, .noDocument), (#"{"query":"{ a }","id":"x"}"#, .elsewhere),
-        (#"{"query":"{ a }","Query":"mutation { b }"}"#, .elsewhere), (#"{"id":"x"}"#, .elsewhere),
-        (#"{"query":"{ a }","extensions":{"persistedQuery":{"version":1,"sha256Hash":"00"}}}"#, .elsewhere),
-        (#"{"query":"{ a }","extensions":{"PersistedQuery":{}}}"#, .elsewhere),
-        (#"{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"00"}}}"#, .unknownQuery),
-        (#"{"extensions":{"persistedQuery":{"version":2,"sha256Hash":"00"}}}"#, .elsewhere),
-    ] as [(String, NotReadReason?)])
+    @Test(
+        arguments: [
+            (#"{"query":"{ a }"}"#, nil),
+            (#"{"query":"{ a }","variables":{"mutation":"mutation"},"operationName":null}"#, nil),
+            (#"{"query":"query A { a } query B { b }","operationName":"B"}"#, nil),
+            (#"[{"query":"{ a }"},{"query":"{ b }"}]"#, nil),
+            (#"{"query":"{ a }","extensions":{"trace":1}}"#, nil),
+            (#"{"query":"mutation { a }"}"#, .mutation), (#"{"query":"\u006dutation { a }"}"#, .mutation),
+            (#"{"query":"query A { a } mutation B { b }","operationName":"A"}"#, .mutation),
+            (#"{"query":"subscription { a }"}"#, .subscription),
+            (#"[{"query":"{ a }"},{"query":"mutation { b }"}]"#, .mutation),
+            (#"{"query":"{ a"}"#, .malformed), (#"{"query":"fragment F on T { a }"}"#, .malformed),
+            (#"{"query":7}"#, .malformed),
+            (#"{"query":""}"#, .malformed), ("[]", .noDocument), ("{}", .noDocument), ("7", .noDocument),
+            ("[[]]", .noDocument),
+            (#"{"query":null}"#, .noDocument), (#"{"variables":{}}"#, .noDocument),
+            (#"{"query":"{ a }","id":"x"}"#, .elsewhere),
+            (#"{"query":"{ a }","Query":"mutation { b }"}"#, .elsewhere), (#"{"id":"x"}"#, .elsewhere),
+            (#"{"query":"{ a }","extensions":{"persistedQuery":{"version":1,"sha256Hash":"00"}}}"#, .elsewhere),
+            (#"{"query":"{ a }","extensions":{"PersistedQuery":{}}}"#, .elsewhere),
+            (#"{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"00"}}}"#, .unknownQuery),
+            (#"{"extensions":{"persistedQuery":{"version":2,"sha256Hash":"00"}}}"#, .elsewhere),
+        ] as [(String, NotReadReason?)]
+    )
     func `a GraphQL body reads if every document in it does`(_ body: String, _ reason: NotReadReason?) {
         #expect(Self.refusal(body) == reason)
     }
@@ -120,7 +137,9 @@ import Testing
         let split = try #require(ReadBody.split(body.url(of: "/a?b=c")))
         #expect(split == ("/a?b=c", body.digest))
         #expect(ProxiedUpstream.query(ofURL: body.url(of: "/a?b=c")) == "b=c")
-        for url in ["", "/a", "/a#body=", "/a#body=x", "/a#body=\(body.digest)0", "/a#body=\(body.digest.uppercased())Z"] {
+        for url in [
+            "", "/a", "/a#body=", "/a#body=x", "/a#body=\(body.digest)0", "/a#body=\(body.digest.uppercased())Z",
+        ] {
             #expect(ReadBody.split(url) == nil)
         }
     }

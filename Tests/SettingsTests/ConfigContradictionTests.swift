@@ -63,9 +63,15 @@ struct ConfigContradictionTests {
             ("read: true", "\"read\" applies to POST, but the rule to every method; write \"method: POST\", or"),
             ("method: GET, read: true", "\"read\" applies to POST, but the rule to GET; write \"method: POST\", or"),
             ("method: POST, read: graphq", "\"graphq\" is not one of false, true, graphql; did you mean \"graphql\"?"),
-            ("method: POST, read: true, invalidates: [b]", "\"read\" says that the request changes nothing; remove \"read\" or"),
+            (
+                "method: POST, read: true, invalidates: [b]",
+                "\"read\" says that the request changes nothing; remove \"read\" or"
+            ),
             ("method: POST, read: true, cache: never", "\"cache: never\" stores nothing that could be read again"),
-            ("method: POST, read: true, status: 404", "\"read\" is looked at before there is a response; remove \"status\""),
+            (
+                "method: POST, read: true, status: 404",
+                "\"read\" is looked at before there is a response; remove \"status\""
+            ),
             ("method: POST, read: true, content_type: a/b", "before there is a response; remove \"content_type\""),
             ("method: POST, fresh: 1m", "remove \"method\" or \"fresh\", or add \"read: true\" if it changes nothing"),
             ("method: PUT, fresh: 1m", "but the rule to PUT; remove \"method\" or \"fresh\""),

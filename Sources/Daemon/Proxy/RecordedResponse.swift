@@ -102,7 +102,13 @@ extension ResponseCache {
         let policy = upstream.policy(ofRecorded: recorded.status, fields, at: seconds)
         let match =
             upstream.isJSON(fields) && !recorded.body.isEmpty
-            ? upstream.bodyMatch(incoming.sentMethod, incoming.route, url: incoming.target, status: recorded.status, fields: fields)
+            ? upstream.bodyMatch(
+                incoming.sentMethod,
+                incoming.route,
+                url: incoming.target,
+                status: recorded.status,
+                fields: fields
+            )
             : nil
         let document = ReceivedDocument(
             key: incoming.cacheKey(of: principal),

@@ -22,7 +22,9 @@ public struct JSONOutline: Sendable {
                 .map { Node(index: index, node: $0) }
         }
 
-        /// The names of an object's members, in order; nil for any other value. A name that is not Unicode is empty.
+        /// The names of an object's members, in order; nil for any other value.
+        ///
+        /// A name that is not Unicode is empty.
         public var names: [String]? {
             guard index.kind(node) == .object else { return nil }
             var names: [String] = []

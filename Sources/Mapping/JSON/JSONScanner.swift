@@ -302,17 +302,18 @@ public enum JSONBody {
     public static func isGraphQLResult(_ text: [UInt8]) -> Bool {
         guard isWhole(text), let whole = JSONSlice(text) else { return false }
         let results = whole.kind == .array ? whole.elements : [whole]
-        return !results.isEmpty && results.allSatisfy { result in
-            var (hasData, hasErrors) = (false, false)
-            result.forEachMember { name, _, value in
-                let value = JSONSlice(text, value)
-                if JSONString.content(of: name, is: "data".utf8) { hasData = !value.isNull }
-                if JSONString.content(of: name, is: "errors".utf8) {
-                    hasErrors = hasErrors || !value.isNull && !(value.kind == .array && value.elements.isEmpty)
+        return !results.isEmpty
+            && results.allSatisfy { result in
+                var (hasData, hasErrors) = (false, false)
+                result.forEachMember { name, _, value in
+                    let value = JSONSlice(text, value)
+                    if JSONString.content(of: name, is: "data".utf8) { hasData = !value.isNull }
+                    if JSONString.content(of: name, is: "errors".utf8) {
+                        hasErrors = hasErrors || !value.isNull && !(value.kind == .array && value.elements.isEmpty)
+                    }
                 }
+                return hasData && !hasErrors
             }
-            return hasData && !hasErrors
-        }
     }
 
     /// Whether a text is a valid JSON number.

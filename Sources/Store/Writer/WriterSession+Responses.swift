@@ -65,7 +65,9 @@ extension WriterSession {
         receipt.warnings += observed.warnings
         // The changes by this response itself now have sequences.
         receipt.sequence = numbers.sequence
-        if isSuperseded || isInMemoryOnly { try setSource("GET \(key.url)", of: observation.id) }
+        if isSuperseded || isInMemoryOnly {
+            try setSource("\(CacheKey.method(ofURL: key.url)) \(key.url)", of: observation.id)
+        }
         if isSuperseded { return receipt }
         // The old documents are unpinned after the new one was pinned, so that a version in both is never deleted in between.
         for predecessor in predecessors { try deleteDocument(predecessor.id, notifying: false) }

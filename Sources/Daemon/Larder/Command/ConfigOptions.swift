@@ -148,7 +148,9 @@ struct FieldOptions: ParsableArguments {
 
 /// The body of a POST that reads, as curl takes it.
 struct DataOption: ParsableArguments {
-    @Option(help: .value("text", "The JSON body of a POST that reads; @FILE reads it from a file, @- from standard input."))
+    @Option(
+        help: .value("text", "The JSON body of a POST that reads; @FILE reads it from a file, @- from standard input.")
+    )
     var data: String?
 
     /// The body; nil without the option.
@@ -157,7 +159,8 @@ struct DataOption: ParsableArguments {
         guard data.hasPrefix("@") else { return Array(data.utf8) }
         let file = String(data.dropFirst())
         return file == "-"
-            ? try FileBytes.readStandardInput(limit: ReadBody.limit) : try FileBytes.read(file, limit: ReadBody.limit).bytes
+            ? try FileBytes.readStandardInput(limit: ReadBody.limit)
+            : try FileBytes.read(file, limit: ReadBody.limit).bytes
     }
 }
 

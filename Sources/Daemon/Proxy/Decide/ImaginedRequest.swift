@@ -66,7 +66,8 @@ extension IncomingRequest {
             if parser.head.method == .trace { throw .refused(.traceRefused) }
             do throws(ProblemDocument) {
                 let incoming = try IncomingRequest(parser.head, upstream)
-                return named.body.map { incoming.reading(.known(by: $0, upstream.readingPost(to: incoming) ?? .json)) } ?? incoming
+                return named.body.map { incoming.reading(.known(by: $0, upstream.readingPost(to: incoming) ?? .json)) }
+                    ?? incoming
             } catch { throw .refused(error) }
         }
     }

@@ -113,7 +113,8 @@ extension Plan {
         case .write(let request):
             let paths = request.suspects.joined(separator: ", ")
             let notRead = request.notRead.map { "its route says that it may read, but \($0.text); " } ?? ""
-            return notRead + "\(request.message.method) goes to the upstream; unless it fails, what is stored of \(paths) "
+            return notRead
+                + "\(request.message.method) goes to the upstream; unless it fails, what is stored of \(paths) "
                 + "is dropped"
         case .refuse(let problem), .refuseAndExpire(let problem): return problem.detail ?? problem.title
         }

@@ -111,7 +111,8 @@ extension Fetches {
     func absence(in head: UpstreamHead, of fetch: RunningFetch) -> ObservedAbsence? {
         let request = fetch.request
         // That a POST finds nothing says nothing of the object that its path may name.
-        guard head.status == 404 || head.status == 410, request.read == nil, !request.upstream.rules.models.declarations.isEmpty
+        guard head.status == 404 || head.status == 410, request.read == nil,
+            !request.upstream.rules.models.declarations.isEmpty
         else { return nil }
         let bound = request.upstream.bound(request)
         guard bound != nil || fetch.stored != nil else { return nil }

@@ -179,7 +179,9 @@ private struct GraphQLLexer {
         return false
     }
 
-    private func isQuoted(at offset: Int) -> Bool { (offset..<offset + 3).allSatisfy { byte($0) == UInt8(ascii: "\"") } }
+    private func isQuoted(at offset: Int) -> Bool {
+        (offset..<offset + 3).allSatisfy { byte($0) == UInt8(ascii: "\"") }
+    }
 
     /// Skips a string that must end in its line.
     private mutating func skipLine() -> Bool {

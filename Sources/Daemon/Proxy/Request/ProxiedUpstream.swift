@@ -150,7 +150,11 @@ package final class ProxiedUpstream: Sendable {
     /// How long a request waits: the client's patience, and the limits that differ from those of the upstream.
     func waiting(for request: ProxyRequest) -> (patience: Duration, timeouts: UpstreamTimeouts.Changes) {
         guard hasWaitingRoutes else { return (settings.patience, UpstreamTimeouts.Changes()) }
-        let route = rules.waiting(method: request.sentMethod, path: request.route, query: Self.query(ofURL: request.target))
+        let route = rules.waiting(
+            method: request.sentMethod,
+            path: request.route,
+            query: Self.query(ofURL: request.target)
+        )
         return (route?.patience ?? settings.patience, route?.timeouts ?? UpstreamTimeouts.Changes())
     }
 
@@ -182,7 +186,13 @@ package final class ProxiedUpstream: Sendable {
     func mapped(_ response: CachedResponse, body: [UInt8], known: [BoundObject: [UInt8]]) -> MappedBody? {
         let (url, fields) = (response.key.url, response.fields)
         guard response.status != 206, isJSON(fields),
-            let match = bodyMatch(CacheKey.method(ofURL: url), route(ofURL: url), url: url, status: response.status, fields: fields)
+            let match = bodyMatch(
+                CacheKey.method(ofURL: url),
+                route(ofURL: url),
+                url: url,
+                status: response.status,
+                fields: fields
+            )
         else { return nil }
         let mapped = mapper.map(body, as: match.rule, in: match.context(url: url, fields: fields), known: known)
         return mapped.isMapped ? mapped : nil

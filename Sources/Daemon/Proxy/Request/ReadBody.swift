@@ -134,7 +134,8 @@ extension IncomingRequest {
         let request = knowing(body, PersistedQueries())
         if request.read != nil { return request }
         let reason =
-            request.notRead.map(\.text) ?? "no route with \"read\" is for a POST to \(route), so that its body is in no key"
+            request.notRead.map(\.text)
+            ?? "no route with \"read\" is for a POST to \(route), so that its body is in no key"
         throw .unreadable("such a request is a write: \(reason)")
     }
 
@@ -185,7 +186,9 @@ package enum NotReadReason: String, Error, Sendable {
         guard essence.elementsEqual("application/json".utf8) || essence.suffix(5).elementsEqual("+json".utf8)
         else { return false }
         // In another charset the bytes might be other text.
-        let rest = String(decoding: FieldSyntax.lowercased(types[0][...]), as: UTF8.self).filter { $0 != "\"" && $0 != " " }
+        let rest = String(decoding: FieldSyntax.lowercased(types[0][...]), as: UTF8.self).filter {
+            $0 != "\"" && $0 != " "
+        }
         return !rest.contains("charset") || rest.hasSuffix(";charset=utf-8") || rest.hasSuffix(";charset=utf8")
     }
 
