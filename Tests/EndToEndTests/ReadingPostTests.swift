@@ -296,7 +296,8 @@ import Testing
             "\(listed)"
         )
         #expect(try larder.command("explain", url).output.contains("serve 200: it is fresh"))
-        let frozen = try larder.command("freeze", "posts")
+        let folder = TemporaryFolder()
+        let frozen = try larder.command("freeze", folder.file("recording"))
         #expect(
             (frozen.output + frozen.errors).contains("are responses to a POST, of whose body only the digest"),
             "\(frozen)"
