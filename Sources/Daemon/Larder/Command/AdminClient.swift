@@ -388,6 +388,9 @@ enum Target {
 ///
 /// The address is that of `--admin`, else of `LARDER_ADMIN`, else of `admin:` in the daemon's config, else the default. Of
 /// several addresses in a config, a Unix socket that this user may connect to is preferred: it needs no token.
+///
+/// A config that was broken after the daemon had read it no longer says where it is. Then a daemon is found that has its config from
+/// the same file: where one that has the store open says it is, or at the default address.
 struct DaemonFinder {
     /// The service's store in Debian's package.
     static let serviceStore = "/var/lib/larder/larder.db"
@@ -403,7 +406,13 @@ struct DaemonFinder {
         var token = store == nil ? try givenToken() : nil
         // Then the config need not be read, which takes a tenth of a second for a large one.
         if let given, config == nil, given.isUnix || token != nil { return AdminClient(address: given, token: token) }
-        let settings = try settings()
+        let settings: Configuration?
+        do {
+            settings = try self.settings()
+        } catch {
+            guard given == nil, !error.mistakes.isEmpty, let client = clientOfBrokenConfig() else { throw error }
+            return client
+        }
         let addresses = settings?.admin ?? Configuration().admin
         let address = given ?? addresses.first(where: Self.isOpen) ?? addresses.first { !$0.isUnix } ?? addresses[0]
         // A Unix socket needs no token.
@@ -426,10 +435,40 @@ struct DaemonFinder {
         try stores().lazy.compactMap(ObjectStore.announcedAdmin).compactMap { try? Address($0) }.first
     }
 
+    /// A client of the running daemon that has its config from the selected file, whatever that says by now; nil if none is found.
+    private func clientOfBrokenConfig() -> AdminClient? {
+        let usual = [Defaults(environment: environment).storePath, Self.serviceStore]
+        let stores = store.map { [$0] } ?? usual.compactMap(\.self)
+        let announced = stores.compactMap(ObjectStore.announcedAdmin).compactMap { try? Address($0) }
+        guard let path = configPath.flatMap(Self.resolved) else { return nil }
+        for address in announced + Configuration().admin {
+            let token = (try? storedToken(nil)) ?? (try? givenToken())
+            let client = AdminClient(address: address, token: address.isUnix ? nil : token)
+            guard let response = try? client.send("GET", "/status"),
+                let status = try? AdminJSON.decode(Status.self, from: response),
+                status.config.flatMap(Self.resolved) == path
+            else { continue }
+            return client
+        }
+        return nil
+    }
+
+    private static func resolved(_ path: String) -> String? {
+        guard let resolved = realpath(path, nil) else { return nil }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
+    /// The config that is named, or the usual one; nil without a file.
+    private var configPath: String? {
+        let named = config ?? environment["LARDER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
+        return named ?? ConfigOptions.usualPath(environment: environment)
+    }
+
     /// The config, ignoring mistakes that matter only to those who start the daemon; nil without a file.
     private func settings() throws(AdminClientError) -> Configuration? {
         let named = config ?? environment["LARDER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
-        guard let path = named ?? ConfigOptions.usualPath(environment: environment) else { return nil }
+        guard let path = configPath else { return nil }
         guard access(path, R_OK) == 0 else {
             // The user has not named it, and may reach the service without being able to read its config.
             guard named != nil else { return nil }

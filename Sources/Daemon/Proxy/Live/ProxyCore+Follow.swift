@@ -52,6 +52,7 @@ extension ProxyCore {
         if document.following.isInvalid { conclusion = nil }
         let failure = conclusion.flatMap { problem(in: $0, for: document) }
         if let conclusion, failure == nil { document.isStored = !conclusion.isUnstored }
+        if conclusion != nil { document.isCutOff = failure != nil && fetches.isUnreachable(for: document.request) }
 
         let update = update(plan, stored, conclusion, failure: failure, of: document)
         var number: Int64?
