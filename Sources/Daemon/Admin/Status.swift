@@ -173,7 +173,7 @@ extension Status.Requests {
         guard requests >= 20, let hitRatio, hitRatio < 0.1 else { return nil }
         let lines = Dictionary(grouping: log.requests(after: 0).requests.compactMap(\.remedy), by: \.self)
         guard let (line, missed) = lines.max(by: { ($0.value.count, $1.key) < ($1.value.count, $0.key) }) else {
-            return "few requests are hits; `larder explain URL` says why, and what would make one a hit"
+            return "few requests are hits; `larder explain URL` says why, and what may help"
         }
         return "few requests are hits; with this line of config, \(missed.count) of the latest would have been: \(line)"
     }

@@ -387,7 +387,8 @@ enum Target {
 /// Finds the daemon for a command: its address and its token.
 ///
 /// The address is that of `--admin`, else of `LARDER_ADMIN`, else of `admin:` in the daemon's config, else the default. Of
-/// several addresses in a config, a Unix socket that this user may connect to is preferred: it needs no token.
+/// several addresses in a config, a Unix socket that this user may connect to is preferred: it needs no token. If nothing listens
+/// there, it is where the daemon that has the store open says it is.
 ///
 /// A config that was broken after the daemon had read it no longer says where it is. Then a daemon is found that has its config from
 /// the same file: where one that has the store open says it is, or at the default address.
@@ -414,7 +415,13 @@ struct DaemonFinder {
             return client
         }
         let addresses = settings?.admin ?? Configuration().admin
-        let address = given ?? addresses.first(where: Self.isOpen) ?? addresses.first { !$0.isUnix } ?? addresses[0]
+        var address = given ?? addresses.first(where: Self.isOpen) ?? addresses.first { !$0.isUnix } ?? addresses[0]
+        // It may have been started with another address, or still listen where its config said before.
+        if given == nil, let announced = announced(settings).first, announced != address,
+            !Self.isListening(at: address)
+        {
+            address = announced
+        }
         // A Unix socket needs no token.
         if !address.isUnix {
             if token == nil { token = try storedToken(settings) }
@@ -424,24 +431,29 @@ struct DaemonFinder {
     }
 
     /// The files that may be the daemon's store, the likeliest first; only the named one if there is one.
-    func stores() throws(AdminClientError) -> [String] {
-        if let store { return [store] }
-        if let named = try settings()?.store.path { return [named] }
+    func stores() throws(AdminClientError) -> [String] { stores(try settings()) }
+
+    private func stores(_ settings: Configuration?) -> [String] {
+        if let named = store ?? settings?.store.path { return [named] }
         return [Defaults(environment: environment).storePath, Self.serviceStore].compactMap(\.self)
     }
 
-    /// The admin address of the daemon that has the store open, as it says itself; nil if there is none.
-    func announcedAddress() throws(AdminClientError) -> Address? {
-        try stores().lazy.compactMap(ObjectStore.announcedAdmin).compactMap { try? Address($0) }.first
+    /// The admin addresses of the daemons that have these stores open, as they say themselves.
+    private func announced(_ settings: Configuration?) -> [Address] {
+        stores(settings).compactMap(ObjectStore.announcedAdmin).compactMap { try? Address($0) }
+    }
+
+    private static func isListening(at address: Address) -> Bool {
+        do throws(AdminClientError) {
+            _ = try AdminClient(address: address, token: nil).send("GET", "/healthz")
+            return true
+        } catch { return !error.isAbsence }
     }
 
     /// A client of the running daemon that has its config from the selected file, whatever that says by now; nil if none is found.
     private func clientOfBrokenConfig() -> AdminClient? {
-        let usual = [Defaults(environment: environment).storePath, Self.serviceStore]
-        let stores = store.map { [$0] } ?? usual.compactMap(\.self)
-        let announced = stores.compactMap(ObjectStore.announcedAdmin).compactMap { try? Address($0) }
         guard let path = configPath.flatMap(Self.resolved) else { return nil }
-        for address in announced + Configuration().admin {
+        for address in announced(nil) + Configuration().admin {
             let token = (try? storedToken(nil)) ?? (try? givenToken())
             let client = AdminClient(address: address, token: address.isUnix ? nil : token)
             guard let response = try? client.send("GET", "/status"),
