@@ -58,8 +58,11 @@ import Testing
 
     @Test func `a config that is broken while the daemon runs hides it from no command`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
-        let larder = try Larder(config: "upstreams: { api: { url: '\(origin.url)' } }\n")
-        let path = try larder.folder.write("upstreams: { api: [\n", to: "larder.yaml")
+        // The daemon was started with another address than this one.
+        let larder = try Larder(
+            config: "admin: 127.0.0.1:\(try Socket.freePort())\nupstreams: { api: { url: '\(origin.url)' } }\n"
+        )
+        let path = larder.folder.file("larder.yaml")
         func run(_ command: String, config: String) throws -> ChildProcess {
             let process = try ChildProcess(
                 Larder.binary,
@@ -69,6 +72,8 @@ import Testing
             #expect(process.waitForEnd() != nil)
             return process
         }
+        #expect(try run("status", config: path).end == .exited(0))
+        try larder.folder.write("upstreams: { api: [\n", to: "larder.yaml")
         let reload = try run("reload", config: path)
         #expect(reload.end == .exited(78) && reload.errors.contains("\(path):"), "\(reload.errors)")
         let status = try run("status", config: path)

@@ -118,8 +118,8 @@ package struct ConfigOverrides: Sendable, Equatable {
             let former = draft.upstreams.first?.settings, former.url.host != upstream.host,
             let alias = former.aliases.first(where: { $0.target.isEmpty })
         else { return nil }
-        return "--upstream \(upstream): servers of one's own usually have this API below \(alias.path); if this one does, write "
-            + "--upstream \(upstream)\(alias.path)"
+        return "--upstream \(upstream): servers of one's own usually have this API below \(alias.path); "
+            + "if this one does, write --upstream \(upstream)\(alias.path)"
     }
 
     func apply(to draft: inout ConfigDraft) {

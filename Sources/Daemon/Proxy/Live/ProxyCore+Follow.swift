@@ -53,7 +53,8 @@ extension ProxyCore {
         let failure = conclusion.flatMap { problem(in: $0, for: document) }
         if let conclusion, failure == nil { document.isStored = !conclusion.isUnstored }
         if let conclusion {
-            document.isCutOff = conclusion.isUnreachable || failure != nil && fetches.isUnreachable(for: document.request)
+            let isOutage = failure != nil && fetches.isUnreachable(for: document.request)
+            document.isCutOff = isOutage || conclusion.isUnreachable
         }
 
         let update = update(plan, stored, conclusion, failure: failure, of: document)
