@@ -163,6 +163,15 @@ import Testing
         for number in 0..<6 { #expect(try Self.get(larder, number).status == 200) }
         #expect(try larder.request("PATCH", "/repos/o/r3", Self.token, body: "{}").status == 200)
         #expect(github.refusals == 0 && github.origin.count() == 7)
+        // What it will do is what explain says. The limit may be reset before that is asked.
+        let fields = Self.token.lines.map { "\($0.name): \($0.value)" }
+        let isForetold = try eventually {
+            _ = try Self.get(larder, 7)
+            let foretold = try ExplainTests.explain(larder, "/repos/o/r8", fields)["online"] as? [String: Any]
+            try #require(foretold?["action"] as? String == "fetch" && foretold?["status"] == nil)
+            return (foretold?["reason"] as? String)?.contains("waits for the upstream's limit") == true
+        }
+        #expect(isForetold)
         let hasty = try Self.daemon(github, "{ wait: 0s }")
         #expect(try (0..<6).map { try Self.get(hasty, $0).status }.contains(429))
     }

@@ -69,6 +69,48 @@ struct FullDiskTests {
         #expect(larder.terminate() == .exited(0))
     }
 
+    @Test func `on a disk that is full from the start, the latest response is stored all the same`() throws {
+        let origin = try Origin { .json(#"{"id":\#($0.path.dropFirst("/posts/".count)),"title":"x"}"#, Fresh.hour) }
+        let disk = try SmallDisk(megabytes: 3)
+        let larder = try Larder(
+            arguments: ["--config", try disk.outside.write(Configs.blog(origin), to: "larder.yaml")],
+            folder: disk.folder,
+            startedBy: disk.entrance
+        )
+        for number in 1...9 {
+            #expect(try larder.get("/posts/\(number)").cacheStatus.contains("stored"))
+            // What is evicted for it is gone a moment later.
+            #expect(try eventually { try documents(larder, disk) > 0 })
+            #expect(try larder.get("/posts/\(number)").isHit, "\(number): \(larder.log)")
+        }
+        #expect(larder.log.contains("the store cannot grow"), "\(larder.log)")
+    }
+
+    @Test func `what a full disk has no room for is not called stored, until there is room again`() throws {
+        let noise = (0..<200_000).map { _ in String(UInt64.random(in: .min ... .max)) }.joined(separator: ",")
+        let origin = try Origin { _ in .json(#"{"id":1,"title":"\#(noise)"}"#, Fresh.hour) }
+        let disk = try SmallDisk(megabytes: 20)
+        let config = Configs.blog(origin, top: ["store: { maximum_size: 8MiB, withhold: 10s }"])
+        let larder = try Larder(
+            arguments: ["--config", try disk.outside.write(config, to: "larder.yaml")],
+            folder: disk.folder,
+            startedBy: disk.entrance
+        )
+        try disk.fill()
+        // The first commit that fails shows it.
+        _ = try larder.get("/posts/1")
+        for _ in 0..<3 {
+            let response = try larder.get("/posts/1")
+            #expect(response.cacheStatus == "larder;fwd=uri-miss;ttl=3600;detail=unwritable", "\(larder.log)")
+            #expect(response.text.hasSuffix("\"}"))
+        }
+        let explained = try larder.admin("GET", "/explain?url=/posts/1", disk.authorization)
+        #expect(explained.text.contains("the store cannot take it now"), "\(explained.text)")
+        disk.makeRoom()
+        #expect(try eventually { try larder.get("/posts/1").isHit }, "\(larder.log)")
+        #expect(try larder.get("/posts/1", ["Cache-Control": "no-cache"]).cacheStatus.contains("stored"))
+    }
+
     @Test func `a start after an orderly stop needs no room on the disk`() throws {
         let (disk, origin) = (try SmallDisk(megabytes: 10), try Self.origin())
         let larder = try Self.larder(disk, origin)

@@ -78,6 +78,28 @@ import Testing
         #expect(follower.names == ["cached", "error", "unchanged"])
     }
 
+    @Test func `an upstream that is not asked because it cannot be reached has not returned`() throws {
+        let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
+        let larder = try Larder(config: Configs.plain(origin, top: Self.quick()))
+        _ = try larder.get("/x")
+        origin.stop()
+        let follower = try Follower(larder, "/x")
+        #expect(follower.wait(for: 2))
+        // Others find out that it cannot be reached. From then on the stream's requests are held back.
+        #expect(
+            try eventually {
+                _ = try larder.get("/none")
+                return try larder.total("larder_unreachable_requests_total") > 0
+            }
+        )
+        let held = try larder.total("larder_unreachable_requests_total")
+        #expect(try eventually { try larder.total("larder_unreachable_requests_total") >= held + 2 })
+        #expect(follower.names == ["cached", "error"])
+        try origin.restart()
+        #expect(follower.wait(for: 3))
+        #expect(follower.names == ["cached", "error", "unchanged"])
+    }
+
     @Test func `without a stored response errors give events, and again only if they differ`() throws {
         let number = Monitor(0)
         let origin = try Origin { _ in .json(#"{"request":\#(number.next())}"#, status: 500) }

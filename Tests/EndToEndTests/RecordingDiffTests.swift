@@ -115,4 +115,50 @@ import Testing
         #expect(try larder.get("/a", ["Authorization": "Bearer any"]).status == 200)
         #expect(try larder.get("/b", ["Authorization": "Bearer any"]).status == 403)
     }
+
+    @Test func `an updated HEAD keeps the length that the API has sent`() throws {
+        let isLater = Monitor(false)
+        let origin = try Origin { _ in isLater.current ? .json("[1,2,3]", status: 203) : .json("[]") }
+        let recording = RecordedFolder()
+        try recording.record(origin) { (larder: Larder) throws -> Void in _ = try larder.request("HEAD", "/list") }
+        isLater.withLock { $0 = true }
+        let result = try Larder.run(["diff", recording.path, "--update", "--accept-breaking"])
+        #expect(result.end == .exited(0), "\(result.errors)")
+        let head = try Larder.replaying(recording.path).request("HEAD", "/list")
+        #expect(head.status == 203 && head["Content-Length"] == "7", "\(head.fields)")
+    }
+
+    @Test func `of two recordings, each session is compared with itself, whatever their order`() throws {
+        let text = Monitor("")
+        let origin = try Origin { _ in .json(#"{"n":\#(text.current)}"#) }
+        func recorded(_ requests: [(session: String?, n: String)]) throws -> RecordedFolder {
+            let recording = RecordedFolder()
+            try recording.record(origin) { (larder: Larder) throws -> Void in
+                for (session, n) in requests {
+                    text.withLock { $0 = n }
+                    _ = try larder.get("/job", session.map { ["Larder-Session": $0] } ?? [:])
+                }
+            }
+            return recording
+        }
+        func diff(_ one: RecordedFolder, _ other: RecordedFolder) throws -> String {
+            try Larder.run(["diff", one.path, other.path]).output
+        }
+        let one = try recorded([("a", "1"), ("b", "2"), ("b", "3")])
+        let other = try recorded([("b", "2"), ("b", "3"), ("a", "1")])
+        #expect(try diff(one, other) == "")
+        let changed = try recorded([("b", "2"), ("a", "1"), ("b", "4")])
+        #expect(try diff(one, changed) == "GET /job (session b)\n  info: n: other values\n")
+        // What has no session serves any, and what is another session's serves none.
+        let partly = try recorded([("a", "1"), ("c", "2"), (nil, "2")])
+        #expect(
+            try diff(one, partly) == """
+                GET /job (session b)
+                  breaking: not in \(partly.path)
+                GET /job
+                  notice: not in \(one.path)
+
+                """
+        )
+    }
 }

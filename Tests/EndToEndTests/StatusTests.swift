@@ -56,6 +56,54 @@ import Testing
         #expect(try larder.command("status").end == .exited(0))
     }
 
+    @Test func `a config that is broken while the daemon runs hides it from no command`() throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        // The daemon was started with another address than this one.
+        let larder = try Larder(
+            config: "admin: 127.0.0.1:\(try Socket.freePort())\nupstreams: { api: { url: '\(origin.url)' } }\n"
+        )
+        let path = larder.folder.file("larder.yaml")
+        func run(_ command: String, config: String) throws -> ChildProcess {
+            let process = try ChildProcess(
+                Larder.binary,
+                [command, "--config", config, "--store", larder.folder.file("larder.db")],
+                environment: Larder.environment
+            )
+            #expect(process.waitForEnd() != nil)
+            return process
+        }
+        #expect(try run("status", config: path).end == .exited(0))
+        try larder.folder.write("upstreams: { api: [\n", to: "larder.yaml")
+        let reload = try run("reload", config: path)
+        #expect(reload.end == .exited(78) && reload.errors.contains("\(path):"), "\(reload.errors)")
+        let status = try run("status", config: path)
+        #expect(status.end == .exited(1), "\(status.errors)")
+        #expect(status.output.contains("! the config could not be reloaded at "), "\(status.output)")
+        #expect(status.output.contains("the former one is in force: \(path):"), "\(status.output)")
+        // A daemon with another config is another daemon.
+        let other = try larder.folder.write("upstreams: { api: [\n", to: "other.yaml")
+        #expect(try run("status", config: other).end == .exited(78))
+    }
+
+    @Test func `many requests without a hit are a reason to say what would make hits`() throws {
+        let origin = try Origin { request in
+            .json("[]", request.path == "/said" ? ["Cache-Control": "max-age=0"] : [:])
+        }
+        for (path, advice) in [
+            ("/said", "- few requests are hits; `larder explain URL` says why"),
+            ("/unsaid", "of the latest would have been: upstreams: { api: { fresh_unsaid: 60s } }"),
+        ] {
+            let larder = try Larder(config: Configs.plain(origin))
+            #expect(try !larder.command("status").output.contains("few requests"))
+            for _ in 0..<25 {
+                _ = try larder.get(path)
+                #expect(try larder.waitForQuiet())
+            }
+            let status = try larder.command("status")
+            #expect(status.end == .exited(0) && status.output.contains(advice), "\(status.output)")
+        }
+    }
+
     @Test(arguments: [
         "upstreams: { api: [", "admin: { listen: 127.0.0.1:1 }\nupstreams: { api: { url: http://a.example } }",
     ])

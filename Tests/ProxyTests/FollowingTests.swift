@@ -62,7 +62,7 @@ import Testing
         case begin, find, end
         case answer(Answer)
         case write, commit
-        case refresh, drop, wait, tick, offline, slow, quick
+        case refresh, drop, wait, tick, offline, slow, quick, back
     }
 
     private struct Violation: Error, CustomStringConvertible {
@@ -97,7 +97,7 @@ import Testing
         if !world.isCommitting { steps.append(.write) }
         if world.stored != nil { steps.append(.drop) }
         if !world.isSlow { steps.append(.slow) }
-        return steps + [.refresh, .wait, .offline]
+        return steps + [.refresh, .wait, .offline, .back]
     }
 
     /// A response from before a write is not stored.
@@ -166,6 +166,9 @@ import Testing
             world.mishaps += 1
             world.isOffline.toggle()
             try handle(.lookRequested, in: &world)
+        case .back:
+            world.mishaps += 1
+            try handle(.upstreamIsBack, in: &world)
         case .slow:
             world.mishaps += 1
             world.isSlow = true

@@ -59,4 +59,16 @@ import Testing
         rhythm.concluded(hasFailed: false, now: Self.start)
         #expect(rhythm.due(.stale, now: Self.start) == Self.start + 15 * Self.second)
     }
+
+    @Test func `an upstream that can be reached again is asked at once, and only once`() {
+        var rhythm = Self.asked(failing: 7)
+        rhythm.upstreamIsBack()
+        #expect(rhythm.due(.expiry(3600), now: Self.start + 1) == Self.start)
+        rhythm.concluded(hasFailed: true, now: Self.start)
+        #expect(rhythm.due(.stale, now: Self.start) == Self.start + 60 * Self.second)
+        // A response that was no failure has nothing to make good.
+        rhythm = Self.asked()
+        rhythm.upstreamIsBack()
+        #expect(rhythm.due(.stale, now: Self.start) == Self.start + 15 * Self.second)
+    }
 }

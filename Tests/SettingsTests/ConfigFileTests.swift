@@ -1,5 +1,6 @@
 import HTTPSemantics
 import Mapping
+import TestSupport
 import Testing
 
 @testable import CachePolicy
@@ -137,6 +138,20 @@ struct ConfigFileTests {
         #expect(settings.mode == .offline)
         #expect(settings.workers == 2)
         #expect(settings.log.level == .debug)
+    }
+
+    @Test(arguments: [
+        ("https://git.example.com", true), ("https://git.example.com/api/v3", false),
+        ("https://api.acme.ghe.com", false),
+        ("http://127.0.0.1:9", false), ("http://localhost", false), ("https://api.github.com", false),
+    ])
+    func `a URL without the path of an Enterprise server gets a warning with that path`(url: String, warns: Bool) throws
+    {
+        let overrides = ConfigOverrides(upstream: try UpstreamURL(url))
+        let path = "\(Repository.root)/config/github.yaml"
+        let warnings = ConfigFile.read(path, environment: [:], overriding: overrides).diagnostics.map(\.message)
+        #expect(warnings.contains { $0.hasSuffix("write --upstream \(url)/api/v3") } == warns, "\(warnings)")
+        #expect(warnings.count == (warns ? 1 : 0))
     }
 
     @Test func `a URL alone is a complete config`() throws {

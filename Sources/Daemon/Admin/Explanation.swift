@@ -281,7 +281,7 @@ extension Explanation {
             online = .events(isShown: stream.online != nil, isAsked: !request.directives.onlyIfCached)
             offline = .events(isShown: stream.offline != nil, isAsked: false)
         } else {
-            online = Outcome(explained.online, request, now: now)
+            online = Outcome(explained.online, request, after: explained.pause, now: now)
             offline = Outcome(explained.offline, request, now: now)
         }
         upstream = explained.inquiry.map { Expectations($0, assembled: explained.assembled, now: now) }
@@ -307,7 +307,9 @@ extension Explanation {
 
 extension Explanation.Outcome {
     /// What a plan means for the client.
-    init(_ plan: Plan, _ request: ProxyRequest, now: Int64) {
+    ///
+    /// - Parameter pause: how long the request waits first; nil if it does not.
+    init(_ plan: Plan, _ request: ProxyRequest, after pause: Duration? = nil, now: Int64) {
         switch plan {
         case .serve(let ready, _, _), .serveAndRefresh(let ready, _, _, _):
             let content = ServedContent(of: ready.shown(to: request), for: request.message, now: now)
@@ -316,6 +318,9 @@ extension Explanation.Outcome {
         case .ask, .write: break
         }
         (action, reason, cacheStatus) = (plan.action, plan.sentence, plan.cacheStatus(sent: status, now: now))
+        guard let pause else { return }
+        let seconds = Int((pause / .seconds(1)).rounded(.up))
+        reason += "; first it waits for the upstream's limit, which is reset in \(seconds) s"
     }
 
     /// A stream of events (`Larder-Live`).

@@ -118,6 +118,7 @@ extension Status {
         )
         notes = Self.urgent(state, daemon.storeTrouble, upstreams)
         notes += Self.remarks(mode: mode, configured: configuredMode, upstreams, warnings: Int(statistics.warnings))
+        notes += lastHour.adviceOnMisses(daemon.requests).map { [Note(text: $0, needsAttention: false)] } ?? []
         ok = !notes.contains(where: \.needsAttention)
     }
 
@@ -166,6 +167,18 @@ extension Status {
             texts.append("\(warnings) warnings about responses since the start; `larder warnings` lists them")
         }
         return texts.map { Note(text: $0, needsAttention: false) }
+    }
+}
+
+extension Status.Requests {
+    /// What would make requests hits, if few of many are; nil if not.
+    fileprivate func adviceOnMisses(_ log: RequestLog) -> String? {
+        guard requests >= 20, let hitRatio, hitRatio < 0.1 else { return nil }
+        let lines = Dictionary(grouping: log.requests(after: 0).requests.compactMap(\.remedy), by: \.self)
+        guard let (line, missed) = lines.max(by: { ($0.value.count, $1.key) < ($1.value.count, $0.key) }) else {
+            return "few requests are hits; `larder explain URL` says why, and what may help"
+        }
+        return "few requests are hits; with this line of config, \(missed.count) of the latest would have been: \(line)"
     }
 }
 

@@ -147,7 +147,7 @@ package struct RecordingComparison: Sendable {
         }
         for (old, numbers) in groups {
             let session = groups.count > 1 ? recording.exchanges[numbers[0]].session : nil
-            let name = title + (session.map { " (session \($0.printable))" } ?? "")
+            let name = recording.exchanges[numbers[0]].title(of: session)
             compare(name, numbers, old, with: new, isAnonymous: isAnonymous)
         }
     }
@@ -187,18 +187,31 @@ package struct RecordingComparison: Sendable {
         for (number, exchange) in new.exchanges.enumerated() {
             places[try Self.key(exchange, new, name(of: exchange.upstream)), default: []].append(number)
         }
+        let keys = try old.exchanges.map { exchange throws(RecordingError) in
+            try Self.key(exchange, old, exchange.upstream)
+        }
+        var pairs: [Int: Int] = [:]
+        /// Pairs the exchanges that have no partner yet, in their order, with those whose session suits.
+        func pair(_ suits: (_ old: String?, _ new: String?) -> Bool) {
+            for (number, exchange) in old.exchanges.enumerated() where pairs[number] == nil {
+                let found = places[keys[number]]?.firstIndex { suits(exchange.session, new.exchanges[$0].session) }
+                if let found { pairs[number] = places[keys[number]]?.remove(at: found) }
+            }
+        }
+        pair { $0 == $1 }
+        // A replay gives a session what was recorded without one, too, and never what is another session's.
+        pair { $0 == nil || $1 == nil }
+        let sessions = Dictionary(grouping: old.exchanges, by: \.title).mapValues { Set($0.map(\.session)).count }
         for number in old.exchanges.indices {
             let exchange = old.exchanges[number]
-            let key = try Self.key(exchange, old, exchange.upstream)
-            guard let other = places[key]?.first else {
-                findings.append(
-                    Finding(request: exchange.title, drifts: [Drift(.breaking, "not in \(new.folder.path)")])
-                )
+            let session = sessions[exchange.title, default: 1] > 1 ? exchange.session : nil
+            let title = exchange.title(of: session)
+            guard let other = pairs[number] else {
+                findings.append(Finding(request: title, drifts: [Drift(.breaking, "not in \(new.folder.path)")]))
                 continue
             }
-            places[key]?.removeFirst()
             compare(
-                exchange.title,
+                title,
                 [number],
                 try old.folder.whole(exchange.response),
                 with: try new.folder.whole(new.exchanges[other].response),
@@ -331,6 +344,11 @@ extension WholeExchange.Response {
 }
 
 extension RecordedExchange {
+    /// Its title, with a session where that distinguishes it from others.
+    fileprivate func title(of session: String?) -> String {
+        title + (session.map { " (session \($0.printable))" } ?? "")
+    }
+
     /// The fields of a newer response as if it had come at the time of this one: a replay's clock stands there.
     fileprivate func timed(_ fields: Fields) -> Fields {
         let now = Int64(Date().timeIntervalSince1970)

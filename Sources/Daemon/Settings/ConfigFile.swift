@@ -48,6 +48,7 @@ package struct ConfigFile {
                 "--upstream replaces one upstream's url, but the file has \(draft.upstreams.count) upstreams"
             )
         }
+        if let advice = overriding.missingPath(in: draft) { reader.warning(nil, advice) }
         overriding.apply(to: &draft)
         // Without the unreadable file these checks would report things as missing.
         if !reader.isIncomplete { draft.validate(&reader) }
@@ -107,6 +108,18 @@ package struct ConfigOverrides: Sendable, Equatable {
         self.listen = listen
         self.admin = admin
         self.storePath = storePath
+    }
+
+    /// What to write instead if the URL replaces that of another server, and may lack the path of its API.
+    ///
+    /// An alias for the root names the path below which such servers have it.
+    func missingPath(in draft: ConfigDraft) -> String? {
+        guard let upstream, upstream.basePath.isEmpty, upstream.mayBeServerOfTheirOwn, draft.upstreams.count == 1,
+            let former = draft.upstreams.first?.settings, former.url.host != upstream.host,
+            let alias = former.aliases.first(where: { $0.target.isEmpty })
+        else { return nil }
+        return "--upstream \(upstream): servers of one's own usually have this API below \(alias.path); "
+            + "if this one does, write --upstream \(upstream)\(alias.path)"
     }
 
     func apply(to draft: inout ConfigDraft) {

@@ -55,6 +55,11 @@ package struct UpstreamURL: Sendable, Hashable, CustomStringConvertible {
         return port.map { "\(host):\($0)" } ?? host
     }
 
+    /// Whether it may be another installation of a well-known API: not one for tests on this machine, and not `api.…`.
+    var mayBeServerOfTheirOwn: Bool {
+        !host.hasPrefix("api.") && host.contains(where: \.isLetter) && host.contains(".") && !host.contains(":")
+    }
+
     private static func hostAndPort(_ authority: Substring) throws(InvalidValue) -> (String, UInt16?) {
         var host = authority
         var port: UInt16?

@@ -16,7 +16,11 @@ struct FileKeeper {
     var checkInterval: Int64 { isWALUsed || core.foreignLocks.isHeldUp ? 1_000_000 : 3_600_000_000 }
 
     /// Runs after a batch: evicts if the file is too large, and keeps the WAL short.
-    mutating func committed(_ session: WriterSession) {
+    ///
+    /// What the batch has stored stays, however small the file is: clients were promised it.
+    ///
+    /// - Parameter last: the last document before the batch.
+    mutating func committed(_ session: WriterSession, after last: DocumentID) {
         isWALUsed = true
         sweep(session)
         if session.journal.isOverfull {
@@ -24,7 +28,7 @@ struct FileKeeper {
             _ = try? session.transaction { try session.dropChanges(downTo: session.journal.limit) }
         }
         if let used = try? FileBudget.used(in: session.database), used > high(session) {
-            evict(session, down: low(session))
+            evict(session, down: low(session), until: last)
         }
         shortenWAL(session)
         checkDisk(session)
@@ -102,24 +106,27 @@ struct FileKeeper {
     }
 
     /// Removes the least recently used documents until at most this many bytes are used.
-    func evict(_ session: WriterSession, down target: Int64) {
+    ///
+    /// - Parameter last: the last document that may be removed.
+    func evict(_ session: WriterSession, down target: Int64, until last: DocumentID = DocumentID(rawValue: .max)) {
         while let used = try? FileBudget.used(in: session.database), used > target {
-            guard (try? evictSome(session)) == true || (try? halveJournal(session)) == true else { return }
+            guard (try? evictSome(session, until: last)) == true || (try? halveJournal(session)) == true else { return }
             shortenWAL(session)
         }
         if core.budget.fileBytes > core.budget.database { returnPages(session) }
     }
 
     /// Removes one slice, small enough for the WAL; returns false if there is nothing left to evict.
-    private func evictSome(_ session: WriterSession) throws -> Bool {
+    private func evictSome(_ session: WriterSession, until last: DocumentID) throws -> Bool {
         var documents: [DocumentID] = []
-        var last: Int64 = .max
+        var time: Int64 = .max
         var bytes = 0
         try session.database.query(
-            "SELECT u.document, u.at, d.length FROM _used u JOIN _documents d ON d.id = u.document ORDER BY u.at LIMIT 64"
-        ).eachWhile { row in
+            "SELECT u.document, u.at, d.length FROM _used u JOIN _documents d ON d.id = u.document "
+                + "WHERE u.document <= ? ORDER BY u.at LIMIT 64"
+        ).eachWhile(last) { row in
             documents.append(row.id(0))
-            last = row.integer(1)
+            time = row.integer(1)
             bytes += Int(row.count(2))
             return bytes < core.budget.batch
         }
@@ -127,7 +134,7 @@ struct FileKeeper {
             for document in documents { try session.deleteDocument(document) }
             // Flushing comes first: then objects that only these documents showed are orphans.
             try session.flush()
-            return try session.evictOrphans(until: last, limit: 1024)
+            return try session.evictOrphans(until: time, limit: 1024)
         }
         core.publish(effects, of: session)
         core.updateStatistics { $0.evicted += Int64(documents.count) }

@@ -132,6 +132,7 @@ final class Writer {
     /// - Returns: how many of them are finished or have failed.
     private func commitFirst(of batch: ArraySlice<Job>) -> Int {
         var done = batch.count
+        let last = session.numbers.document
         // A page that a reader found damaged would stay damaged. This batch shows that the upstream is reachable, so the file
         // may be emptied. While nothing is stored, as when offline, the intact part is still served.
         if !isMended, batch.contains(where: { $0.bytes > 0 }), let reason = core.foundDamage {
@@ -164,7 +165,7 @@ final class Writer {
                 for job in batch { retry(job) }
             }
         }
-        keeper.committed(session)
+        keeper.committed(session, after: last)
         return done
     }
 
@@ -233,13 +234,14 @@ final class Writer {
             damage?.unfinished.append(job)
             return
         }
+        let last = session.numbers.document
         do {
             try job.work(session)()
         } catch {
             keeper.failed(session, StoreError(error))
             fail([job], StoreError(error))
         }
-        keeper.committed(session)
+        keeper.committed(session, after: last)
     }
 }
 

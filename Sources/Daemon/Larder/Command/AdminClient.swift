@@ -387,7 +387,11 @@ enum Target {
 /// Finds the daemon for a command: its address and its token.
 ///
 /// The address is that of `--admin`, else of `LARDER_ADMIN`, else of `admin:` in the daemon's config, else the default. Of
-/// several addresses in a config, a Unix socket that this user may connect to is preferred: it needs no token.
+/// several addresses in a config, a Unix socket that this user may connect to is preferred: it needs no token. If nothing listens
+/// there, it is where the daemon that has the store open says it is.
+///
+/// A config that was broken after the daemon had read it no longer says where it is. Then a daemon is found that has its config from
+/// the same file: where one that has the store open says it is, or at the default address.
 struct DaemonFinder {
     /// The service's store in Debian's package.
     static let serviceStore = "/var/lib/larder/larder.db"
@@ -403,9 +407,21 @@ struct DaemonFinder {
         var token = store == nil ? try givenToken() : nil
         // Then the config need not be read, which takes a tenth of a second for a large one.
         if let given, config == nil, given.isUnix || token != nil { return AdminClient(address: given, token: token) }
-        let settings = try settings()
+        let settings: Configuration?
+        do {
+            settings = try self.settings()
+        } catch {
+            guard given == nil, !error.mistakes.isEmpty, let client = clientOfBrokenConfig() else { throw error }
+            return client
+        }
         let addresses = settings?.admin ?? Configuration().admin
-        let address = given ?? addresses.first(where: Self.isOpen) ?? addresses.first { !$0.isUnix } ?? addresses[0]
+        var address = given ?? addresses.first(where: Self.isOpen) ?? addresses.first { !$0.isUnix } ?? addresses[0]
+        // It may have been started with another address, or still listen where its config said before.
+        if given == nil, let announced = announced(settings).first, announced != address,
+            !Self.isListening(at: address)
+        {
+            address = announced
+        }
         // A Unix socket needs no token.
         if !address.isUnix {
             if token == nil { token = try storedToken(settings) }
@@ -415,21 +431,56 @@ struct DaemonFinder {
     }
 
     /// The files that may be the daemon's store, the likeliest first; only the named one if there is one.
-    func stores() throws(AdminClientError) -> [String] {
-        if let store { return [store] }
-        if let named = try settings()?.store.path { return [named] }
+    func stores() throws(AdminClientError) -> [String] { stores(try settings()) }
+
+    private func stores(_ settings: Configuration?) -> [String] {
+        if let named = store ?? settings?.store.path { return [named] }
         return [Defaults(environment: environment).storePath, Self.serviceStore].compactMap(\.self)
     }
 
-    /// The admin address of the daemon that has the store open, as it says itself; nil if there is none.
-    func announcedAddress() throws(AdminClientError) -> Address? {
-        try stores().lazy.compactMap(ObjectStore.announcedAdmin).compactMap { try? Address($0) }.first
+    /// The admin addresses of the daemons that have these stores open, as they say themselves.
+    private func announced(_ settings: Configuration?) -> [Address] {
+        stores(settings).compactMap(ObjectStore.announcedAdmin).compactMap { try? Address($0) }
+    }
+
+    private static func isListening(at address: Address) -> Bool {
+        do throws(AdminClientError) {
+            _ = try AdminClient(address: address, token: nil).send("GET", "/healthz")
+            return true
+        } catch { return !error.isAbsence }
+    }
+
+    /// A client of the running daemon that has its config from the selected file, whatever that says by now; nil if none is found.
+    private func clientOfBrokenConfig() -> AdminClient? {
+        guard let path = configPath.flatMap(Self.resolved) else { return nil }
+        for address in announced(nil) + Configuration().admin {
+            let token = (try? storedToken(nil)) ?? (try? givenToken())
+            let client = AdminClient(address: address, token: address.isUnix ? nil : token)
+            guard let response = try? client.send("GET", "/status"),
+                let status = try? AdminJSON.decode(Status.self, from: response),
+                status.config.flatMap(Self.resolved) == path
+            else { continue }
+            return client
+        }
+        return nil
+    }
+
+    private static func resolved(_ path: String) -> String? {
+        guard let resolved = realpath(path, nil) else { return nil }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
+    /// The config that is named, or the usual one; nil without a file.
+    private var configPath: String? {
+        let named = config ?? environment["LARDER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
+        return named ?? ConfigOptions.usualPath(environment: environment)
     }
 
     /// The config, ignoring mistakes that matter only to those who start the daemon; nil without a file.
     private func settings() throws(AdminClientError) -> Configuration? {
         let named = config ?? environment["LARDER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
-        guard let path = named ?? ConfigOptions.usualPath(environment: environment) else { return nil }
+        guard let path = configPath else { return nil }
         guard access(path, R_OK) == 0 else {
             // The user has not named it, and may reach the service without being able to read its config.
             guard named != nil else { return nil }

@@ -26,16 +26,8 @@ struct ReloadCommand: ParsableCommand {
 
 extension AdminOptions {
     /// Has the daemon read its config again.
-    ///
-    /// The daemon may still listen where its config said before.
     func reload(dryRun: Bool) throws -> [UInt8] {
-        let target = Target.make(["reload"], [("dry_run", dryRun ? "true" : nil)])
-        do {
-            return try ask("POST", target)
-        } catch let error as AdminClientError where error.isAbsence && admin == nil {
-            guard let address = try finder().announcedAddress() else { throw error }
-            return try client(at: address).send("POST", target)
-        }
+        try ask("POST", Target.make(["reload"], [("dry_run", dryRun ? "true" : nil)]))
     }
 }
 

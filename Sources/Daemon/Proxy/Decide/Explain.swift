@@ -13,6 +13,8 @@ package struct ExplainedRequest: Sendable {
     /// What it would get in each mode.
     package let online: Plan
     package let offline: Plan
+    /// How long it would wait first, until a limit of the upstream is reset; nil if it would not.
+    package let pause: Duration?
     /// The request that would go upstream, if one would.
     package let inquiry: Plan.Inquiry?
     /// For a stream: how the stored response is shown in each mode; nil for any other request.
@@ -40,7 +42,9 @@ extension ProxyCore {
         let documents = try await cache.store.documents(ofURL: request.key.url, upstream: request.key.upstream)
         let (offline, found) = await plan(request, mode: .offline, admits: false)
         let variants = try await cache.variants(under: request)
-        let online = fetches.foretold(await plan(request, mode: .online, admits: false).plan)
+        let planned = await plan(request, mode: .online, admits: false).plan
+        let pause = incoming.live == nil ? fetches.pause(before: planned) : nil
+        let online = pause == nil ? fetches.foretold(planned) : planned
         let (shownOnline, shownOffline) = (try await shown(online, to: request), try await shown(offline, to: request))
         var (inquiry, stream): (Plan.Inquiry?, (CacheUse?, CacheUse?)?) = (shownOnline.inquiry, nil)
         if incoming.live != nil {
@@ -53,6 +57,7 @@ extension ProxyCore {
             principal: (label, principal != nil),
             online: shownOnline,
             offline: shownOffline,
+            pause: pause,
             inquiry: inquiry,
             stream: stream,
             selected: found.whole,

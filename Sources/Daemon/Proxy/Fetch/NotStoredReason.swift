@@ -31,6 +31,7 @@ package struct NotStoredReason: Error, Sendable, Equatable {
     static let garbled = Self("garbled", .upstream, "its head is malformed")
     static let odd = Self("garbled", .upstream, "it is not in its content coding, or bytes follow the end of that")
     static let invalidated = Self("invalidated", .larder, "a write or a clean made it outdated on its way")
+    static let unwritable = Self("unwritable", .larder, "the store cannot take it now; larder status says why")
     static let olderIsBetter = Self("error", .standard, "an error does not take the place of a good stored response")
     static let graphQLErrors = Self("graphql-errors", .upstream, "it is no GraphQL result with data and without errors")
     static let part = Self("partial", .standard, "it is a part that fits no stored response")

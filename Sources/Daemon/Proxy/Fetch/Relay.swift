@@ -44,20 +44,20 @@ final class Relay {
     ///
     /// - Parameters:
     ///   - storing: the response to store when its body is whole; nil if it is not stored.
-    ///   - isHeldUp: whether it is uncertain that it can be stored, because another process keeps the store locked.
+    ///   - isKept: whether it will be kept then, as far as that is known.
     ///   - withholdsEnd: whether to withhold the last byte, and so the end of the response, until `finish`.
-    func begin(_ head: UpstreamHead, storing: CachedResponse?, isHeldUp: Bool = false, withholdsEnd: Bool, now: Int64) {
+    func begin(_ head: UpstreamHead, storing: CachedResponse?, isKept: Bool = true, withholdsEnd: Bool, now: Int64) {
         var fields = head.fields
         // A cookie is only for the client whose request was sent.
         if !isLeader { fields.remove("set-cookie") }
         let length = fields.text("content-length").flatMap(Int.init)
         fields.remove("content-length")
-        let isStored = storing != nil && !isHeldUp
-        var status = request.forwarded(isStored: isStored, isCollapsed: !isLeader)
+        var status = request.forwarded(isStored: storing != nil && isKept, isCollapsed: !isLeader)
         if let storing {
             let policy = request.upstream.applying(storing.policy, request.overrides)
             status.timeToLive = policy.timeToLive(at: now)
             status.add(detail: policy.overrideDetail(of: request.overrides, vary: VaryField(storing.fields)))
+            if !isKept { status.add(detail: NotStoredReason.unwritable.rule) }
         }
         if request.asksForItself, request.hasCurrent(status: head.status, fields: fields, now: now) {
             hasResponded = true

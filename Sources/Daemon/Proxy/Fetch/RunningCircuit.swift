@@ -187,6 +187,9 @@ extension Fetches {
 
     func isUnreachable(for request: ProxyRequest) -> Bool { circuit(for: request)?.outage != nil }
 
+    /// Why a request to its upstream got no response last.
+    func lastError(for request: ProxyRequest) -> UpstreamError { circuit(for: request)?.error ?? .cancelled }
+
     /// Whether a request may be sent for which no client waits; if so, it counts as a trial.
     func admitsRefresh(_ request: ProxyRequest) -> Bool { circuit(for: request)?.admits() ?? true }
 

@@ -288,7 +288,10 @@ final class RunningFetch: TransferDelegate {
         relay.begin(
             head,
             storing: storing,
-            isHeldUp: containsObjects && fetches.cache.store.isHeldUp,
+            isKept: fetches.cache.keeps(
+                head.fields.text("content-length").flatMap(Int.init),
+                withObjects: containsObjects
+            ),
             withholdsEnd: containsObjects,
             now: fetches.now
         )
@@ -308,14 +311,15 @@ final class RunningFetch: TransferDelegate {
             isPart
             ? fetches.admitPart(response, from: self) : fetches.admit(response, from: self, isAwaited: isAwaited)
         guard let (ready, isWithheld) = admitted else { return .unusable }
-        let isKept = !isInvalidated
-        // Memory alone does not keep a response with objects.
-        let isStored = { [store = fetches.cache.store] in isKept && !(isWithheld && store.isHeldUp) }
+        let (isValid, size, cache) = (!isInvalidated, response.body.count, fetches.cache)
+        if !cache.keeps(size, withObjects: isWithheld) { fetches.record(.unwritable, in: self) }
         served = ServedResponse(
             ready: ready,
             use: { request in
                 let reason = request.reason.forward
-                return !isStored() ? .unkept(reason) : isPart ? .completed(reason) : .fetched(reason)
+                guard isValid else { return .unkept(reason) }
+                guard cache.keeps(size, withObjects: isWithheld) else { return .unkept(reason, because: .unwritable) }
+                return isPart ? .completed(reason) : .fetched(reason)
             },
             cookies: head.cookies
         )

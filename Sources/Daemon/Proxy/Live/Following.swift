@@ -106,6 +106,8 @@ struct Following: Hashable {
         /// A write or a clean has invalidated the response.
         case invalidated
         case committed
+        /// The upstream could not be reached, and can be again.
+        case upstreamIsBack
         case answered
         case lookBegan
         case looked(Finding)
@@ -192,6 +194,9 @@ struct Following: Hashable {
         case .committed:
             guard validity == .invalidated else { return [] }
             validity = .invalid
+            return requestLook()
+        case .upstreamIsBack:
+            rhythm.upstreamIsBack()
             return requestLook()
         case .answered:
             inquiry = .answered

@@ -36,6 +36,8 @@ final class LiveDocument {
     private(set) var inquiry: LiveInquiry?
     /// Whether any of the last response was stored.
     var isStored = true
+    /// Whether the last inquiry failed because the upstream cannot be reached.
+    var isCutOff = false
     /// Whether objects have changed since the last look.
     private var hasChanged = false
     private let look: (LiveDocument) -> Void

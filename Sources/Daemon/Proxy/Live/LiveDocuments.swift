@@ -141,6 +141,11 @@ final class LiveDocuments {
         }
         let now = loop.now
         for document in documents.values {
+            let request = document.request
+            if document.isCutOff, !proxy.assumeIsolated({ $0.fetches.isUnreachable(for: request) }) {
+                document.isCutOff = false
+                document.handle(.upstreamIsBack)
+            }
             if document.following.due <= now { document.handle(.lookRequested) }
             for reader in document.readers.values { reader.beat(document.request.upstream.daemon.live.heartbeat) }
         }

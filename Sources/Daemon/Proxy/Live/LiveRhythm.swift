@@ -20,6 +20,8 @@ struct LiveRhythm: Hashable {
     private(set) var lastConcluded: UInt64?
     /// The number of successive failures: no response, or an error.
     private(set) var failures = 0
+    /// Whether the upstream can be reached again since the last failure.
+    private var isUpstreamBack = false
     /// The number of successive inquiries because the response was displaced.
     private var displacements = 0
 
@@ -33,7 +35,11 @@ struct LiveRhythm: Hashable {
     mutating func concluded(hasFailed: Bool, now: UInt64) {
         lastConcluded = now
         failures = hasFailed ? failures + 1 : 0
+        isUpstreamBack = false
     }
+
+    /// The upstream can be reached again: the pause after failures ends.
+    mutating func upstreamIsBack() { isUpstreamBack = failures > 0 }
 
     /// When the upstream is to be asked; this may be in the past.
     ///
@@ -44,7 +50,7 @@ struct LiveRhythm: Hashable {
             if case .expiry(let seconds) = need { return now + Self.span(seconds) }
             return now
         }
-        if failures > 0 { return lastConcluded + Refreshes.pause(after: failures) }
+        if failures > 0 { return isUpstreamBack ? lastConcluded : lastConcluded + Refreshes.pause(after: failures) }
         if now > lastConcluded + 2 * interval { displacements = 0 }
         switch need {
         case .expiry(let seconds): return max(now + Self.span(seconds), lastConcluded + interval)

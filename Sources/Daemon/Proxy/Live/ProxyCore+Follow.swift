@@ -52,6 +52,10 @@ extension ProxyCore {
         if document.following.isInvalid { conclusion = nil }
         let failure = conclusion.flatMap { problem(in: $0, for: document) }
         if let conclusion, failure == nil { document.isStored = !conclusion.isUnstored }
+        if let conclusion {
+            let isOutage = failure != nil && fetches.isUnreachable(for: document.request)
+            document.isCutOff = isOutage || conclusion.isUnreachable
+        }
 
         let update = update(plan, stored, conclusion, failure: failure, of: document)
         var number: Int64?
@@ -213,6 +217,9 @@ extension ProxyCore {
 }
 
 extension LiveInquiry.Conclusion {
+    /// Whether nothing was sent, because the upstream cannot be reached.
+    var isUnreachable: Bool { if case .served(_, .unreachable, _) = self { true } else { false } }
+
     var isUnstored: Bool {
         switch self {
         case .received(_, let isStored): !isStored
@@ -323,6 +330,9 @@ extension ProxyCore {
                 ?? BackOff(status: 503, scope: .document, until: loop.now)
             let upstream = document.request.upstream.name
             return .backedOff(backOff, seconds: backOff.secondsLeft(at: loop.now), upstream: upstream)
+        case .served(_, .unreachable, _):
+            // The same problem as when it was asked last: nothing has changed since.
+            return .upstreamFailed(fetches.lastError(for: document.request), upstream: document.request.upstream.name)
         case .served, .received: return nil
         }
     }

@@ -22,7 +22,7 @@ package enum CacheUse: Sendable {
     /// Fetched for this request, and served once it was whole.
     case fetched(CacheStatus.Forward)
     /// Fetched for this request, served once it was whole, and not stored.
-    case unkept(CacheStatus.Forward)
+    case unkept(CacheStatus.Forward, because: NotStoredReason? = nil)
     /// Parts of it were stored, and the rest was fetched.
     case completed(CacheStatus.Forward)
 
@@ -66,7 +66,8 @@ package enum CacheUse: Sendable {
             let isForDoubt = isFresh && reason != .request && !ready.response.isOutdated
             if !isForDoubt || ready.response.doubts.isEmpty { detail = ready.staleDetail }
         case .completed(let reason): status = .forwarded(reason, status: 206, isStored: true)
-        case .unkept(let reason):
+        case .unkept(let reason, let cause):
+            detail = cause?.rule
             status = .forwarded(reason, status: sent == ready.response.status ? nil : ready.response.status)
         case .fetched(let reason):
             let fetched = ready.response.status

@@ -104,6 +104,16 @@ extension ResponseCache {
         return containsObjects
     }
 
+    /// Whether a response that may be stored will be kept, on disk or in memory, as far as that is known.
+    ///
+    /// Memory keeps it without the disk if it is not too large, but not if it contains objects: it would not follow their changes.
+    ///
+    /// - Parameter length: the length of its body; nil if that is not known yet.
+    func keeps(_ length: Int?, withObjects containsObjects: Bool) -> Bool {
+        if containsObjects, store.isHeldUp { return false }
+        return hasRoom(for: length) || !containsObjects && (length ?? 0) <= memory.largest
+    }
+
     /// Runs on the writer's thread, so that later commits find the response registered under its objects.
     private func committed(
         _ result: Result<Receipt, StoreError>,
@@ -112,6 +122,7 @@ extension ResponseCache {
         start: Int64
     ) {
         defer { watch.documentChanged(ready.entry.digest) }
+        noteRoom(for: ready.response.body.count, result)
         switch result {
         case .success(let receipt):
             // A clean or a write has outdated it, if there is no document. A response with a secret is kept in memory only.

@@ -24,6 +24,10 @@ package final class ResponseCache: Sendable {
     let uncommittedBytes = Atomic<Int>(0)
     /// The limit of `uncommittedBytes`; past it responses are not kept, because the store is too slow.
     static let uncommittedByteLimit = 128 << 20
+    /// The length of the shortest body that the store last had no room for; `Int.max` if it has room, as far as that is known.
+    ///
+    /// On a full disk new responses replace old ones, so a shorter one may fit.
+    private let refusedLength = Atomic<Int>(.max)
 
     package init(store: ObjectStore, memory: MemoryTier<ReadyResponse>, watch: LiveWatch, log: Logger) {
         self.store = store
@@ -310,5 +314,21 @@ extension ReadyResponse {
         // One that does not show the newest values has to be asked for, however long it would last.
         guard !response.isOutdated else { return false }
         return if case .fresh = policy.reuse(at: now, for: directives) { true } else { false }
+    }
+}
+
+/// Whether the store has room, as its commits show.
+extension ResponseCache {
+    /// - Parameter length: nil for a body that may have any length.
+    func hasRoom(for length: Int?) -> Bool { (length ?? Int.max - 1) < refusedLength.load(ordering: .relaxed) }
+
+    /// Runs on the writer's thread, and nowhere else.
+    func noteRoom(for length: Int, _ result: Result<Receipt, StoreError>) {
+        let refused = refusedLength.load(ordering: .relaxed)
+        switch result {
+        case .success where length >= refused: refusedLength.store(.max, ordering: .relaxed)
+        case .failure(.full), .failure(.unwritable): refusedLength.store(min(refused, length), ordering: .relaxed)
+        case .success, .failure: break
+        }
     }
 }

@@ -88,6 +88,9 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
         }
     }
 
+    /// The most bytes of a response that is admitted: a larger one would displace too many others.
+    package var largest: Int { capacity / 8 }
+
     /// Creates a tier that holds up to `capacity` bytes.
     package init(capacity: Int) {
         bound = Atomic(capacity)
@@ -112,7 +115,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     {
         // Both happen under one lock: otherwise an invalidation could miss a response not yet listed under its path.
         let outcome = paths.withLock { paths in
-            let outcome = shard(digest).lock.withLock { $0.handle(event(), at: digest, largest: capacity / 8) }
+            let outcome = shard(digest).lock.withLock { $0.handle(event(), at: digest, largest: largest) }
             if !outcome.isVacant { paths.insert(digest, of: key) }
             return outcome
         }
@@ -177,7 +180,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
 
     /// Admits a response, replaces the one with its variant, and makes room for it.
     ///
-    /// A response larger than an eighth of the tier is not admitted: it would displace too many others.
+    /// A response larger than `largest` is not admitted.
     package func admit(_ response: Response, at digest: Digest128) {
         handle(at: digest, of: response.key) { .made(response) }
     }
@@ -254,7 +257,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     private func process(_ event: Residence<Response>.Event, at digest: Digest128) {
-        _ = perform(shard(digest).lock.withLock { $0.handle(event, at: digest, largest: capacity / 8) }, at: digest)
+        _ = perform(shard(digest).lock.withLock { $0.handle(event, at: digest, largest: largest) }, at: digest)
     }
 
     /// Performs the actions; returns the documents to remove from disk.
