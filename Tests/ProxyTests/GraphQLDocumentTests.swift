@@ -52,7 +52,7 @@ import Testing
     ])
     func `what the grammar does not allow is no document`(_ text: String) { #expect(Self.kinds(text) == nil) }
 
-    @Test func `each beginning of a document is none, or a document with the same operations so far`() {
+    @Test func `the beginning of a document has no operation that the document lacks`() {
         let text = Array(
             "query A($a: I = {b: \"{\"}) @d(x: [1]) { a(t: \"\"\"x\"\"\") { b } } mutation B { c } # end".utf8
         )

@@ -77,7 +77,7 @@ import Testing
         #expect(Self.refusal("{}", .json, fields) == .notJSON)
     }
 
-    @Test func `two media types are none`() {
+    @Test func `a body with two media types is passed on`() {
         var fields = Self.json
         fields.append("Content-Type", "application/json")
         #expect(Self.refusal("{}", .json, fields) == .notJSON)

@@ -22,7 +22,7 @@ package final class ReadBody: Sendable {
     /// Examines a body; throws why its request is passed on like any other POST.
     ///
     /// - Parameters:
-    ///   - fields: the request's, which `NotReadReason.init(_:_:)` has accepted.
+    ///   - fields: the request's, in which `NotReadReason` has found no reason.
     ///   - persisted: the queries that are known by their digests; this body may add one.
     init(
         _ bytes: [UInt8],
