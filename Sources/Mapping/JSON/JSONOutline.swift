@@ -40,7 +40,9 @@ public struct JSONOutline: Sendable {
             return elements
         }
 
-        /// The value at a key path, the last one if a name is repeated; a list counts for its elements. Nil if there is none.
+        /// The value at a key path; nil if there is none.
+        ///
+        /// The last one counts if a name is repeated, and a list for its elements.
         public func value(at path: String) -> Node? {
             guard let names = KeyPathSyntax.steps(of: path)?.leadingNames else { return nil }
             var node: Node? = self
