@@ -62,7 +62,9 @@ import Testing
     }
 
     @Test func `only a plain number is a content length`() {
-        for (value, length) in [("12", 12), ("0", 0), ("+1", nil), ("", nil), ("1 ", nil), ("9999999999999999999", nil)] {
+        for (value, length) in [
+            ("12", 12), ("0", 0), ("+1", nil), ("", nil), ("1 ", nil), ("9999999999999999999", nil),
+        ] {
             #expect((["Content-Length": value] as Fields).contentLength == length)
         }
         #expect(Fields().contentLength == nil)

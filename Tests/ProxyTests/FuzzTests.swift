@@ -92,7 +92,9 @@ import Testing
             let garbage = Self.value(&random).filter { $0 != 0x22 }
             #expect(ResponseDirectives(Fields([Field("Cache-Control", garbage + bytes(", no-store"))])).noStore)
             #expect(ResponseDirectives(Fields([Field("Cache-Control", bytes("no-store, ") + garbage)])).noStore)
-            #expect(ResponseDirectives(Fields([garbage, bytes("No-Store")].map { Field("Cache-Control", $0) })).noStore)
+            #expect(
+                ResponseDirectives(Fields([garbage, bytes("No-Store")].map { Field("Cache-Control", $0) })).noStore
+            )
         }
     }
 

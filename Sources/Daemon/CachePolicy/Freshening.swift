@@ -92,7 +92,9 @@ package enum Freshening {
         fields.append(contentsOf: stored.filter { line in described.contains { line.isNamed($0) } })
         let isWeak = !isExact || stored[first: "etag"].flatMap { EntityTag($0) }?.isWeak ?? true
         for (index, line) in fields.enumerated() where isWeak && line.isNamed(.etag) {
-            if !line.value.starts(with: [0x57, 0x2F]) { fields.replaceValue(at: index, by: [0x57, 0x2F] + line.value) }
+            if !line.value.starts(with: [0x57, 0x2F]) {
+                fields.replaceValue(at: index, by: [0x57, 0x2F] + line.value)
+            }
         }
         return fields
     }

@@ -66,5 +66,7 @@ package enum AgeField {
         return members.first { !$0.isEmpty }.flatMap { DeltaSeconds.parse($0) }
     }
 
-    package static func parse(_ fields: Fields) -> Int64? { fields.contains(.age) ? parse(lines: fields.all("age")) : nil }
+    package static func parse(_ fields: Fields) -> Int64? {
+        fields.contains(.age) ? parse(lines: fields.all("age")) : nil
+    }
 }

@@ -12,7 +12,9 @@ package enum UpstreamFields {
     ]
 
     /// Fields that most requests have, and that go upstream as they are.
-    private static let plain: KnownFields = [.accept, .acceptLanguage, .userAgent, .contentType, .authorization, .cookie]
+    private static let plain: KnownFields = [
+        .accept, .acceptLanguage, .userAgent, .contentType, .authorization, .cookie,
+    ]
 
     private static let removedPrefixes = ["x-forwarded-", "larder-", "sec-fetch-"]
 

@@ -94,7 +94,9 @@ package struct Fields: Sendable {
     }
 
     package subscript(first name: String) -> [UInt8]? { index(of: name).map { Array(self[$0].value) } }
-    package func text(_ name: String) -> String? { index(of: name).map { String(decoding: self[$0].value, as: UTF8.self) } }
+    package func text(_ name: String) -> String? {
+        index(of: name).map { String(decoding: self[$0].value, as: UTF8.self) }
+    }
 
     package func all(_ name: String) -> [[UInt8]] {
         var values: [[UInt8]] = []
@@ -141,11 +143,15 @@ package struct Fields: Sendable {
     }
 
     /// Whether a line that is known by the same number has a name.
-    private static func isNamed(_ name: UnsafeRawBufferPointer, _ known: UInt8, _ place: Place, in bytes: [UInt8]) -> Bool {
+    private static func isNamed(_ name: UnsafeRawBufferPointer, _ known: UInt8, _ place: Place, in bytes: [UInt8])
+        -> Bool
+    {
         if known != Place.unknown { return true }
         guard name.count == place.nameCount else { return false }
         let start = Int(place.start)
-        for index in 0..<name.count where asciiLowercased(bytes[start + index]) != asciiLowercased(name[index]) { return false }
+        for index in 0..<name.count where asciiLowercased(bytes[start + index]) != asciiLowercased(name[index]) {
+            return false
+        }
         return true
     }
 
@@ -209,7 +215,9 @@ package struct Fields: Sendable {
         for place in others.places { places.append(write(place, of: others.bytes)) }
     }
 
-    private mutating func write(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: UInt8) -> Place {
+    private mutating func write(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: UInt8)
+        -> Place
+    {
         let start = bytes.count
         bytes.append(contentsOf: name)
         bytes.append(0x3A)
@@ -340,7 +348,8 @@ package struct Fields: Sendable {
                         )
                     )
                 } else {
-                    let bytes = value.isEmpty ? UnsafeRawBufferPointer(start: nil, count: 0) : .init(rebasing: encoded[value])
+                    let bytes =
+                        value.isEmpty ? UnsafeRawBufferPointer(start: nil, count: 0) : .init(rebasing: encoded[value])
                     places.append(write(name, bytes, known))
                 }
             }

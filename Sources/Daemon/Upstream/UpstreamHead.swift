@@ -58,8 +58,9 @@ enum EndProof: Sendable, Equatable {
 extension Fields {
     /// Whether the body has a content coding that Larder does not support.
     package var isContentCoded: Bool {
-        contains(.contentEncoding) && all(.contentEncoding).flatMap { FieldSyntax.members($0) }
-            .contains { !$0.isEmpty && !FieldSyntax.equalsIgnoringCase($0, "identity".utf8) }
+        contains(.contentEncoding)
+            && all(.contentEncoding).flatMap { FieldSyntax.members($0) }
+                .contains { !$0.isEmpty && !FieldSyntax.equalsIgnoringCase($0, "identity".utf8) }
     }
 
     /// Whether the fields announce a stream of server-sent events.

@@ -305,9 +305,10 @@ extension ProxiedUpstream {
                 if let known = line.known { secretInResponses.contains(known) } else {
                     principal.isSecret(responseField: Array(line.name))
                 }
-            return !isNamedSecret && !line.value.contains(0) && isFreeOfSecrets(line) {
-                principal.holdsSecret($0)
-            }
+            return !isNamedSecret && !line.value.contains(0)
+                && isFreeOfSecrets(line) {
+                    principal.holdsSecret($0)
+                }
         }
     }
 
