@@ -190,12 +190,14 @@ public final class ObjectStore: Sendable {
     ) {
         core.queueLimit.enter(bytes: 0) { [self] in
             // Capturing the store keeps it alive until its jobs have reached the writer.
+            core.ingesting.add(1, ordering: .relaxed)
             ingest.async { [self] in
                 let core = core
                 core.submit(kind, urgency, bytes: bytes, work) { result in
                     core.queueLimit.leave(bytes: 0)
                     done(result)
                 }
+                core.ingesting.subtract(1, ordering: .releasing)
             }
         }
     }
@@ -398,7 +400,7 @@ extension ObjectStore {
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
         // Capturing the store keeps it alive until the response has reached the writer.
-        ingest.async { [self] in
+        let work: @Sendable () -> Void = { [self] in
             let core = core
             let finish: @Sendable (Result<Receipt, StoreError>, _ weight: Int?) -> Void = { result, weight in
                 if let weight { core.preparedBodies.leave(bytes: weight) }
@@ -418,11 +420,13 @@ extension ObjectStore {
                 MappedSubject(body: document.body, rule: $0, surroundings: document.surroundings, url: document.key.url)
             }
             let prepared = subject.map { core.prepare($0, upstream: document.key.upstream) } ?? PreparedBody()
-            let weight = prepared.weight
+            let weight = subject == nil ? nil : prepared.weight
             // A decomposed object of ten bytes takes a kilobyte. So the next body is decomposed only when there is room.
-            let room = DispatchSemaphore(value: 0)
-            core.preparedBodies.enter(bytes: weight) { room.signal() }
-            room.wait()
+            if let weight {
+                let room = DispatchSemaphore(value: 0)
+                core.preparedBodies.enter(bytes: weight) { room.signal() }
+                room.wait()
+            }
             core.submit(
                 .response,
                 urgency,
@@ -441,6 +445,14 @@ extension ObjectStore {
                 },
                 done: { finish($0, weight) }
             )
+        }
+        // What need not be decomposed, nor waits for others, does not need the queue's thread.
+        guard document.rule != nil || document.findCoverage != nil || core.ingesting.load(ordering: .acquiring) > 0
+        else { return work() }
+        core.ingesting.add(1, ordering: .relaxed)
+        ingest.async { [core] in
+            work()
+            core.ingesting.subtract(1, ordering: .releasing)
         }
     }
 }

@@ -25,6 +25,8 @@ final class StoreCore: Sendable {
     let queuedResponses = QueuedResponses()
     let examiner = BodyExaminer()
     let mailbox = Mailbox<Job>()
+    /// How many jobs are in the queue ahead of the mailbox, in which bodies are decomposed.
+    let ingesting = Atomic(0)
     let isClosed = Atomic(false)
     private let closing = Atomic(false)
     /// Whether the store is being closed and its time limit has passed; dispensable jobs are then dropped.

@@ -38,13 +38,16 @@ public struct CommitReport: Sendable {
     public let seconds: Double
 
     init(_ jobs: some Sequence<Job>, seconds: Double) {
-        var counts: [Job.Kind: Int] = [:]
+        // A table would hash the kinds' names.
+        var counts: [(kind: Job.Kind, count: Int)] = []
         var bytes = 0
         for job in jobs {
-            counts[job.kind, default: 0] += 1
+            let known = counts.firstIndex { $0.kind == job.kind }
+            if let known { counts[known].count += 1 } else { counts.append((job.kind, 1)) }
             bytes += job.bytes
         }
-        self.jobs = Job.Kind.allCases.compactMap { kind in counts[kind].map { (kind.rawValue, $0) } }
+        let kinds = counts.count > 1 ? Job.Kind.allCases : counts.map(\.kind)
+        self.jobs = kinds.compactMap { kind in counts.first { $0.kind == kind }.map { (kind.rawValue, $0.count) } }
         (self.bytes, self.seconds) = (bytes, seconds)
     }
 }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct ResponseDirectivesTests {
     private func read(_ lines: String...) -> ResponseDirectives {
-        ResponseDirectives(lines: lines.map { bytes($0) })
+        ResponseDirectives(Fields(lines.map { Field("Cache-Control", $0) }))
     }
 
     @Test(arguments: [

@@ -90,9 +90,11 @@ import Testing
         for _ in 0..<Fuzzing.rounds(1500) {
             // A quoted string may well hold the directive as text, so quotes are left out.
             let garbage = Self.value(&random).filter { $0 != 0x22 }
-            #expect(ResponseDirectives(lines: [garbage + bytes(", no-store")]).noStore)
-            #expect(ResponseDirectives(lines: [bytes("no-store, ") + garbage]).noStore)
-            #expect(ResponseDirectives(lines: [garbage, bytes("No-Store")]).noStore)
+            #expect(ResponseDirectives(Fields([Field("Cache-Control", garbage + bytes(", no-store"))])).noStore)
+            #expect(ResponseDirectives(Fields([Field("Cache-Control", bytes("no-store, ") + garbage)])).noStore)
+            #expect(
+                ResponseDirectives(Fields([garbage, bytes("No-Store")].map { Field("Cache-Control", $0) })).noStore
+            )
         }
     }
 

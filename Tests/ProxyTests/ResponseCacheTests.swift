@@ -116,7 +116,7 @@ import Testing
     {
         func admitted(_ fields: [(String, String)]) async throws -> ReadyResponse? {
             let response = ProxyFixture.answer(fields, of: upstream, for: request).response
-            let head = StoredHead.encode(response.fields)
+            let head = response.fields.encoded
             let moment = cache.now
             let document = ReceivedDocument(
                 key: request.key,

@@ -40,6 +40,7 @@ package struct Budget: Sendable, Equatable {
     ///   - now: in ns.
     ///   - wall: in seconds since 1970; only compared with the fields.
     package init?(_ fields: Fields, now: UInt64, wall: Int64) {
+        guard RateLimitFields.areIn(fields) else { return nil }
         let clock = RateLimitFields.clock(fields, now: wall)
         guard let state = RateLimitFields.limit(fields, now: clock), state.limit != 0 else { return nil }
         (limit, remaining) = (state.limit, max(0, state.remaining))

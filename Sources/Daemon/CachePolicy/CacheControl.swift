@@ -48,12 +48,15 @@ package struct RequestDirectives: Sendable, Equatable {
 
     /// Reads `Cache-Control`, or `Pragma` if there is none.
     package init(fields: Fields) {
+        guard fields.contains(oneOf: Self.fields) else { return }
         let lines = fields.all("cache-control")
         if Self.areOfFetch(lines, fields) { return }
         for line in lines { line.withUnsafeBytes { read(cacheControl: $0) } }
         guard lines.isEmpty else { return }
         for line in fields.all("pragma") { line.withUnsafeBytes { read(pragma: $0) } }
     }
+
+    private static let fields: KnownFields = [.cacheControl, .pragma]
 
     /// Whether `no-cache` is present only because the request has conditions.
     ///
@@ -120,10 +123,11 @@ package struct ResponseDirectives: Sendable, Equatable {
 
     init() {}
 
-    package init(lines: [[UInt8]]) {
+    /// Reads `Cache-Control`.
+    package init(_ fields: Fields) {
         var isInDoubt = false
-        for line in lines {
-            line.withUnsafeBytes { bytes in
+        for line in fields where line.isNamed(.cacheControl) {
+            line.value.withUnsafeBytes { bytes in
                 var reader = DirectiveReader(bytes, isInDoubt: isInDoubt)
                 while let directive = reader.next() { apply(directive) }
                 isInDoubt = reader.isInDoubt
@@ -139,7 +143,9 @@ package struct ResponseDirectives: Sendable, Equatable {
             case .token, .quoted:
                 directive.argument.seconds.map(Argument.seconds) ?? .text(directive.argument.bytes ?? [])
             }
-        apply(FieldSyntax.lowercased(directive.name), argument)
+        // The usual one needs no text.
+        if FieldSyntax.equalsIgnoringCase(directive.name, "max-age") { return apply("max-age", argument) }
+        apply(String(decoding: FieldSyntax.lowercased(directive.name), as: UTF8.self), argument)
     }
 
     enum Argument {
@@ -156,8 +162,8 @@ package struct ResponseDirectives: Sendable, Equatable {
     static let numeric: Set<String> = ["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"]
 
     /// Applies one directive; `name` is in lower case.
-    mutating func apply(_ name: [UInt8], _ argument: Argument) {
-        switch String(decoding: name, as: UTF8.self) {
+    mutating func apply(_ name: String, _ argument: Argument) {
+        switch name {
         case "max-age": maxAge = Self.stricter(maxAge, Self.seconds(argument) ?? 0)
         case "s-maxage": sMaxAge = Self.stricter(sMaxAge, Self.seconds(argument) ?? 0)
         case "stale-while-revalidate":
@@ -217,8 +223,7 @@ package enum TargetedDirectives {
     /// - Parameter targets: Field names, the most specific first.
     package static func find(in fields: Fields, targets: [String]) -> (field: String, directives: ResponseDirectives)? {
         for target in targets {
-            let lines = fields.all(target.lowercased())
-            guard !lines.isEmpty, let directives = parse(lines) else { continue }
+            guard fields.contains(target), let directives = parse(fields.all(target)) else { continue }
             return (target, directives)
         }
         return nil
@@ -236,18 +241,18 @@ package enum TargetedDirectives {
         for (name, member) in members {
             // Parameters of a directive are ignored. No directive has an inner list as its value.
             guard case .item(let item) = member else {
-                directives.apply(Array(name.utf8), .unreadable)
+                directives.apply(name, .unreadable)
                 continue
             }
             switch item.rfc9651BareItem {
-            case .bool(true): directives.apply(Array(name.utf8), .none)
+            case .bool(true): directives.apply(name, .none)
             // `no-store=?0` states explicitly that the directive does not apply.
             case .bool(false):
-                if ResponseDirectives.numeric.contains(name) { directives.apply(Array(name.utf8), .unreadable) }
+                if ResponseDirectives.numeric.contains(name) { directives.apply(name, .unreadable) }
             case .integer(let number) where number >= 0:
-                directives.apply(Array(name.utf8), .seconds(min(number, DeltaSeconds.maximum)))
-            case .string(let text), .token(let text): directives.apply(Array(name.utf8), .text(Array(text.utf8)))
-            default: directives.apply(Array(name.utf8), .unreadable)
+                directives.apply(name, .seconds(min(number, DeltaSeconds.maximum)))
+            case .string(let text), .token(let text): directives.apply(name, .text(Array(text.utf8)))
+            default: directives.apply(name, .unreadable)
             }
         }
         return directives

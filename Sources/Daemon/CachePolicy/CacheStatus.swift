@@ -52,23 +52,34 @@ package struct CacheStatus: Sendable, Equatable {
     }
 
     /// The member in the field's syntax, with the parameters in the order of RFC 9211.
-    package var text: String {
-        var text = "larder"
+    package var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    private var bytes: [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(64)
+        text += "larder".utf8
         if let forward {
-            text += "; fwd=" + forward.rawValue
-            if let forwardStatus { text += "; fwd-status=\(forwardStatus)" }
+            text += "; fwd=".utf8
+            text += forward.rawValue.utf8
+            if let forwardStatus { text += "; fwd-status=\(forwardStatus)".utf8 }
         } else if !isRefusal {
-            text += "; hit"
+            text += "; hit".utf8
         }
-        if let timeToLive { text += "; ttl=\(Self.bounded(timeToLive))" }
-        if isStored { text += "; stored" }
-        if isCollapsed { text += "; collapsed" }
-        if let detail { text += "; detail=" + Self.item(detail) }
+        if let timeToLive {
+            text += "; ttl=".utf8
+            text += String(Self.bounded(timeToLive)).utf8
+        }
+        if isStored { text += "; stored".utf8 }
+        if isCollapsed { text += "; collapsed".utf8 }
+        if let detail { text += "; detail=\(Self.item(detail))".utf8 }
         return text
     }
 
     /// Adds this member to the field, after the upstream's, because each cache appends itself.
-    package func append(to fields: inout Fields) { fields.append(member: Array(text.utf8), to: "Cache-Status") }
+    package func append(to fields: inout Fields) {
+        guard fields.contains(.cacheStatus) else { return fields.append("Cache-Status", bytes) }
+        fields.append(member: bytes, to: "Cache-Status")
+    }
 
     /// The text as a token if possible, else as a quoted string.
     private static func item(_ detail: String) -> String {

@@ -88,15 +88,15 @@ package enum Freshening {
     /// - Parameter isExact: whether the tag covers the stored bytes as they are, so that it may stay strong.
     package static func released(_ stored: Fields, by update: Fields, isExact: Bool) -> Fields {
         let described = ["content-type", "content-language"]
-        var lines = update.lines.filter { line in !StoredFields.describesBody(line) }
-        lines += stored.lines.filter { line in described.contains { line.isNamed($0) } }
+        var fields = update.filter { line in !StoredFields.describesBody(line) }
+        fields.append(contentsOf: stored.filter { line in described.contains { line.isNamed($0) } })
         let isWeak = !isExact || stored[first: "etag"].flatMap { EntityTag($0) }?.isWeak ?? true
-        for index in lines.indices where isWeak && lines[index].isNamed("etag") {
-            if !lines[index].value.starts(with: [0x57, 0x2F]) {
-                lines[index].value = [0x57, 0x2F] + lines[index].value
+        for (index, line) in fields.enumerated() where isWeak && line.isNamed(.etag) {
+            if !line.value.starts(with: [0x57, 0x2F]) {
+                fields.replaceValue(at: index, by: [0x57, 0x2F] + line.value)
             }
         }
-        return Fields(lines)
+        return fields
     }
 
     private static func isStrongForm(of stored: Fields, in update: Fields) -> Bool {
@@ -131,18 +131,21 @@ package enum StoredFields {
     package static func storable(_ fields: Fields, leavingOut named: [[UInt8]] = [], replaysCookies: Bool = false)
         -> Fields
     {
-        Fields(
-            fields.withoutHopByHop().lines.filter { line in
-                !line.isNamed("age") && !line.isNamed("alt-svc")
-                    && (replaysCookies || !line.isNamed("set-cookie") && !line.isNamed("set-cookie2"))
-                    && !named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) }
-            }
-        )
+        fields.withoutHopByHop().filter { line in
+            !line.isOne(of: notStored) && (replaysCookies || !line.isOne(of: cookies))
+                && !named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) }
+        }
     }
+
+    private static let notStored: KnownFields = [.age, .altSvc]
+    private static let cookies: KnownFields = [.setCookie, .setCookie2]
 
     /// The fields with the time of arrival as `Date`, if the upstream sent none (RFC 9110 §6.6.1).
     package static func dated(_ fields: Fields, at now: Int64) -> Fields {
-        fields.contains("date") ? fields : Fields(fields.lines + [Field("Date", HTTPDate.format(now))])
+        if fields.contains(.date) { return fields }
+        var dated = fields
+        dated.append("Date", HTTPDate.format(now))
+        return dated
     }
 
     /// Fields that a 304, or the response to a HEAD, does not change: the length, an exception of RFC 9111 §3.2, and the coding
@@ -172,20 +175,20 @@ package enum StoredFields {
 
     /// The fields to serve when a response is reused without validation.
     static func reusable(_ stored: Fields, leavingOut named: [[UInt8]]) -> Fields {
-        Fields(stored.lines.filter { line in !named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) } })
+        stored.filter { line in !named.contains { FieldSyntax.equalsIgnoringCase(line.name, $0) } }
     }
 
     /// The fields of a 304 for a stored response (RFC 9110 §15.4.5), and others that do not describe the body.
     package static func notModified(_ stored: Fields) -> Fields {
         // Without a tag the date is the validator.
-        let omitted = stored.contains("etag") ? ofTheBody + ["last-modified"] : ofTheBody
-        return Fields(stored.lines.filter { line in !omitted.contains { line.isNamed($0) } })
+        let hasTag = stored.contains(.etag)
+        return stored.filter { line in !describesBody(line) && !(hasTag && line.isNamed(.lastModified)) }
     }
 
-    fileprivate static func describesBody(_ line: Field) -> Bool { ofTheBody.contains { line.isNamed($0) } }
+    fileprivate static func describesBody(_ line: Fields.Line) -> Bool { line.isOne(of: ofTheBody) }
 
-    private static let ofTheBody = [
-        "content-length", "content-type", "content-encoding", "content-language", "content-range", "content-md5",
-        "content-digest", "repr-digest", "digest",
+    private static let ofTheBody: KnownFields = [
+        .contentLength, .contentType, .contentEncoding, .contentLanguage, .contentRange, .contentMd5, .contentDigest,
+        .reprDigest, .digest,
     ]
 }

@@ -30,7 +30,7 @@ struct FreshnessLifetime: Sendable, Equatable {
         now: Int64,
         settings: CachePolicySettings
     ) {
-        lastModified = HTTPDate.latest(of: fields.all("last-modified"), now: now)
+        lastModified = fields.contains(.lastModified) ? HTTPDate.latest(of: fields.all("last-modified"), now: now) : nil
         if settings.isShared, let sMaxAge = directives.sMaxAge {
             (seconds, source) = (sMaxAge, isTargeted ? .targeted : .sMaxAge)
         } else if let maxAge = directives.maxAge {
@@ -48,7 +48,7 @@ struct FreshnessLifetime: Sendable, Equatable {
     }
 
     private static func expires(_ fields: Fields, date: Int64, now: Int64) -> Int64? {
-        fields.all("expires").map { value in
+        fields.all(.expires).map { value in
             HTTPDate.parse(value, now: now).map { min(max(0, $0 - date), DeltaSeconds.maximum) } ?? 0
         }.min()
     }
@@ -66,5 +66,7 @@ package enum AgeField {
         return members.first { !$0.isEmpty }.flatMap { DeltaSeconds.parse($0) }
     }
 
-    package static func parse(_ fields: Fields) -> Int64? { parse(lines: fields.all("age")) }
+    package static func parse(_ fields: Fields) -> Int64? {
+        fields.contains(.age) ? parse(lines: fields.all("age")) : nil
+    }
 }

@@ -98,18 +98,26 @@ package struct LinkRewriter: Sendable, Equatable {
     /// Rewrites `Location`, the targets of `Link`, and what `Set-Cookie` says of host and path; with `rewritesAll` also the other
     /// fields that are links by their names, such as `Content-Location` and `Next-Page`.
     package func rewrite(_ fields: inout Fields) {
-        for index in fields.lines.indices {
-            if fields.lines[index].isNamed("location") {
-                if let new = rewritten(fields.lines[index].value) { fields.lines[index].value = new }
-            } else if fields.lines[index].isNamed("link") {
-                fields.lines[index].value = rewritten(link: fields.lines[index].value)
-            } else if fields.lines[index].isNamed("set-cookie") {
-                if let new = rewritten(cookie: fields.lines[index].value) { fields.lines[index].value = new }
-            } else if rewritesAll, LinkNames.contain(field: fields.lines[index].lowercasedName) {
-                if let new = rewritten(fields.lines[index].value) { fields.lines[index].value = new }
+        guard concerns(fields) else { return }
+        for (index, line) in fields.enumerated() {
+            let new: [UInt8]?
+            switch line.known {
+            case .location: new = rewritten(Array(line.value))
+            case .link: new = rewritten(link: Array(line.value))
+            case .setCookie: new = rewritten(cookie: Array(line.value))
+            default:
+                guard rewritesAll, LinkNames.contain(field: line.lowercasedName) else { continue }
+                new = rewritten(Array(line.value))
             }
+            if let new, !line.value.elementsEqual(new) { fields.replaceValue(at: index, by: new) }
         }
     }
+
+    /// Whether the fields may contain links that are rewritten.
+    package func concerns(_ fields: Fields) -> Bool { rewritesAll || fields.contains(oneOf: Self.rewritten) }
+
+    /// The fields that are rewritten in any case.
+    private static let rewritten: KnownFields = [.location, .link, .setCookie]
 
     /// Rewrites the targets between `<` and `>`, outside quoted strings (RFC 8288 §3).
     private func rewritten(link value: [UInt8]) -> [UInt8] {

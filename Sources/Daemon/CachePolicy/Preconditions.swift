@@ -47,11 +47,14 @@ package struct Preconditions: Sendable, Equatable {
 
     /// - Parameter now: The time that decides the century of dates with two-digit years (`HTTPDate.parse`).
     package init(fields: Fields, now: Int64) {
+        guard fields.contains(oneOf: Self.conditions) else { return }
         ifMatch = EntityTagCondition(lines: fields.all("if-match"))
         ifNoneMatch = EntityTagCondition(lines: fields.all("if-none-match"))
         ifModifiedSince = Self.date(fields.all("if-modified-since"), now: now)
         ifUnmodifiedSince = Self.date(fields.all("if-unmodified-since"), now: now)
     }
+
+    private static let conditions: KnownFields = [.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince]
 
     private static func date(_ lines: [[UInt8]], now: Int64) -> Int64? {
         // Two dates would be a list, which is not a date.
@@ -88,6 +91,7 @@ package struct Preconditions: Sendable, Equatable {
     ///
     /// `If-Range` with such a tag is removed along with the ranges: the client's part does not come from the upstream's bytes.
     static func stripOwnValidators(_ fields: inout Fields) {
+        guard fields.contains(oneOf: validating) else { return }
         if fields[first: "if-range"].flatMap({ EntityTag($0) })?.isOwn == true {
             fields.remove("if-range")
             fields.remove("range")
@@ -96,6 +100,8 @@ package struct Preconditions: Sendable, Equatable {
         fields.remove("if-none-match")
         if let rest = condition.withoutOwn { fields.append("If-None-Match", rest.bytes) }
     }
+
+    private static let validating: KnownFields = [.ifRange, .ifNoneMatch]
 
     /// The room for the tags of one `If-None-Match` in bytes; many servers refuse heads of more than 8 KiB.
     private static let tagRoom = 4096

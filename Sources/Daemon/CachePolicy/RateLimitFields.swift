@@ -35,6 +35,7 @@ package enum RateLimitFields {
 
     /// The upstream's name for the limited resource; nil if it names none.
     package static func resource(_ fields: Fields) -> String? {
+        guard areIn(fields) else { return nil }
         if let name = fields.text("x-ratelimit-resource"), !name.isEmpty { return String(name.prefix(100)) }
         let policies = policies(in: fields)
         if let exhausted = policies.first(where: { $0.remaining == 0 }) { return exhausted.name }
@@ -45,6 +46,7 @@ package enum RateLimitFields {
     ///
     /// - Parameter now: The time in seconds since 1970; some upstreams send the end of a period, others the seconds until it.
     package static func limit(_ fields: Fields, now: Int64) -> RateLimit? {
+        guard areIn(fields) else { return nil }
         for (name, prefix) in zip(remaining, ["x-ratelimit-", "ratelimit-", "x-rate-limit-"]) {
             guard let remaining = number(fields, name) else { continue }
             return RateLimit(
@@ -62,10 +64,21 @@ package enum RateLimitFields {
         return RateLimit(limit: tightest.limit, remaining: remaining, reset: reset, resource: tightest.name)
     }
 
+    /// Whether any field describes a limit.
+    package static func areIn(_ fields: Fields) -> Bool { fields.contains(oneOf: known) }
+
     /// Whether a field is one of those that describe limits.
-    package static func isOne(_ line: Field) -> Bool {
-        ["x-ratelimit-", "x-rate-limit-", "ratelimit"].contains { line.lowercasedName.hasPrefix($0) }
+    package static func isOne(_ line: Fields.Line) -> Bool {
+        line.isOne(of: known)
+            || line.known == nil && prefixes.contains { FieldSyntax.equalsIgnoringCase(line.name.prefix($0.count), $0) }
     }
+
+    private static let prefixes = ["x-ratelimit-", "x-rate-limit-", "ratelimit"].map { Array($0.utf8) }
+    private static let known: KnownFields = [
+        .xRatelimitLimit, .xRatelimitRemaining, .xRatelimitReset, .xRatelimitResource, .xRatelimitUsed,
+        .ratelimit, .ratelimitPolicy, .ratelimitLimit, .ratelimitRemaining, .ratelimitReset,
+        .rateLimitLimit, .rateLimitRemaining, .rateLimitReset,
+    ]
 
     /// The time by the clock of the upstream, where the response shows it.
     ///

@@ -86,8 +86,8 @@ package struct ResponsePolicy: Sendable, Equatable {
         route: CacheOverrides = CacheOverrides()
     ) {
         let targeted = TargetedDirectives.find(in: fields, targets: settings.targets)
-        let directives = targeted?.directives ?? ResponseDirectives(lines: fields.all("cache-control"))
-        let dateField = HTTPDate.earliest(of: fields.all("date"), now: times.wall)
+        let directives = targeted?.directives ?? ResponseDirectives(fields)
+        let dateField = fields.contains(.date) ? HTTPDate.earliest(of: fields.all("date"), now: times.wall) : nil
         let age = AgeField.parse(fields) ?? -1
         let lifetime = FreshnessLifetime(
             status: status,
@@ -110,7 +110,7 @@ package struct ResponsePolicy: Sendable, Equatable {
         stored.staleIfError = directives.staleIfError ?? -1
         stored.flags = Self.flags(directives, isShared: settings.isShared)
         if dateField == nil { stored.flags.insert(.dateAssumed) }
-        if targeted == nil, !["cache-control", "expires", "pragma"].contains(where: { fields.contains($0) }) {
+        if targeted == nil, !fields.contains(oneOf: Self.ofCaching) {
             stored.flags.insert(.saysNothing)
         }
         self.stored = stored
@@ -125,8 +125,8 @@ package struct ResponsePolicy: Sendable, Equatable {
         if let reason = refusal(
             request: request,
             directives: directives,
-            hasExpires: targeted == nil && fields.contains("expires"),
-            hasContentLocation: fields.contains("content-location"),
+            hasExpires: targeted == nil && fields.contains(.expires),
+            hasContentLocation: fields.contains(.contentLocation),
             settings: settings,
             route: route
         ) {
@@ -135,6 +135,8 @@ package struct ResponsePolicy: Sendable, Equatable {
             if Self.forbidsReuse(reason) { self.stored.flags.insert(.noStore) }
         }
     }
+
+    private static let ofCaching: KnownFields = [.cacheControl, .expires, .pragma]
 
     /// Whether the refusal to store a response also forbids reusing a stored one.
     private static func forbidsReuse(_ reason: Storability.Reason) -> Bool {

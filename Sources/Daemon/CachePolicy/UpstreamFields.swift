@@ -11,6 +11,11 @@ package enum UpstreamFields {
         "access-control-request-method", "access-control-request-headers", "access-control-request-private-network",
     ]
 
+    /// Fields that most requests have, and that go upstream as they are.
+    private static let plain: KnownFields = [
+        .accept, .acceptLanguage, .userAgent, .contentType, .authorization, .cookie,
+    ]
+
     private static let removedPrefixes = ["x-forwarded-", "larder-", "sec-fetch-"]
 
     /// The names of the conditional fields, in lower case (RFC 9110 §13.1).
@@ -33,16 +38,15 @@ package enum UpstreamFields {
         origin: OriginHandling = .drop,
         passesView: Bool = false
     ) -> Fields {
-        var result = Fields(
-            request.withoutHopByHop().lines.filter { line in
-                let name = dashed(line.lowercasedName)
-                if name == "origin" { return origin == .pass }
-                if name == "larder-view" { return passesView }
-                return !removed.contains(name)
-                    && !removedPrefixes.contains { name.hasPrefix($0) }
-                    && !(removingConditions && conditional.contains(name))
-            }
-        )
+        var result = request.withoutHopByHop().filter { line in
+            if line.isOne(of: plain) { return true }
+            let name = dashed(line.lowercasedName)
+            if name == "origin" { return origin == .pass }
+            if name == "larder-view" { return passesView }
+            return !removed.contains(name)
+                && !removedPrefixes.contains { name.hasPrefix($0) }
+                && !(removingConditions && conditional.contains(name))
+        }
         if case .replace(let value) = origin { result.append("Origin", value) }
         Preconditions.stripOwnValidators(&result)
         Via.append(to: &result)
@@ -52,9 +56,12 @@ package enum UpstreamFields {
     private static let methodOverrides: Set<String> = ["x-http-method-override", "x-http-method", "x-method-override"]
 
     /// Whether a field names another method than the request line.
-    package static func overridesMethod(_ field: Field) -> Bool {
-        methodOverrides.contains(dashed(field.lowercasedName))
+    package static func overridesMethod(_ line: Fields.Line) -> Bool {
+        line.isOne(of: knownOverrides)
+            || line.known == nil && line.name.contains(0x5F) && methodOverrides.contains(dashed(line.lowercasedName))
     }
+
+    private static let knownOverrides: KnownFields = [.httpMethodOverride, .httpMethod, .methodOverride]
 
     /// The name as gateways such as CGI and WSGI read it, to which `_` and `-` are the same.
     private static func dashed(_ name: String) -> String {
@@ -74,14 +81,20 @@ package enum OriginHandling: Sendable, Equatable {
 /// The `Via` field (RFC 9110 §7.6.3).
 package enum Via {
     /// Adds Larder to the list of intermediaries; several lines become one.
-    package static func append(to fields: inout Fields) { fields.append(member: Array("1.1 larder".utf8), to: "Via") }
+    package static func append(to fields: inout Fields) {
+        if fields.contains(.via) {
+            fields.append(member: Array("1.1 larder".utf8), to: "Via")
+        } else {
+            fields.append("Via", "1.1 larder")
+        }
+    }
 
     /// The number of times a request may pass through a Larder.
     private static let limit = 8
 
     /// Whether the request has passed through a Larder so often that it must be looping.
     package static func isLoop(_ fields: Fields) -> Bool {
-        fields.all("via").flatMap { FieldSyntax.members($0) }.count { member in
+        fields.all(.via).flatMap { FieldSyntax.members($0) }.count { member in
             member.split(separator: 0x20).dropFirst().first.map { $0.elementsEqual("larder".utf8) } ?? false
         } >= limit
     }

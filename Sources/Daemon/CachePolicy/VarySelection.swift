@@ -175,13 +175,15 @@ package enum VaryField: Sendable, Equatable {
         self = .fields(names.sorted())
     }
 
-    package init(_ fields: Fields) { self.init(lines: fields.all("vary")) }
+    package init(_ fields: Fields) {
+        self = fields.contains(.vary) ? VaryField(lines: fields.all("vary")) : .fields([])
+    }
 }
 
 extension Fields {
     /// Adds names to `Vary`, merged into one line without duplicates; `*` stays alone.
     package mutating func vary(by names: [String]) {
-        guard case .fields(let known) = VaryField(self) else { return }
+        guard !names.isEmpty, case .fields(let known) = VaryField(self) else { return }
         let new = names.filter { !known.contains($0.lowercased()) }
         if !new.isEmpty { append(member: Array(new.joined(separator: ", ").utf8), to: "Vary") }
     }

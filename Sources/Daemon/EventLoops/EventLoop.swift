@@ -24,6 +24,14 @@ package final class EventLoop: @unchecked Sendable {
     private let runningThread = Atomic<UInt>(0)
     private let thread = Mutex<UInt?>(nil)
     private var batch: [LoopQueue.Work] = []
+    /// The loops that are to be woken at the end of `holdingWakes`; nil outside of it.
+    private var heldWakes: [EventLoop]?
+    /// The loop of this thread that holds back wakes.
+    private static let holder: pthread_key_t = {
+        var key = pthread_key_t()
+        precondition(pthread_key_create(&key, nil) == 0, "no key for thread-specific data")
+        return key
+    }()
     // Exclusivity is not checked, because each hit reads the clock: its methods call nothing.
     @exclusivity(unchecked) private var clock = LoopClock()
 
@@ -123,7 +131,24 @@ package final class EventLoop: @unchecked Sendable {
 
     private func append(_ work: LoopQueue.Work) {
         // The loop's own thread is awake, and checks the queue before the next wait.
-        if queue.append(work), !isCurrent { wake() }
+        guard queue.append(work), !isCurrent else { return }
+        guard let holder = pthread_getspecific(Self.holder) else { return wake() }
+        Unmanaged<EventLoop>.fromOpaque(holder).takeUnretainedValue().heldWakes?.append(self)
+    }
+
+    /// Does some work, and wakes the loops to which it gives work at its end, so that each does all of it in one turn.
+    ///
+    /// Must be called on the loop's thread; the work must not block.
+    package func holdingWakes(_ work: () -> Void) {
+        proveOwnership()
+        guard heldWakes == nil else { return work() }
+        heldWakes = []
+        pthread_setspecific(Self.holder, Unmanaged.passUnretained(self).toOpaque())
+        work()
+        pthread_setspecific(Self.holder, nil)
+        let loops = heldWakes ?? []
+        heldWakes = nil
+        for loop in loops { loop.wake() }
     }
 
     private func wake() { eventfd_write(wakeDescriptor, 1) }

@@ -59,7 +59,10 @@ public enum FieldSyntax {
     public static func equalsIgnoringCase(_ bytes: some Collection<UInt8>, _ lowercased: some Collection<UInt8>)
         -> Bool
     {
-        bytes.count == lowercased.count && zip(bytes, lowercased).allSatisfy { asciiLowercased($0) == $1 }
+        guard bytes.count == lowercased.count else { return false }
+        var wanted = lowercased.makeIterator()
+        for byte in bytes where asciiLowercased(byte) != wanted.next() { return false }
+        return true
     }
 
     /// Whether the bytes equal a name in any case; `lowercased` must be in lower case.

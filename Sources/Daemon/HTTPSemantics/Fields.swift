@@ -1,4 +1,6 @@
-/// One header or trailer field line, in the spelling in which it arrived (RFC 9110 §5).
+import Glibc
+
+/// One header or trailer field line as a value of its own, in the spelling in which it arrived (RFC 9110 §5).
 package struct Field: Sendable, Equatable {
     package var name: [UInt8]
     /// The field value without leading and trailing white space; arbitrary bytes, including obs-text.
@@ -18,26 +20,91 @@ package struct Field: Sendable, Equatable {
     package var lowercasedName: String { String(decoding: name.map { asciiLowercased($0) }, as: UTF8.self) }
 }
 
-/// The field lines of one message, in order; names to look for are given in lower case.
+/// The field lines of one message, in order, in one buffer; names are found in any case.
 ///
-/// This value type serves everything off the hot path; the hit path reads fields as spans of the connection's buffer.
-package struct Fields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
-    package var lines: [Field]
+/// Each name is recognised once, when its line is added (`KnownField`). Copies share the buffer, and so do those without some of the
+/// lines. What is served from memory and stored is the buffer itself (`encoded`).
+package struct Fields: Sendable {
+    /// The lines in the form of HTTP/1.1, among them perhaps some that were removed.
+    private var bytes: [UInt8] = []
+    private var places: [Place] = []
 
-    package init(_ lines: [Field] = []) { self.lines = lines }
+    /// Where a line is: `name: value` and CRLF, from `start`.
+    fileprivate struct Place {
+        var start: UInt32
+        var nameCount: UInt32
+        var valueCount: UInt32
+        /// The raw value of the `KnownField`.
+        var known: UInt8
 
-    package init(dictionaryLiteral lines: (String, String)...) {
-        self.lines = lines.map { Field($0.0, $0.1) }
+        static let unknown: UInt8 = 255
+
+        var name: Range<Int> { Int(start)..<Int(start) + Int(nameCount) }
+        var valueStart: Int { Int(start) + Int(nameCount) + 2 }
+        var value: Range<Int> { valueStart..<valueStart + Int(valueCount) }
+        var end: Int { valueStart + Int(valueCount) + 2 }
     }
 
-    /// The value of the first line of this name.
-    package subscript(first name: String) -> [UInt8]? { lines.first { $0.isNamed(name) }?.value }
+    /// A line in place.
+    package struct Line {
+        fileprivate let bytes: [UInt8]
+        fileprivate let place: Place
 
-    package func text(_ name: String) -> String? { lines.first { $0.isNamed(name) }?.text }
+        package var name: ArraySlice<UInt8> { bytes[place.name] }
+        package var value: ArraySlice<UInt8> { bytes[place.value] }
+        package var known: KnownField? { KnownField(rawValue: place.known) }
+        package var field: Field { Field(name: Array(name), value: Array(value)) }
+
+        package func isNamed(_ name: KnownField) -> Bool { place.known == name.rawValue }
+        package func isNamed(_ name: String) -> Bool { Fields.isNamed(name, place, in: bytes) }
+        package func isOne(of names: KnownFields) -> Bool { names.contains(place.known) }
+
+        /// The name in lower case, for comparison and as a key.
+        package var lowercasedName: String { String(decoding: FieldSyntax.lowercased(name), as: UTF8.self) }
+    }
+
+    package init() {}
+
+    package init(_ lines: [Field]) {
+        for line in lines { append(line) }
+    }
+
+    /// The lines as values of their own, which takes two allocations for each.
+    package var lines: [Field] {
+        get { map(\.field) }
+        set { self = Fields(newValue) }
+    }
+
+    // MARK: Look-up
+
+    /// The value of the first line of this name.
+    package subscript(name: KnownField) -> ArraySlice<UInt8>? {
+        for place in places where place.known == name.rawValue { return bytes[place.value] }
+        return nil
+    }
+
+    package func contains(_ name: KnownField) -> Bool { places.contains { $0.known == name.rawValue } }
+    package func contains(oneOf names: KnownFields) -> Bool { places.contains { names.contains($0.known) } }
+
+    /// The values of all lines of this name.
+    package func all(_ name: KnownField) -> [ArraySlice<UInt8>] {
+        var values: [ArraySlice<UInt8>] = []
+        for place in places where place.known == name.rawValue { values.append(bytes[place.value]) }
+        return values
+    }
+
+    package subscript(first name: String) -> [UInt8]? { index(of: name).map { Array(self[$0].value) } }
+    package func text(_ name: String) -> String? {
+        index(of: name).map { String(decoding: self[$0].value, as: UTF8.self) }
+    }
 
     package func all(_ name: String) -> [[UInt8]] {
         var values: [[UInt8]] = []
-        for line in lines where line.isNamed(name) { values.append(line.value) }
+        var next = index(of: name)
+        while let index = next {
+            values.append(Array(self[index].value))
+            next = self.index(of: name, from: index + 1)
+        }
         return values
     }
 
@@ -49,27 +116,282 @@ package struct Fields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     /// The same as bytes.
     package func combinedBytes(_ name: String) -> [UInt8]? {
         let values = all(name)
+        if values.count == 1 { return values[0] }
         return values.isEmpty ? nil : Array(values.joined(separator: [0x2C, 0x20]))
     }
 
-    package func contains(_ name: String) -> Bool { lines.contains { $0.isNamed(name) } }
-    package mutating func append(_ name: String, _ value: String) { lines.append(Field(name, value)) }
-    package mutating func append(_ name: String, _ value: [UInt8]) { lines.append(Field(name, value)) }
+    package func contains(_ name: String) -> Bool { index(of: name) != nil }
+
+    /// The position of the first line of a name, from another position on.
+    private func index(of name: String, from start: Int = 0) -> Int? {
+        if places.isEmpty { return nil }
+        return Self.withName(name) { name, known in
+            places[start...].firstIndex { $0.known == known && Self.isNamed(name, known, $0, in: bytes) }
+        }
+    }
+
+    private static func isNamed(_ name: String, _ place: Place, in bytes: [UInt8]) -> Bool {
+        withName(name) { name, known in place.known == known && isNamed(name, known, place, in: bytes) }
+    }
+
+    private static func withName<Result>(_ name: String, _ body: (UnsafeRawBufferPointer, UInt8) -> Result) -> Result {
+        var name = name
+        return name.withUTF8 { utf8 in
+            let name = UnsafeRawBufferPointer(utf8)
+            return body(name, KnownFieldTable.shared.number(of: name))
+        }
+    }
+
+    /// Whether a line that is known by the same number has a name.
+    private static func isNamed(_ name: UnsafeRawBufferPointer, _ known: UInt8, _ place: Place, in bytes: [UInt8])
+        -> Bool
+    {
+        if known != Place.unknown { return true }
+        guard name.count == place.nameCount else { return false }
+        let start = Int(place.start)
+        for index in 0..<name.count where asciiLowercased(bytes[start + index]) != asciiLowercased(name[index]) {
+            return false
+        }
+        return true
+    }
+
+    /// The value of `Content-Length`; nil if it is absent, or no plain number.
+    package var contentLength: Int? {
+        guard let value = self[.contentLength], (1...18).contains(value.count) else { return nil }
+        var length = 0
+        for byte in value {
+            guard FieldSyntax.isDigit(byte) else { return nil }
+            length = length * 10 + Int(byte - 0x30)
+        }
+        return length
+    }
+
+    /// How much memory the lines take, about, in bytes.
+    package var byteCount: Int { bytes.count + MemoryLayout<Place>.stride * places.count }
+
+    // MARK: Changes
+
+    package mutating func append(_ name: String, _ value: String) {
+        var value = value
+        value.withUTF8 { append(name, UnsafeRawBufferPointer($0)) }
+    }
+
+    package mutating func append(_ name: String, _ value: [UInt8]) { value.withUnsafeBytes { append(name, $0) } }
+
+    private mutating func append(_ name: String, _ value: UnsafeRawBufferPointer) {
+        var name = name
+        name.withUTF8 { append(name: UnsafeRawBufferPointer($0), value: value) }
+    }
+
+    package mutating func append(_ line: Field) {
+        line.name.withUnsafeBytes { name in line.value.withUnsafeBytes { append(name: name, value: $0) } }
+    }
+
+    /// Adds a line; the bytes are copied.
+    package mutating func append(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+        append(name: name, value: value, known: KnownFieldTable.shared.number(of: name))
+    }
+
+    /// The same for a name that was recognised before.
+    mutating func append(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, known: UInt8) {
+        places.append(write(name, value, known))
+    }
+
+    /// Makes room for lines, so that adding them does not move the others.
+    package mutating func reserve(lines: Int, bytes count: Int) {
+        places.reserveCapacity(lines)
+        bytes.reserveCapacity(count)
+    }
+
+    /// Adds a line of these fields, or of others.
+    package mutating func append(_ line: Line) { places.append(write(line.place, of: line.bytes)) }
+
+    /// Adds the lines of others.
+    package mutating func append(contentsOf others: Fields) {
+        if places.isEmpty {
+            self = others
+            return
+        }
+        for place in others.places { places.append(write(place, of: others.bytes)) }
+    }
+
+    private mutating func write(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: UInt8)
+        -> Place
+    {
+        let start = bytes.count
+        bytes.append(contentsOf: name)
+        bytes.append(0x3A)
+        bytes.append(0x20)
+        bytes.append(contentsOf: value)
+        bytes.append(0x0D)
+        bytes.append(0x0A)
+        return Place(
+            start: UInt32(start),
+            nameCount: UInt32(name.count),
+            valueCount: UInt32(value.count),
+            known: known
+        )
+    }
+
+    private mutating func write(_ place: Place, of others: [UInt8]) -> Place {
+        var copy = place
+        copy.start = UInt32(bytes.count)
+        bytes.append(contentsOf: others[Int(place.start)..<place.end])
+        return copy
+    }
+
+    /// Gives a line another value.
+    package mutating func replaceValue(at index: Int, by value: some Collection<UInt8>) {
+        let (place, former) = (places[index], bytes)
+        // The former line remains in the buffer, where nothing leads to it.
+        places[index] = former.withUnsafeBytes { former in
+            let name = UnsafeRawBufferPointer(rebasing: former[place.name])
+            return Array(value).withUnsafeBytes { write(name, $0, place.known) }
+        }
+    }
 
     /// Adds a member to a field that is a list, and makes its lines one.
     package mutating func append(member: [UInt8], to name: String) {
-        let known = all(name.lowercased()).filter { !$0.isEmpty }
-        remove(name.lowercased())
+        guard contains(name) else { return append(name, member) }
+        let known = all(name).filter { !$0.isEmpty }
+        remove(name)
         append(name, Array((known + [member]).joined(separator: [0x2C, 0x20])))
     }
 
     /// Replaces all lines of this name, in any case, with one line.
     package mutating func set(_ name: String, _ value: String) {
-        remove(name.lowercased())
+        remove(name)
         append(name, value)
     }
 
-    package mutating func remove(_ name: String) { lines.removeAll { $0.isNamed(name) } }
+    package mutating func remove(_ name: String) {
+        guard let first = index(of: name) else { return }
+        places.remove(at: first)
+        while let next = index(of: name, from: first) { places.remove(at: next) }
+    }
+
+    package mutating func remove(_ name: KnownField) { removeAll { $0.isNamed(name) } }
+
+    package mutating func removeAll(where isRemoved: (Line) -> Bool) {
+        let bytes = bytes
+        guard let first = places.firstIndex(where: { isRemoved(Line(bytes: bytes, place: $0)) }) else { return }
+        let rest = places[(first + 1)...].filter { !isRemoved(Line(bytes: bytes, place: $0)) }
+        places.replaceSubrange(first..., with: rest)
+    }
+
+    /// The lines for which a condition holds.
+    package func filter(_ isKept: (Line) -> Bool) -> Fields {
+        var kept = self
+        kept.removeAll { !isKept($0) }
+        return kept
+    }
+
+    /// The same lines in no more memory than they take, to be kept.
+    package var compact: Fields {
+        var copy = Fields()
+        copy.reserve(lines: places.count, bytes: places.reduce(0) { $0 + $1.end - Int($1.start) })
+        for place in places { copy.places.append(copy.write(place, of: bytes)) }
+        return copy
+    }
+
+    // MARK: Encoded
+
+    /// The lines in the form of HTTP/1.1, each with its CRLF.
+    package var encoded: [UInt8] {
+        var end = 0
+        if places.allSatisfy({ place in
+            defer { end = place.end }
+            return Int(place.start) == end
+        }), end == bytes.count {
+            return bytes
+        }
+        var encoded: [UInt8] = []
+        encoded.reserveCapacity(bytes.count)
+        append(to: &encoded)
+        return encoded
+    }
+
+    /// Appends the lines in the form of HTTP/1.1.
+    package func append(to encoded: inout [UInt8]) {
+        var index = 0
+        while index < places.count {
+            let start = Int(places[index].start)
+            var end = places[index].end
+            index += 1
+            while index < places.count, Int(places[index].start) == end {
+                end = places[index].end
+                index += 1
+            }
+            encoded.append(contentsOf: bytes[start..<end])
+        }
+    }
+
+    /// The lines that were encoded; what is no field line is left out.
+    package init(encoded: [UInt8]) {
+        bytes = encoded
+        encoded.withUnsafeBytes { encoded in
+            var start = 0
+            while start < encoded.count, let end = Self.find(0x0A, in: encoded, start..<encoded.count) {
+                defer { start = end + 1 }
+                guard let colon = Self.find(0x3A, in: encoded, start..<end) else { continue }
+                let name = UnsafeRawBufferPointer(rebasing: encoded[start..<colon])
+                let known = KnownFieldTable.shared.number(of: name)
+                // After the colon and before the end, one byte each is no part of the value.
+                let value = colon + 2..<Swift.max(colon + 2, end - 1)
+                if end >= colon + 3, encoded[colon + 1] == 0x20, encoded[end - 1] == 0x0D {
+                    places.append(
+                        Place(
+                            start: UInt32(start),
+                            nameCount: UInt32(name.count),
+                            valueCount: UInt32(value.count),
+                            known: known
+                        )
+                    )
+                } else {
+                    let bytes =
+                        value.isEmpty ? UnsafeRawBufferPointer(start: nil, count: 0) : .init(rebasing: encoded[value])
+                    places.append(write(name, bytes, known))
+                }
+            }
+        }
+    }
+
+    private static func find(_ byte: UInt8, in bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
+        guard let start = bytes.baseAddress, let found = memchr(start + range.lowerBound, Int32(byte), range.count)
+        else { return nil }
+        return UnsafeRawPointer(found) - start
+    }
+}
+
+extension [UInt8] {
+    /// Appends a number that is not negative.
+    package mutating func append(decimal number: Int) {
+        var divisor = 1
+        while number / divisor >= 10 { divisor *= 10 }
+        while divisor > 0 {
+            append(UInt8(0x30 + number / divisor % 10))
+            divisor /= 10
+        }
+    }
+}
+
+extension Fields: ExpressibleByDictionaryLiteral {
+    package init(dictionaryLiteral lines: (String, String)...) {
+        for (name, value) in lines { append(name, value) }
+    }
+}
+
+extension Fields: RandomAccessCollection {
+    package var startIndex: Int { 0 }
+    package var endIndex: Int { places.count }
+    package subscript(index: Int) -> Line { Line(bytes: bytes, place: places[index]) }
+}
+
+extension Fields: Equatable {
+    package static func == (left: Fields, right: Fields) -> Bool {
+        left.count == right.count
+            && zip(left, right).allSatisfy { $0.name == $1.name && $0.value == $1.value }
+    }
 }
 
 /// The byte, with `A`–`Z` converted to `a`–`z`.
@@ -78,11 +400,11 @@ public func asciiLowercased(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte |
 
 /// Removes the fields that concern one connection only (RFC 9110 §7.6.1).
 extension Fields {
-    /// Fields that are hop-by-hop whether or not `Connection` names them, in lower case.
-    private static let hopByHop = [
-        "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+    /// Fields that are hop-by-hop whether or not `Connection` names them.
+    private static let hopByHop: KnownFields = [
+        .connection, .keepAlive, .proxyConnection, .te, .trailer, .transferEncoding, .upgrade,
         // For the next proxy only (RFC 9111 §3.1).
-        "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
+        .proxyAuthenticate, .proxyAuthenticationInfo, .proxyAuthorization,
     ]
 
     /// Fields that stay even if `Connection` names them.
@@ -93,19 +415,20 @@ extension Fields {
 
     /// Whether a field is hop-by-hop whether or not `Connection` names it.
     package static func isHopByHop(_ name: [UInt8]) -> Bool {
-        hopByHop.contains { FieldSyntax.equalsIgnoringCase(name, $0.utf8) }
+        hopByHop.contains(name.withUnsafeBytes { KnownFieldTable.shared.number(of: $0) })
     }
 
     /// The fields that `Connection` makes hop-by-hop, in lower case.
     package var namedByConnection: [String] {
-        let members = all("connection").flatMap { FieldSyntax.members($0) }
-        return members.map { String(decoding: FieldSyntax.lowercased($0), as: UTF8.self) }
+        all(.connection).flatMap { FieldSyntax.members($0) }
+            .map { String(decoding: FieldSyntax.lowercased($0), as: UTF8.self) }
             .filter { !Self.protected.contains($0) }
     }
 
     /// The fields without hop-by-hop ones and those that `Connection` names.
     package func withoutHopByHop() -> Fields {
-        let dropped = Self.hopByHop + namedByConnection
-        return Fields(lines.filter { line in !dropped.contains { line.isNamed($0) } })
+        guard contains(oneOf: Self.hopByHop) else { return self }
+        let named = namedByConnection
+        return filter { line in !line.isOne(of: Self.hopByHop) && !named.contains { line.isNamed($0) } }
     }
 }

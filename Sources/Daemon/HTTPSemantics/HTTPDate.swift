@@ -1,4 +1,5 @@
 package import Glibc
+import Synchronization
 
 /// Dates in HTTP's formats (RFC 9110 §5.6.7), in seconds since 1970, UTC.
 package enum HTTPDate {
@@ -146,6 +147,16 @@ private struct DateReader {
 extension HTTPDate {
     /// Formats an IMF-fixdate, `Sun, 06 Nov 1994 08:49:37 GMT`; always 29 bytes for the years 0 to 9999.
     package static func format(_ seconds: Int64) -> [UInt8] {
+        if let known = latest.withLock({ $0.seconds == seconds ? $0.text : nil }) { return known }
+        let text = text(of: seconds)
+        latest.withLock { $0 = (seconds, text) }
+        return text
+    }
+
+    /// The date that was formatted last: for some time, most are the same.
+    private static let latest = Mutex<(seconds: Int64, text: [UInt8])>((.min, []))
+
+    private static func text(of seconds: Int64) -> [UInt8] {
         // The limits of the form: 0000-01-01 and 9999-12-31.
         let parts = Self.calendar(min(max(seconds, -62_167_219_200), 253_402_300_799))
         var text = Array("Thu, 01 Jan 1970 00:00:00 GMT".utf8)

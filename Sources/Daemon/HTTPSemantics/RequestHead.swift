@@ -181,16 +181,18 @@ package struct Request: Sendable {
 extension RequestHead {
     /// A copy of the head that may be kept and sent to any thread.
     package func owned() -> Request {
-        var lines: [Field] = []
-        lines.reserveCapacity(fieldCount)
+        var fields = Fields()
+        let end = fieldCount > 0 ? Int(spans[fieldCount - 1].value + spans[fieldCount - 1].valueCount) : 0
+        // With room for two more lines, which Larder adds.
+        fields.reserve(lines: fieldCount + 2, bytes: end - methodCount - targetCount + 4 * fieldCount + 64)
         for index in 0..<fieldCount {
             let field = field(at: index)
-            lines.append(Field(name: Array(field.name), value: Array(field.value)))
+            fields.append(name: field.name, value: field.value, known: spans[index].known)
         }
         return Request(
             method: String(decoding: methodBytes, as: UTF8.self),
             target: String(decoding: target, as: UTF8.self),
-            fields: Fields(lines)
+            fields: fields
         )
     }
 }

@@ -65,7 +65,7 @@ extension HTTPConnection {
         if case .length(let rest) = bodyEnd, rest > 0 { return breakOff() }
         if bodyEnd == .chunked {
             var end = Array("0\r\n".utf8)
-            for field in trailers.lines { end.append(line: field) }
+            for line in trailers { end.append(line) }
             end += [0x0D, 0x0A]
             queue.append(end)
         }

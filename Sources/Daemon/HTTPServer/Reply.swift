@@ -134,7 +134,7 @@ final class ReplyChannel: Sendable {
                 guard state.accepts(operation) else { return (false, false, []) }
                 if case .write(let bytes) = operation { byteCount += bytes.count }
                 if case .start(_, _, let fields, _) = operation, !state.observers.isEmpty {
-                    state.isStream = fields.text("content-type")?.hasPrefix("text/event-stream") ?? false
+                    state.isStream = fields[.contentType]?.starts(with: "text/event-stream".utf8) ?? false
                 }
                 state.operations.append(operation)
             }
@@ -302,8 +302,8 @@ struct ReplyHead {
     private(set) var closes: Bool
 
     /// Fields that only the connection sets.
-    private static let ownFields = [
-        "connection", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "upgrade",
+    private static let ownFields: KnownFields = [
+        .connection, .keepAlive, .proxyConnection, .transferEncoding, .contentLength, .upgrade,
     ]
 
     init(
@@ -319,9 +319,8 @@ struct ReplyHead {
         self.closes = closes
         bytes.reserveCapacity(512)
         appendStatusLine(status, reason)
-        let ownFields = Self.ownFields
-        for field in fields.lines where !ownFields.contains(where: { field.isNamed($0) }) { bytes.append(line: field) }
-        if !fields.contains("date") { bytes += dateLine }
+        for line in fields where !line.isOne(of: Self.ownFields) { bytes.append(line) }
+        if !fields.contains(.date) { bytes += dateLine }
         frame(status: status, framing: framing, fields: fields, isHead: isHead, isHTTP11: isHTTP11)
         if self.closes {
             bytes += "Connection: close\r\n".utf8
@@ -334,7 +333,7 @@ struct ReplyHead {
     init(informational status: Int, fields: Fields) {
         closes = false
         appendStatusLine(status, nil)
-        for field in fields.lines { bytes.append(line: field) }
+        for line in fields { bytes.append(line) }
         bytes += "\r\n".utf8
     }
 
@@ -343,22 +342,24 @@ struct ReplyHead {
     /// A response without a body has no `Transfer-Encoding`, though RFC 9112 §6.1 permits it: clients wait for the chunks.
     private mutating func frame(status: Int, framing: BodyFraming, fields: Fields, isHead: Bool, isHTTP11: Bool) {
         if status == 204 || status == 304 || status < 200 { return }
-        if status == 205 { return append("Content-Length", "0") }
+        if status == 205 { return append(contentLength: 0) }
         if isHead {
             if case .length(let length) = framing {
-                append("Content-Length", String(length))
+                append(contentLength: length)
             } else if case .none = framing, let declared = fields.text("content-length") {
-                append("Content-Length", declared)
+                bytes += "Content-Length: ".utf8
+                bytes.append(value: declared.utf8)
+                bytes += "\r\n".utf8
             }
             return
         }
         switch framing {
-        case .none: append("Content-Length", "0")
+        case .none: append(contentLength: 0)
         case .length(let length):
-            append("Content-Length", String(length))
+            append(contentLength: length)
             bodyEnd = .length(length)
         case .chunked where isHTTP11:
-            append("Transfer-Encoding", "chunked")
+            bytes += "Transfer-Encoding: chunked\r\n".utf8
             bodyEnd = .chunked
         case .chunked:
             bodyEnd = .close
@@ -367,26 +368,32 @@ struct ReplyHead {
     }
 
     private mutating func appendStatusLine(_ status: Int, _ reason: String?) {
-        bytes += "HTTP/1.1 \(status) ".utf8
+        bytes += "HTTP/1.1 ".utf8
+        bytes.append(decimal: status)
+        bytes.append(0x20)
         bytes.append(value: (reason ?? statusPhrase(status)).utf8)
         bytes += "\r\n".utf8
     }
 
-    private mutating func append(_ name: String, _ value: String) { bytes.append(line: Field(name, value)) }
+    private mutating func append(contentLength length: Int) {
+        bytes += "Content-Length: ".utf8
+        bytes.append(decimal: length)
+        bytes += "\r\n".utf8
+    }
 }
 
 extension [UInt8] {
     /// Adds a field line; a name that is not a token is left out, and control characters become spaces.
     ///
     /// So no upstream and no handler can start a line of its own.
-    mutating func append(line field: Field) {
+    mutating func append(_ line: Fields.Line) {
         let classes = ByteClass.table
-        guard !field.name.isEmpty, field.name.allSatisfy({ classes[Int($0)] & ByteClass.token != 0 })
-        else { return }
-        self += field.name
-        self += ": ".utf8
-        append(value: field.value)
-        self += "\r\n".utf8
+        let (name, value) = (line.name, line.value)
+        guard !name.isEmpty, name.allSatisfy({ classes[Int($0)] & ByteClass.token != 0 }) else { return }
+        self += name
+        self += [0x3A, 0x20]
+        if value.allSatisfy({ classes[Int($0)] & ByteClass.value != 0 }) { self += value } else { append(value: value) }
+        self += [0x0D, 0x0A]
     }
 
     /// Adds text, with control characters replaced by spaces.

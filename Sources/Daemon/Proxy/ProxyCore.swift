@@ -196,7 +196,7 @@ package actor ProxyCore {
         guard request.message.method == "GET" else { return nil }
         if let ready = cache.partsInMemory(request) { return ready }
         do {
-            let digest = cache.partsDigest(of: request)
+            let digest = request.partsDigest
             let moment = moment(at: digest)
             let found = try await cache.partsOnDisk(request)
             guard !hasChanged(request, at: digest, since: moment) else { return cache.partsInMemory(request) }

@@ -114,7 +114,7 @@ extension ResponseCache {
             key: incoming.cacheKey(of: principal),
             variant: VarySelection.none.bytes,
             status: recorded.status,
-            head: StoredHead.encode(upstream.principal.redacted(fields)),
+            head: upstream.principal.redacted(fields).encoded,
             policy: policy.bytes,
             body: recorded.body,
             start: moment,
@@ -130,7 +130,7 @@ extension ResponseCache {
 
     /// The fields of a document for people, without credentials.
     package static func fields(of document: StoredDocument) -> Fields {
-        StoredHead.decode(FieldsOnDisk.shown(document.head) ?? [])
+        Fields(encoded: FieldsOnDisk.shown(document.head) ?? [])
     }
 }
 

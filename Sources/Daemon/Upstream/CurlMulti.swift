@@ -76,9 +76,12 @@ final class CurlMulti {
 
     private func act(on socket: curl_socket_t, mask: Int32) {
         var running: Int32 = 0
-        entering { _ = curl_multi_socket_action(handle, socket, mask, &running) }
-        reportCompleted()
-        worked?()
+        // What has come of a response goes to its worker at once.
+        loop.holdingWakes {
+            entering { _ = curl_multi_socket_action(handle, socket, mask, &running) }
+            reportCompleted()
+            worked?()
+        }
     }
 
     private func entering<Result>(_ call: () -> Result) -> Result {

@@ -36,12 +36,14 @@ final class CurlTransfer {
         func curlRewinds() -> Bool
     }
 
-    /// The owner keeps this object alive, not the other way round.
-    unowned let owner: any Owner
+    /// The owner keeps this object alive, not the other way round; only `reuse` changes it.
+    private(set) unowned var owner: any Owner
     let handle: UnsafeMutableRawPointer
 
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private var fieldList: UnsafeMutablePointer<curl_slist>?
+    /// Whether only URL and fields are to be set for another GET of the same options.
+    private(set) var isReusable = false
 
     init(owner: any Owner) {
         precondition(CurlLibrary.isReady, "libcurl could not be initialised")
@@ -58,6 +60,12 @@ final class CurlTransfer {
         errorText.deallocate()
     }
 
+    /// Gives a handle that is reusable, and whose transfer is over, to the next one.
+    func reuse(for owner: any Owner) {
+        self.owner = owner
+        errorText[0] = 0
+    }
+
     // MARK: Options
 
     func set(_ option: CURLoption, _ value: Int) { larder_easy_set_long(handle, option, value) }
@@ -67,15 +75,10 @@ final class CurlTransfer {
     /// Sets a text, which libcurl copies.
     func set(_ option: CURLoption, _ value: String) { larder_easy_set_string(handle, option, value) }
 
-    /// Adds a field line to the request; it must not contain NUL or a line end.
-    func add(fieldLine line: [UInt8]) {
-        (line + [0]).withUnsafeBufferPointer { bytes in
-            bytes.withMemoryRebound(to: CChar.self) { text in
-                guard let longer = curl_slist_append(fieldList, text.baseAddress)
-                else { preconditionFailure("out of memory for a field") }
-                fieldList = longer
-            }
-        }
+    /// Adds a field line to the request; it must not contain a line end, and ends with its first NUL.
+    private func add(fieldLine line: UnsafePointer<CChar>) {
+        guard let longer = curl_slist_append(fieldList, line) else { preconditionFailure("out of memory for a field") }
+        fieldList = longer
     }
 
     private func setCallbacks() {
@@ -200,10 +203,17 @@ extension CurlTransfer {
         guard FieldSyntax.isToken(request.method.utf8) else { throw .invalidRequest("the method is not a token") }
         guard request.url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F })
         else { throw .invalidRequest("the URL has blanks or control characters in it") }
-        setTarget(request)
-        setMethod(request.method, body: body)
+        let isPlain =
+            request.method == "GET" && body == .none && request.unixSocket == nil && request.timeouts == .init()
+        if isPlain, isReusable {
+            set(CURLOPT_URL, request.url)
+        } else {
+            setTarget(request)
+            setMethod(request.method, body: body)
+            setConnection(request, options: options, body: body)
+        }
+        isReusable = isPlain
         try setFields(request, body: body)
-        setConnection(request, options: options, body: body)
         set(CURLOPT_PIPEWAIT, waitsForMultiplexing)
     }
 
@@ -232,35 +242,45 @@ extension CurlTransfer {
     }
 
     private func setFields(_ request: UpstreamRequest, body: BodyFraming) throws(UpstreamError) {
+        larder_easy_set_list(handle, CURLOPT_HTTPHEADER, nil)
+        curl_slist_free_all(fieldList)
+        fieldList = nil
         var fields = request.fields.withoutHopByHop()
-        fields.remove("content-length")
         // Larder has handled the client's expectation; libcurl would wait a second for an upstream that ignores it.
-        fields.remove("expect")
+        fields.removeAll { $0.isOne(of: Self.ownFields) }
         if request.decodes {
-            fields.remove("accept-encoding")
+            fields.remove(.acceptEncoding)
             fields.append("Accept-Encoding", ContentDecoder.codings)
         }
         if body == .none, ["POST", "PUT", "PATCH"].contains(request.method) {
             // A server may want a length from methods that usually have a body (RFC 9110 §8.6).
             fields.append("Content-Length", "0")
         }
-        for field in fields.lines { try add(field) }
+        for line in fields { try add(line) }
         // A name without a value prevents libcurl from adding the field.
-        for name in ["Accept", "Expect", "Proxy-Connection"] where !fields.contains(name.lowercased()) {
-            add(fieldLine: Array("\(name):".utf8))
-        }
+        if !fields.contains(.accept) { add(fieldLine: "Accept:") }
+        add(fieldLine: "Expect:")
+        add(fieldLine: "Proxy-Connection:")
         larder_easy_set_list(handle, CURLOPT_HTTPHEADER, fieldList)
     }
 
-    private func add(_ field: Field) throws(UpstreamError) {
-        guard FieldSyntax.isToken(field.name) else { throw .invalidRequest("a field's name is not a token") }
-        guard !field.value.contains(where: { $0 == 0 || $0 == 0x0A || $0 == 0x0D }) else {
-            let name = String(decoding: field.name, as: UTF8.self)
+    private static let ownFields: KnownFields = [.contentLength, .expect]
+
+    private func add(_ line: Fields.Line) throws(UpstreamError) {
+        let (name, value) = (line.name, line.value)
+        guard FieldSyntax.isToken(name) else { throw .invalidRequest("a field's name is not a token") }
+        guard !value.contains(where: { $0 == 0 || $0 == 0x0A || $0 == 0x0D }) else {
+            let name = String(decoding: name, as: UTF8.self)
             throw .invalidRequest("the value of \(name) has a line end or NUL in it")
         }
-        // libcurl marks a field that is present but empty with a semicolon (CURLOPT_HTTPHEADER).
-        let rest: [UInt8] = field.value.isEmpty ? [UInt8(ascii: ";")] : Array(": ".utf8) + field.value
-        add(fieldLine: field.name + rest)
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: name.count + value.count + 3) { room in
+            var end = room.update(fromContentsOf: name)
+            // libcurl marks a field that is present but empty with a semicolon (CURLOPT_HTTPHEADER).
+            end = room[end...].update(fromContentsOf: value.isEmpty ? [0x3B] : [0x3A, 0x20])
+            end = room[end...].update(fromContentsOf: value)
+            room[end] = 0
+            room.withMemoryRebound(to: CChar.self) { add(fieldLine: $0.baseAddress!) }
+        }
     }
 
     private func setConnection(_ request: UpstreamRequest, options: UpstreamOptions, body: BodyFraming) {
@@ -286,7 +306,9 @@ extension CurlTransfer {
         } else {
             switch options.proxy {
             case .environment:
-                if let list = Destination.noProxy, Destination(request.url)?.isNamed(inNoProxy: list) == true {
+                if !Destination.hasProxy {
+                    set(CURLOPT_PROXY, "")
+                } else if let list = Destination.noProxy, Destination(request.url)?.isNamed(inNoProxy: list) == true {
                     set(CURLOPT_PROXY, "")
                 }
             case .none: set(CURLOPT_PROXY, "")

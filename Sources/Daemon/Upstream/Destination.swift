@@ -41,6 +41,12 @@ struct Destination: Equatable {
         }
     }
 
+    /// Whether the environment names a proxy; without one libcurl need not search it for each transfer.
+    static var hasProxy: Bool {
+        let names: [String] = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
+        return names.contains { getenv($0) != nil }
+    }
+
     /// The value of `no_proxy` in the environment.
     static var noProxy: String? { (getenv("no_proxy") ?? getenv("NO_PROXY")).map { String(cString: $0) } }
 }

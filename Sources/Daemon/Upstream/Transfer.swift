@@ -80,8 +80,8 @@ package final class Transfer {
 
     /// Makes the handle for the client to add; throws if the request cannot be sent.
     func prepare(waitsForMultiplexing waits: Bool) throws(UpstreamError) -> CurlTransfer {
-        let curl = CurlTransfer(owner: self)
         let sendsBody = request.body != nil && request.body?.declaredLength != 0 && request.method != "HEAD"
+        let curl = client.handle(for: self, isForPlainGet: request.method == "GET" && !sendsBody)
         if body == nil { body = sendsBody ? request.body.map(RequestBodySender.init) : nil }
         let framing = body.map { BodyFraming(ofBodyWith: $0.declaredLength) } ?? .none
         try curl.prepare(request, options: client.options, body: framing, waitsForMultiplexing: waits)
@@ -130,6 +130,7 @@ package final class Transfer {
     func end(_ result: Result<TransferSummary, UpstreamError>) {
         guard state.ended() else { return }
         watchdog = nil
+        if case .success = result, let curl { client.giveBack(curl) }
         curl = nil
         body = nil
         let delegate = delegate

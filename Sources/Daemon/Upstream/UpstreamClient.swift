@@ -24,6 +24,8 @@ package final class UpstreamClient {
     package var crowdChanged: ((UpstreamSlots.Change) -> Void)?
     /// Origins that respond in HTTP/2, so that a burst of requests should share one connection.
     private var http2Origins: Set<Substring> = []
+    /// Handles for the next transfers, because making one takes longer than setting its URL and its fields.
+    private var handles: [CurlTransfer] = []
 
     package init(loop: EventLoop, options: UpstreamOptions = UpstreamOptions()) {
         (self.loop, self.options) = (loop, options)
@@ -96,6 +98,20 @@ package final class UpstreamClient {
     }
 
     // MARK: For transfers
+
+    /// The handle for a transfer: one that an earlier GET has left, if it is for another.
+    func handle(for transfer: Transfer, isForPlainGet: Bool) -> CurlTransfer {
+        guard isForPlainGet, let handle = handles.popLast() else { return CurlTransfer(owner: transfer) }
+        handle.reuse(for: transfer)
+        return handle
+    }
+
+    /// Keeps the handle of a transfer that is over and has succeeded.
+    func giveBack(_ handle: CurlTransfer) {
+        if handle.isReusable, handles.count < Self.maxHandles { handles.append(handle) }
+    }
+
+    private static let maxHandles = 16
 
     /// Schedules an action for when libcurl is off the stack.
     func later(_ action: @escaping () -> Void) {

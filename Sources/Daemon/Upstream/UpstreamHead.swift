@@ -35,7 +35,7 @@ package struct UpstreamHead: Sendable, Equatable {
 
     /// Whether the body consists of several ranges, each with a head of its own (RFC 9110 §14.6).
     package var isMultipart: Bool { fields.hasType("multipart/byteranges") }
-    package var cookies: [Field] { fields.lines.filter { $0.isNamed("set-cookie") } }
+    package var cookies: [Field] { fields.filter { $0.isNamed(.setCookie) }.lines }
 }
 
 /// What shows that a response's body is whole (RFC 9112 §6.3, RFC 9113 §8.1).
@@ -58,8 +58,9 @@ enum EndProof: Sendable, Equatable {
 extension Fields {
     /// Whether the body has a content coding that Larder does not support.
     package var isContentCoded: Bool {
-        all("content-encoding").flatMap { FieldSyntax.members($0) }
-            .contains { !$0.isEmpty && !FieldSyntax.equalsIgnoringCase($0, "identity".utf8) }
+        contains(.contentEncoding)
+            && all(.contentEncoding).flatMap { FieldSyntax.members($0) }
+                .contains { !$0.isEmpty && !FieldSyntax.equalsIgnoringCase($0, "identity".utf8) }
     }
 
     /// Whether the fields announce a stream of server-sent events.
@@ -67,8 +68,8 @@ extension Fields {
 
     /// Whether the body has this media type, with any parameters.
     fileprivate func hasType(_ name: String) -> Bool {
-        guard let type = self[first: "content-type"] else { return false }
-        return FieldSyntax.equalsIgnoringCase(FieldSyntax.essence(of: type[...]), name.utf8)
+        guard let type = self[.contentType] else { return false }
+        return FieldSyntax.equalsIgnoringCase(FieldSyntax.essence(of: type), name.utf8)
     }
 }
 
@@ -90,7 +91,7 @@ struct ResponseHeadReader {
     private let clientCodings: [UInt8]?
     private var size = 0
     private var statusLine: StatusLine?
-    private var lines: [Field] = []
+    private var fields = Fields()
     private(set) var isFinished = false
     /// The final head to pass on if the body turns out not to conform to its coding.
     private(set) var garbled: UpstreamHead?
@@ -119,18 +120,24 @@ struct ResponseHeadReader {
     private mutating func received(fieldLine content: Slice<UnsafeRawBufferPointer>) -> Step {
         if content.first == 0x20 || content.first == 0x09 {
             // A folded line continues the value with a space (RFC 9112 §5.2).
-            guard !lines.isEmpty else { return .failed(.badResponse("a folded line before the first field")) }
-            let begun = lines[lines.count - 1].value
-            lines[lines.count - 1].value = (begun + [0x20] + Self.value(content)).trimmingBlanks()
+            guard let begun = fields.last else { return .failed(.badResponse("a folded line before the first field")) }
+            let value = (begun.value + [0x20] + Self.value(content)).trimmingBlanks()
+            fields.replaceValue(at: fields.count - 1, by: value)
             return .incomplete
         }
         guard let colon = content.firstIndex(of: UInt8(ascii: ":"))
         else { return .failed(.badResponse("a header line without a colon")) }
         // White space before the colon must be removed from responses (RFC 9112 §5.1).
-        let name = content[..<colon].trimmingBlanks()
+        let name = content[..<colon].withoutBlanks
         // An invalid name is not passed on: the next parser might interpret it differently.
         guard FieldSyntax.isToken(name) else { return .incomplete }
-        lines.append(Field(name: name, value: Self.value(content[(colon + 1)...])))
+        if fields.isEmpty { fields.reserve(lines: 24, bytes: 1_024) }
+        let value = content[(colon + 1)...].withoutBlanks
+        if value.contains(where: { $0 == 0x0D || $0 == 0 }) {
+            Self.value(value).withUnsafeBytes { fields.append(name: UnsafeRawBufferPointer(rebasing: name), value: $0) }
+        } else {
+            fields.append(name: UnsafeRawBufferPointer(rebasing: name), value: UnsafeRawBufferPointer(rebasing: value))
+        }
         return .incomplete
     }
 
@@ -141,9 +148,9 @@ struct ResponseHeadReader {
 
     private mutating func blockEnded() -> Step {
         guard let line = statusLine else { return .failed(.badResponse("an empty status line")) }
-        let fields = Fields(lines)
+        let fields = fields
         statusLine = nil
-        lines = []
+        self.fields = Fields()
         switch line.status {
         case 101: return .failed(.badResponse("101 Switching Protocols, which was not asked for"))
         case 100..<200: return interim(line, fields)
@@ -153,7 +160,7 @@ struct ResponseHeadReader {
 
     private func interim(_ line: StatusLine, _ fields: Fields) -> Step {
         // Neither is allowed here (RFC 9110 §8.6, RFC 9112 §6.1), and libcurl would apply it to the final response.
-        guard !fields.contains("content-length"), !fields.contains("transfer-encoding")
+        guard !fields.contains(.contentLength), !fields.contains(.transferEncoding)
         else { return .failed(.badResponse("an interim response that announces a body")) }
         return .informational(status: line.status, fields: fields.withoutHopByHop())
     }
@@ -161,10 +168,10 @@ struct ResponseHeadReader {
     private mutating func final(_ line: StatusLine, _ fields: Fields) -> Step {
         isFinished = true
         var passed = fields.withoutHopByHop()
-        if fields.contains("transfer-encoding") {
+        if fields.contains(.transferEncoding) {
             guard fields.isChunkedOnly else { return .failed(.badResponse("a transfer coding that was not asked for")) }
             // The transfer coding overrides a length (RFC 9112 §6.3).
-            passed.remove("content-length")
+            passed.remove(.contentLength)
         } else if !passed.unifyContentLength() {
             return .failed(.badResponse("contradictory Content-Length fields"))
         }
@@ -191,7 +198,7 @@ struct ResponseHeadReader {
 
 extension EndProof {
     fileprivate init(status: Int, _ version: UpstreamHead.Version, _ fields: Fields, isChunked: Bool) {
-        let length = fields.text("content-length").flatMap(Int.init)
+        let length = fields.contentLength
         switch version {
         case _ where [204, 205, 304].contains(status): self = .none
         case .http2: self = .stream(length: length)
@@ -206,7 +213,14 @@ private struct StatusLine {
     let status: Int
     let reason: [UInt8]
 
+    private static let usual = Array("HTTP/1.1 200 OK".utf8)
+    private static let usualReason = Array("OK".utf8)
+
     init?(_ line: Slice<UnsafeRawBufferPointer>) {
+        if Self.usual.elementsEqual(line) {
+            (version, status, reason) = (.http11, 200, Self.usualReason)
+            return
+        }
         let parts = line.split(separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count >= 2, parts[0].starts(with: "HTTP/".utf8) else { return nil }
         switch String(decoding: parts[0].dropFirst(5), as: UTF8.self) {
@@ -227,20 +241,20 @@ extension Fields {
     /// Whether the transfer codings are allowed unrequested (RFC 9112 §6.1); no other would be removed, so it would alter the
     /// content.
     fileprivate var isChunkedOnly: Bool {
-        let codings = all("transfer-encoding").flatMap { FieldSyntax.members($0) }
+        let codings = all(.transferEncoding).flatMap { FieldSyntax.members($0) }
             .filter { !FieldSyntax.equalsIgnoringCase($0, "identity".utf8) }
         return codings.count <= 1 && codings.allSatisfy { FieldSyntax.equalsIgnoringCase($0, "chunked".utf8) }
     }
 
     /// Whether the body arrives in chunks.
     fileprivate var isChunked: Bool {
-        all("transfer-encoding").flatMap { FieldSyntax.members($0) }
+        all(.transferEncoding).flatMap { FieldSyntax.members($0) }
             .contains { FieldSyntax.equalsIgnoringCase($0, "chunked".utf8) }
     }
 
     /// Whether no one in between may change the content (RFC 9111 §5.2.2.6).
     fileprivate var forbidTransforming: Bool {
-        all("cache-control").contains { value in
+        all(.cacheControl).contains { value in
             FieldSyntax.members(value).contains { FieldSyntax.equalsIgnoringCase($0, "no-transform".utf8) }
         }
     }
@@ -261,7 +275,7 @@ extension Fields {
     ///
     /// Several codings on top of each other are left to the client; in practice they do not occur.
     fileprivate func decodableCodings() -> String? {
-        guard let codings = combined("content-encoding") else { return nil }
+        guard contains(.contentEncoding), let codings = combined("content-encoding") else { return nil }
         return ContentDecoder.Coding(named: codings) == nil ? nil : codings
     }
 
@@ -273,7 +287,7 @@ extension Fields {
 
     /// Merges all `Content-Length` lines into one; returns false if they disagree or are not numbers (RFC 9112 §6.3).
     fileprivate mutating func unifyContentLength() -> Bool {
-        let values = all("content-length")
+        let values = all(.contentLength)
         guard !values.isEmpty else { return true }
         // Nearly every response has one plain number.
         if values.count == 1, (1...18).contains(values[0].count), values[0].allSatisfy(FieldSyntax.isDigit) {
@@ -283,11 +297,14 @@ extension Fields {
         guard let first = numbers.first, first.count <= 18, first.allSatisfy(FieldSyntax.isDigit),
             numbers.allSatisfy({ $0 == first })
         else { return false }
-        guard values != [first], let place = lines.firstIndex(where: { $0.isNamed("content-length") })
-        else { return true }
-        let name = lines[place].name
-        remove("content-length")
-        lines.insert(Field(name: name, value: first), at: place)
+        guard let place = firstIndex(where: { $0.isNamed(.contentLength) }) else { return true }
+        replaceValue(at: place, by: first)
+        var isFirst = true
+        removeAll { line in
+            guard line.isNamed(.contentLength) else { return false }
+            defer { isFirst = false }
+            return !isFirst
+        }
         return true
     }
 }
@@ -298,6 +315,16 @@ extension UnsafeRawBufferPointer {
         if end > 0, self[end - 1] == 0x0A { end -= 1 }
         if end > 0, self[end - 1] == 0x0D { end -= 1 }
         return self[..<end]
+    }
+}
+
+extension Slice<UnsafeRawBufferPointer> {
+    /// The bytes without spaces and tabs at both ends.
+    fileprivate var withoutBlanks: Slice<UnsafeRawBufferPointer> {
+        var rest = self
+        while let first = rest.first, FieldSyntax.isWhitespace(first) { rest.removeFirst() }
+        while let last = rest.last, FieldSyntax.isWhitespace(last) { rest.removeLast() }
+        return rest
     }
 }
 

@@ -47,9 +47,12 @@ package struct UpstreamRequest: Sendable {
 
     /// Scheme and authority of the URL, by which connections are shared.
     var origin: Substring {
-        guard let authority = url.firstRange(of: "://")?.upperBound else { return url[...] }
-        let end = url[authority...].firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? url.endIndex
-        return url[..<end]
+        // By bytes, because by characters it takes ten times as long.
+        guard let colon = url.utf8.firstIndex(of: 0x3A), url.utf8[colon...].starts(with: "://".utf8) else {
+            return url[...]
+        }
+        let authority = url.utf8.index(colon, offsetBy: 3)
+        return url[..<(url.utf8[authority...].firstIndex { $0 == 0x2F || $0 == 0x3F || $0 == 0x23 } ?? url.endIndex)]
     }
 }
 

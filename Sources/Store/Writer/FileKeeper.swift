@@ -27,7 +27,11 @@ struct FileKeeper {
             // If there is no room for it, the next batch tries again.
             _ = try? session.transaction { try session.dropChanges(downTo: session.journal.limit) }
         }
-        if let used = try? FileBudget.used(in: session.database), used > high(session) {
+        // Both files together are no smaller than what is used, and cheaper to ask; a file that was moved has no size.
+        let (file, wal) = (core.budget.fileBytes, core.budget.walBytes)
+        if file == 0 || file + wal > high(session),
+            let used = try? FileBudget.used(in: session.database), used > high(session)
+        {
             evict(session, down: low(session), until: last)
         }
         shortenWAL(session)

@@ -35,9 +35,14 @@ extension WriterSession {
             )
         )
         let digest = hasher.digest(key)
-        let predecessors = try [document.variant, document.variantForAllFields].compactMap(\.self).flatMap {
-            try documents(of: key, under: digest, variant: $0)
-        }
+        // Most responses are the first of their key.
+        let mayHavePredecessors = presence.mayContain(digest.low)
+        let predecessors =
+            !mayHavePredecessors
+            ? []
+            : try [document.variant, document.variantForAllFields].compactMap(\.self).flatMap {
+                try documents(of: key, under: digest, variant: $0)
+            }
         let isSuperseded =
             try verdict == .observed
             || predecessors.contains {
@@ -76,7 +81,7 @@ extension WriterSession {
         receipt.isInMemoryOnly = isInMemoryOnly
         // Only memory keeps such a response, and is not notified of the predecessor's removal.
         if isInMemoryOnly { return receipt }
-        if predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
+        if mayHavePredecessors, predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
         let skeleton = prepared.isExact ? prepared.decomposed?.skeleton : nil
         receipt.document = try insert(
             NewDocument(

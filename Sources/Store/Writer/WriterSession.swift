@@ -139,16 +139,17 @@ final class WriterSession {
         var result: Value?
         var isAnnounced = false
         do {
-            try database.inTransaction(.immediate) {
-                result = try work()
-                try flush()
-                try flushJournal()
-                try recentMarks.write(in: self)
-                isAnnounced = true
-                willCommit(effects)
-                return .commit
-            }
+            // GRDB's `inTransaction` prepares both statements anew each time.
+            try database.cachedStatement(sql: "BEGIN IMMEDIATE TRANSACTION").execute()
+            result = try work()
+            try flush()
+            try flushJournal()
+            try recentMarks.write(in: self)
+            isAnnounced = true
+            willCommit(effects)
+            try database.cachedStatement(sql: "COMMIT TRANSACTION").execute()
         } catch {
+            if database.isInsideTransaction { try? database.rollback() }
             if isAnnounced { commitFailed() }
             discard()
             throw error
@@ -163,8 +164,10 @@ final class WriterSession {
     func flush() throws {
         try flushObjects()
         try flushObservations()
-        try Meta.sequence.set(numbers.sequence.rawValue, in: database)
-        try Meta.clock.set(clock.now(), in: database)
+        let meta = try query(
+            "INSERT INTO _meta VALUES (?1, ?2), (?3, ?4) ON CONFLICT DO UPDATE SET value = excluded.value"
+        )
+        try meta.run(Meta.sequence.rawValue, numbers.sequence.rawValue, Meta.clock.rawValue, clock.now())
         try flushWallLead()
         if hasRemovedObjects { try Meta.object.set(numbers.object.rawValue, in: database) }
         hasRemovedObjects = false

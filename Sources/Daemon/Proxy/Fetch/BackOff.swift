@@ -196,6 +196,8 @@ struct BackOffs {
         now: UInt64,
         wall: Int64
     ) -> BackOff? {
+        let isFailure = request.upstream.isFailure(status: head.status, fields: head.fields)
+        if !isFailure, budgets.isEmpty, !RateLimitFields.areIn(head.fields) { return nil }
         let resource = RateLimitFields.resource(head.fields)
         if let resource { resources.record(resource, of: request) }
         let scope: BackOff.Scope =
@@ -207,7 +209,6 @@ struct BackOffs {
         let place = Place(credential: Credential(request), scope: scope)
         if let new = Budget(head.fields, now: now, wall: wall) { hear(new, at: place, after: reservation) }
         guard request.upstream.settings.backOff != .never else { return nil }
-        let isFailure = request.upstream.isFailure(status: head.status, fields: head.fields)
         guard isFailure, let wait = RetryAfter.seconds(head.fields, now: wall), wait > 0
         else { return usedUp(at: place, now: now) }
         let isLimited = RateLimitFields.isRefusal(status: head.status, head.fields)

@@ -79,7 +79,7 @@ extension Fetches {
         let isFailure = head.status >= 500 || request.upstream.isFailure(status: head.status, fields: head.fields)
         if isFailure, let stored = fetch.stored, stored.response.status < 500 { throw .olderIsBetter }
         let limit = request.upstream.daemon.limits.document
-        if let length = head.fields.text("content-length").flatMap(Int.init), length > limit {
+        if let length = head.fields.contentLength, length > limit {
             throw .tooLarge(limit: limit)
         }
         guard let response = CachedResponse(head, to: request, policy, at: wall) else {

@@ -24,6 +24,8 @@ final class Fetches {
     private let asksUpstreams: Bool
     /// The connections to each upstream, by its id.
     private var clients: [String: UpstreamClient] = [:]
+    /// The client that was asked for last.
+    private var latestClient: (upstream: ProxiedUpstream, client: UpstreamClient)?
     /// Clients whose options are no longer those of their upstream, until their requests are over.
     private var retiredClients: [UpstreamClient] = []
     let metrics: Metrics
@@ -270,8 +272,12 @@ final class Fetches {
     /// The connections for an upstream's requests; those with other options are given up, once the requests on them are over.
     private func client(for upstream: ProxiedUpstream) -> UpstreamClient {
         precondition(asksUpstreams, "a replay asks no upstream")
+        if let latestClient, latestClient.upstream === upstream { return latestClient.client }
         let options = upstream.daemon.options(for: upstream.settings)
-        if let known = clients[upstream.storeKey], known.options == options { return known }
+        if let known = clients[upstream.storeKey], known.options == options {
+            latestClient = (upstream, known)
+            return known
+        }
         retireClients { $0 == upstream.storeKey }
         let client = UpstreamClient(loop: loop, options: options)
         let (log, name) = (log, upstream.name)
@@ -303,6 +309,7 @@ final class Fetches {
     func retireConnections(to upstream: ProxiedUpstream) { retireClients { $0 == upstream.storeKey } }
 
     private func retireClients(of isGone: (String) -> Bool) {
+        latestClient = nil
         retiredClients += clients.filter { isGone($0.key) }.map(\.value)
         clients = clients.filter { !isGone($0.key) }
         closeIdleClients()

@@ -33,7 +33,7 @@ final class Relay {
     /// Passes an interim response on (RFC 9110 §15.2); it is not stored.
     func inform(status: Int, fields: Fields) {
         var fields = fields
-        if !isLeader { fields.remove("set-cookie") }
+        if !isLeader { fields.remove(.setCookie) }
         reply.informational(status: status, fields: request.interim(fields))
     }
 
@@ -49,10 +49,11 @@ final class Relay {
     func begin(_ head: UpstreamHead, storing: CachedResponse?, isKept: Bool = true, withholdsEnd: Bool, now: Int64) {
         var fields = head.fields
         // A cookie is only for the client whose request was sent.
-        if !isLeader { fields.remove("set-cookie") }
-        let length = fields.text("content-length").flatMap(Int.init)
-        fields.remove("content-length")
-        var status = request.forwarded(isStored: storing != nil && isKept, isCollapsed: !isLeader)
+        if !isLeader { fields.remove(.setCookie) }
+        let length = fields.contentLength
+        fields.remove(.contentLength)
+        let isStored = storing != nil && isKept
+        var status = request.forwarded(isStored: isStored, isCollapsed: !isLeader)
         if let storing {
             let policy = request.upstream.applying(storing.policy, request.overrides)
             status.timeToLive = policy.timeToLive(at: now)
@@ -202,8 +203,8 @@ extension Reply: Recipient {
         request.note?.served(as: status)
         let replays = request.upstream.settings.cookies == .replay
         var own = Fields(cookies.filter { !replays || !$0.isNamed("set-cookie") })
-        request.upstream.links(for: request.base).rewrite(&own)
-        fields.lines += own.lines
+        request.upstream.rewriteLinks(in: &own, for: request.base)
+        fields.append(contentsOf: own)
         request.upstream.addCORS(to: &fields, for: request.message.fields)
         respond(status: code, fields: fields, body: body)
     }

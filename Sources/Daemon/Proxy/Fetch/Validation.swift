@@ -266,7 +266,7 @@ extension Fetches {
     }
 
     private func ready(_ response: CachedResponse, _ fetch: RunningFetch) -> ReadyResponse {
-        let digest = response.status == 206 ? cache.partsDigest(of: fetch.request) : fetch.request.digest
+        let digest = response.status == 206 ? fetch.request.partsDigest : fetch.request.digest
         return ReadyResponse(response, for: fetch.request, at: digest)
     }
 

@@ -55,6 +55,6 @@ package struct CORS: Sendable, Equatable {
 
     /// Removes the upstream's own `Access-Control-*` fields.
     static func removeFields(from fields: inout Fields) {
-        fields.lines.removeAll { $0.lowercasedName.hasPrefix("access-control-") }
+        fields.removeAll { $0.lowercasedName.hasPrefix("access-control-") }
     }
 }

@@ -27,7 +27,7 @@ struct RequestCredentials {
         if let credential = upstream.settings.credential {
             for secret in credential.value.all.flatMap(FieldCredentials.secrets) { add(secret, isOfPrincipal: false) }
         }
-        let url = Array(request.target.utf8)
+        let url = request.target.utf8.contains(0x3D) ? Array(request.target.utf8) : []
         for (parameter, _) in upstream.principal.parameters(in: url) {
             guard let value = parameter.value else { continue }
             let plain = TargetNormaliser.unescaped(url[value])
@@ -36,7 +36,9 @@ struct RequestCredentials {
             }
         }
         var isTokenNext = false
-        for line in request.message.fields.lines { add(line, upstream.principal, &isTokenNext) }
+        for line in request.message.fields where !upstream.isWithoutCredential(line) {
+            add(line.field, upstream.principal, &isTokenNext)
+        }
         let secrets = all.filter(\.isLookedFor).map(\.bytes)
         guard !secrets.isEmpty else { return }
         // No credential contains a NUL.
@@ -78,6 +80,9 @@ struct RequestCredentials {
         let isLookedFor = isSecret && bytes.count >= KnownValues.shortest
         all.append(Credential(bytes: bytes, isOfPrincipal: isOfPrincipal, isLookedFor: isLookedFor))
     }
+
+    /// Whether there are none.
+    var areNone: Bool { all.isEmpty }
 
     /// All requests of a client have the same credentials, and preparing a search takes longer than searching a small response.
     private static let searches = Memo<[UInt8], KnownValues>(limit: 256)

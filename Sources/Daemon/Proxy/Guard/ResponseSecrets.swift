@@ -20,6 +20,9 @@ extension PrincipalFields {
         return Self.spellings(of: line.value).contains { !secretPlaces(in: $0, of: line, besides: isKnown).isEmpty }
     }
 
+    /// Whether a byte may be a part of what marks a secret in a value: `=`, `@`, or an escape; no value without one holds a secret.
+    static func mayBeOfSecret(_ byte: UInt8) -> Bool { byte == 0x3D || byte == 0x40 || byte == 0x25 || byte == 0x5C }
+
     /// The secrets in the URLs of a field's value, also in escaped ones.
     func secretsOfURLs(in line: Field) -> [[UInt8]] {
         guard line.value.contains(0x3D) || line.value.contains(0x40) else { return [] }

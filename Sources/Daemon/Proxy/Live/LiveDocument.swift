@@ -22,7 +22,7 @@ final class LiveDocument {
         init(_ request: ProxyRequest) {
             upstream = ObjectIdentifier(request.upstream)
             (digest, view, base) = (request.digest, request.view, request.base.bytes)
-            fields = StoredHead.encode(request.message.fields)
+            fields = request.message.fields.encoded
         }
     }
 

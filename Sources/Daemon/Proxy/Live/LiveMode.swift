@@ -23,6 +23,7 @@ package enum LiveMode: Sendable {
     /// - Parameter parameters: as `takeParameters` returned them. They count only for requests that accept events, so that no response
     ///   to a plain URL depends on them.
     init?(_ request: borrowing RequestHead, _ fields: Fields, parameters: [String]) throws(ProblemDocument) {
+        if parameters.isEmpty, !fields.contains(.larderLive) { return nil }
         let takesEvents = fields.all("accept").flatMap { FieldSyntax.members($0) }.contains(where: Self.isEventStream)
         guard parameters.isEmpty || takesEvents else { throw .liveNeedsAccept }
         let values = (fields.combined("larder-live").map { [$0] } ?? []) + parameters

@@ -11,8 +11,8 @@ package struct CachedResponse: Sendable {
     /// The document in the store; nil until its first commit.
     var document: DocumentID?
     package var status: Int
-    /// The fields encoded as `StoredHead`, which takes one allocation instead of two for each line.
-    private var head: [UInt8]
+    /// The fields that are kept: none that concerns a connection, a moment or the framing.
+    package var fields: Fields
     var body: [UInt8]
     /// The body migrated to the models' current versions, for the mapped view; nil if that equals the body.
     var migrated: [UInt8]?
@@ -28,14 +28,6 @@ package struct CachedResponse: Sendable {
     /// For each member in doubt that it shows, from when on the doubt is to be resolved by a request.
     var doubts: [Int64] = []
 
-    /// The fields that are kept: none that concerns a connection, a moment or the framing.
-    ///
-    /// Decoded on each access; a hit does not use them.
-    package var fields: Fields {
-        get { StoredHead.decode(head) }
-        set { head = StoredHead.encode(newValue) }
-    }
-
     /// A response as the upstream sent it, which is not stored yet.
     init(key: CacheKey, status: Int, fields: Fields, body: [UInt8], policy: StoredPolicy) {
         self.key = key
@@ -43,7 +35,7 @@ package struct CachedResponse: Sendable {
         self.body = body
         self.policy = policy
         (selection, form, objects) = (.none, .asReceived, [])
-        head = StoredHead.encode(fields)
+        self.fields = fields.compact
     }
 
     /// The response to a request as it is to be stored, still without its body; nil if no request will ever select it.
@@ -74,7 +66,7 @@ package struct CachedResponse: Sendable {
 
     /// The approximate memory that it takes besides its body, in bytes.
     var overhead: Int {
-        (migrated?.count ?? 0) + head.count + key.url.utf8.count + key.context.utf8.count + 8 * objects.count
+        (migrated?.count ?? 0) + fields.byteCount + key.url.utf8.count + key.context.utf8.count + 8 * objects.count
     }
 
     var validators: Preconditions.Stored { Preconditions.Stored(fields: fields, policy: policy) }
@@ -89,7 +81,7 @@ package struct CachedResponse: Sendable {
     /// A document that differs from what the upstream sent is requested without conditions: a 304 would confirm bytes that are no
     /// longer served.
     var isValidatable: Bool {
-        form == .asReceived && doubts.isEmpty && (fields.contains("etag") || fields.contains("last-modified"))
+        form == .asReceived && doubts.isEmpty && (fields.contains(.etag) || fields.contains(.lastModified))
     }
 }
 
@@ -99,9 +91,9 @@ extension CachedResponse {
     /// Its fields must survive decoding, and contain none that concerns a connection or the framing.
     static func isServable(_ stored: OpaqueResponse, replaysCookies: Bool) -> Bool {
         guard let head = FieldsOnDisk.shown(stored.head) else { return false }
-        let fields = StoredHead.decode(head)
+        let fields = Fields(encoded: head)
         return StoredPolicy(bytes: stored.policy) != nil && VarySelection(bytes: stored.variant) != nil
-            && statuses.contains(stored.status) && StoredHead.encode(fields) == head
+            && statuses.contains(stored.status) && fields.encoded == head
             && fields.lines.allSatisfy { line in
                 !line.name.isEmpty && line.name.allSatisfy { $0 > 0x20 && $0 != 0x7f }
                     && !line.value.contains { [0x00, 0x0A, 0x0D].contains($0) }
@@ -127,33 +119,10 @@ extension CachedResponse {
         guard Self.statuses.contains(document.status), let policy = StoredPolicy(bytes: document.policy),
             let selection = VarySelection(bytes: document.variant)
         else { return nil }
-        (key, self.document, status, self.head) = (document.key, document.id, document.status, head)
+        (key, self.document, status, fields) = (document.key, document.id, document.status, Fields(encoded: head))
         (body, migrated, self.policy, self.selection) = (document.body, document.migrated, policy, selection)
         (objects, doubts, isBodyComposed) = (document.objects, document.doubts, document.isBodyComposed)
         form = document.form
-    }
-}
-
-/// The encoding of a response's fields in memory: the lines of HTTP/1.1.
-enum StoredHead {
-    static func encode(_ fields: Fields) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(fields.lines.reduce(0) { $0 + $1.name.count + $1.value.count + 4 })
-        for line in fields.lines { bytes.append(field: line) }
-        return bytes
-    }
-
-    static func decode(_ bytes: [UInt8]) -> Fields {
-        var lines: [Field] = []
-        var rest = bytes[...]
-        while let end = rest.firstIndex(of: 0x0A) {
-            let line = rest[..<end]
-            rest = rest[(end + 1)...]
-            guard let colon = line.firstIndex(of: 0x3A) else { continue }
-            let value = line[(colon + 1)...].dropFirst().dropLast()
-            lines.append(Field(name: Array(line[..<colon]), value: Array(value)))
-        }
-        return Fields(lines)
     }
 }
 

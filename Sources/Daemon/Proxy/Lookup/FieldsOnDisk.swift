@@ -25,6 +25,10 @@ enum FieldsOnDisk {
     fileprivate static func encode(_ fields: Fields, for request: ProxyRequest, _ credentials: RequestCredentials)
         -> [UInt8]?
     {
+        if request.upstream.areFreeOfSecrets(fields) {
+            let encoded = fields.encoded
+            if !credentials.areRepeated(in: encoded) { return [version] + encoded }
+        }
         var lines: [Field] = []
         for var line in fields.lines {
             guard !line.value.contains(bracket) else { return nil }
@@ -34,12 +38,12 @@ enum FieldsOnDisk {
             if holdsSecret || credentials.areRepeated(in: line.value) { return nil }
             lines.append(line)
         }
-        let bytes = [version] + StoredHead.encode(Fields(lines))
+        let bytes = [version] + Fields(lines).encoded
         guard bytes.contains(bracket) else { return bytes }
-        return decode(bytes, for: request, credentials) == StoredHead.encode(fields) ? bytes : nil
+        return decode(bytes, for: request, credentials) == fields.encoded ? bytes : nil
     }
 
-    /// The fields as they were received, encoded as `StoredHead`; nil if they cannot be restored.
+    /// The fields as they were received, encoded; nil if they cannot be restored.
     static func decode(_ bytes: [UInt8], for request: ProxyRequest) -> [UInt8]? {
         guard !isEarlier(bytes) else { return decodeEarlier(bytes, for: request) }
         guard bytes.contains(bracket) else { return Array(bytes.dropFirst()) }
@@ -58,7 +62,7 @@ enum FieldsOnDisk {
 
     /// The same if nothing of a credential was in them, whoever asked; nil otherwise.
     static func withoutDigests(_ bytes: [UInt8]) -> Fields? {
-        isEarlier(bytes) || bytes.contains(bracket) ? nil : StoredHead.decode(Array(bytes.dropFirst()))
+        isEarlier(bytes) || bytes.contains(bracket) ? nil : Fields(encoded: Array(bytes.dropFirst()))
     }
 
     /// The same for people, without credentials.
@@ -74,7 +78,7 @@ enum FieldsOnDisk {
 
     /// Fields written by Larder 0.2, if they are those received and may be on disk.
     private static func decodeEarlier(_ bytes: [UInt8], for request: ProxyRequest) -> [UInt8]? {
-        let fields = StoredHead.decode(bytes)
+        let fields = Fields(encoded: bytes)
         let isRedacted = fields.lines.contains { $0.value.firstRange(of: PrincipalFields.mark) != nil }
         return !isRedacted && encode(fields, for: request) == [version] + bytes ? bytes : nil
     }
@@ -169,7 +173,9 @@ extension ProxyRequest {
     /// `context:`, or a URL within its own.
     func hasSecretKey(_ credentials: RequestCredentials) -> Bool {
         let context = key.context.utf8.split(separator: 0x0A).map { Array($0.drop { $0 != 0x3D }.dropFirst()) }
-        return upstream.holdSecret(context + [Array(key.url.utf8)], credentials)
+        if !context.isEmpty, upstream.holdSecret(context, credentials) { return true }
+        if credentials.areNone, !key.url.utf8.contains(where: PrincipalFields.mayBeOfSecret) { return false }
+        return upstream.holdSecret([Array(key.url.utf8)], credentials)
     }
 }
 
@@ -177,7 +183,8 @@ extension ProxiedUpstream {
     /// Whether values of request fields hold secrets in URLs, or are credentials of the request.
     fileprivate func holdSecret(_ values: [[UInt8]], _ credentials: RequestCredentials) -> Bool {
         values.contains { value in
-            principal.holdsSecret(Field(name: [], value: value)) { $0.starts(with: Redaction.mark) }
+            value.contains(where: PrincipalFields.mayBeOfSecret)
+                && principal.holdsSecret(Field(name: [], value: value)) { $0.starts(with: Redaction.mark) }
                 || credentials.areRepeated(in: value)
         }
     }

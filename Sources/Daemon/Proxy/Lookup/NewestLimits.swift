@@ -15,28 +15,23 @@ final class NewestLimits: Sendable {
     }
 
     private struct Entry {
-        let lines: [Field]
+        let lines: Fields
         /// The same as they are sent.
         let bytes: [UInt8]
     }
 
     private let known = Mutex(BoundedTable<Key, Entry>(limit: 4_096))
 
-    static let fromCache = Field("X-From-Cache", "1")
-    private static let fromCacheBytes = bytes(of: [fromCache])
-
-    private static func bytes(of lines: [Field]) -> [UInt8] {
-        var bytes: [UInt8] = []
-        for line in lines { bytes.append(field: line) }
-        return bytes
-    }
+    private static let fromCache: Fields = ["X-From-Cache": "1"]
+    private static let fromCacheBytes = fromCache.encoded
 
     /// Records the fields of a response of the upstream.
     func record(_ fields: Fields, of principal: PrincipalID) {
-        let lines = fields.lines.filter(RateLimitFields.isOne)
+        var lines = fields.filter(RateLimitFields.isOne)
         guard !lines.isEmpty else { return }
         let key = Key(principal: principal, resource: RateLimitFields.resource(fields))
-        let entry = Entry(lines: lines, bytes: Self.bytes(of: lines + [Self.fromCache]))
+        lines.append(contentsOf: Self.fromCache)
+        let entry = Entry(lines: lines, bytes: lines.encoded)
         known.withLock { $0[key] = entry }
     }
 
@@ -50,9 +45,10 @@ final class NewestLimits: Sendable {
     func renew(_ fields: inout Fields, of principal: PrincipalID) {
         let key = Key(principal: principal, resource: RateLimitFields.resource(fields))
         if let entry = known.withLock({ $0[key] }) {
-            fields.lines.removeAll(where: RateLimitFields.isOne)
-            fields.lines += entry.lines
+            fields.removeAll(where: RateLimitFields.isOne)
+            fields.append(contentsOf: entry.lines)
+        } else {
+            fields.append(contentsOf: Self.fromCache)
         }
-        fields.lines.append(Self.fromCache)
     }
 }

@@ -144,23 +144,21 @@ extension ReadyResponse {
 
 /// Responses stored in parts, under a key of their own: see `ProxyRequest.partsKey`.
 extension ResponseCache {
-    func partsDigest(of request: ProxyRequest) -> Digest128 { store.hasher.digest(request.partsKey) }
-
     /// The parts in memory of the variant that a request selects.
     func partsInMemory(_ request: ProxyRequest) -> ReadyResponse? {
-        Self.newest(memory.responses(at: partsDigest(of: request)) ?? [], for: request)
+        Self.newest(memory.responses(at: request.partsDigest) ?? [], for: request)
     }
 
     /// The stored parts for a request; returns none, without waiting, if the store has none.
     func partsOnDisk(_ request: ProxyRequest) async throws(StoreError) -> [StoredDocument] {
-        guard store.mayHave(partsDigest(of: request)) else { return [] }
+        guard store.mayHave(request.partsDigest) else { return [] }
         let fields = request.message.fields
         return try await store.documents(at: request.partsKey) { VarySelection(bytes: $0)?.matches(fields) ?? true }
     }
 
     /// Puts parts into memory that were read from disk after a number, or nothing without one; returns those for the request.
     func admitParts(_ documents: [StoredDocument], for request: ProxyRequest, since number: Int?) -> ReadyResponse? {
-        let digest = partsDigest(of: request)
+        let digest = request.partsDigest
         func unreadable(_ document: StoredDocument) { store.remove(document.id) }
         let current = current(documents, at: digest, for: request, unreadable: unreadable)
         let found: [ReadyResponse] = current.compactMap { document, response in
@@ -177,7 +175,7 @@ extension ResponseCache {
 
     /// Removes the parts of a response, because the whole is stored or they are unreliable.
     func forgetParts(of request: ProxyRequest) {
-        let digest = partsDigest(of: request)
+        let digest = request.partsDigest
         let isInMemory = memory.responses(at: digest) != nil
         memory.remove(digest)
         if isInMemory || store.mayHave(digest) { store.remove(at: request.partsKey) }
@@ -254,7 +252,7 @@ extension Fetches {
         if parts.isWhole { return admit(response, from: fetch, isAwaited: true) }
         for value in parts.contentRanges { fields.append("Content-Range", value) }
         (response.key, response.status, response.fields) = (request.partsKey, 206, fields)
-        let digest = cache.partsDigest(of: request)
+        let digest = request.partsDigest
         let ready = ReadyResponse(response, for: request, at: digest)
         if !fetch.isInvalidated { admit(ready, nil, from: fetch) }
         return (ready, false)

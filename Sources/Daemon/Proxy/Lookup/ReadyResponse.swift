@@ -124,14 +124,14 @@ package final class ReadyResponse: MemoryResident {
             + (source == nil ? [] : [0, view.rawValue])
         var stored = Preconditions.Stored(fields: rendering.fields, policy: response.policy)
         // Bytes other than the upstream's have no date of last change, so that ranges cannot be combined by it.
-        if !rendering.fields.contains("last-modified") { stored.lastModified = nil }
+        if !rendering.fields.contains(.lastModified) { stored.lastModified = nil }
         // Its `Date` is that of the received bytes, which a client may have from before.
         if response.isBodyComposed || response.isAssembled { stored.date = nil }
         preconditions = stored
-        var (fields, limitLines) = (rendering.fields, [Field]())
+        var (fields, limitLines) = (rendering.fields, Fields())
         if upstream.newestLimits != nil {
-            limitLines = fields.lines.filter(RateLimitFields.isOne)
-            fields.lines.removeAll(where: RateLimitFields.isOne)
+            limitLines = fields.filter(RateLimitFields.isOne)
+            fields.removeAll(where: RateLimitFields.isOne)
         }
         var head = Self.head(response.status, fields, length: body.count)
         var notModifiedHead = Self.head(304, StoredFields.notModified(fields), length: nil)
@@ -143,10 +143,8 @@ package final class ReadyResponse: MemoryResident {
                 headCount: head.count,
                 notModifiedCount: notModifiedHead.count
             )
-        for line in limitLines {
-            head.append(field: line)
-            notModifiedHead.append(field: line)
-        }
+        limitLines.append(to: &head)
+        limitLines.append(to: &notModifiedHead)
         (self.head, self.notModifiedHead) = (head, notModifiedHead)
         // The constant was measured: a response's objects, its places in tables, and the allocator's overhead. The allocator
         // wastes a quarter on large bodies, whose blocks vary in size.
@@ -164,8 +162,8 @@ package final class ReadyResponse: MemoryResident {
 
     /// The fields as they are served; decoded on each access.
     var fields: Fields {
-        var fields = StoredHead.decode(head)
-        fields.remove("content-length")
+        var fields = Fields(encoded: head)
+        fields.remove(.contentLength)
         return fields
     }
 
@@ -256,9 +254,19 @@ package final class ReadyResponse: MemoryResident {
     }
 
     private static func head(_ status: Int, _ fields: Fields, length: Int?) -> [UInt8] {
-        var head = Array("HTTP/1.1 \(status) \(statusPhrase(status))\r\n".utf8)
-        for line in fields.lines { head.append(field: line) }
-        if let length, status != 204 { head += Array("Content-Length: \(length)\r\n".utf8) }
+        var head: [UInt8] = []
+        head.reserveCapacity(fields.byteCount + 64)
+        head += "HTTP/1.1 ".utf8
+        head.append(decimal: status)
+        head.append(0x20)
+        head += statusPhrase(status).utf8
+        head += "\r\n".utf8
+        fields.append(to: &head)
+        if let length, status != 204 {
+            head += "Content-Length: ".utf8
+            head.append(decimal: length)
+            head += "\r\n".utf8
+        }
         return head
     }
 }
@@ -273,7 +281,7 @@ extension RequestHead {
         for index in 0..<fieldCount {
             let field = field(at: index)
             guard field.known == .ifNoneMatch || field.known == .ifModifiedSince else { continue }
-            fields.lines.append(Field(name: Array(field.name), value: Array(field.value)))
+            fields.append(name: field.name, value: field.value)
         }
         return fields
     }
@@ -334,21 +342,21 @@ struct Rendering {
     ) {
         fields = received
         body = response.body
-        let links = upstream.links(for: base)
-        links.rewrite(&fields)
-        dependsOnBase = fields != received
+        dependsOnBase = upstream.rewriteLinks(in: &fields, for: base)
         var isChanged = response.isBodyComposed || response.isAssembled
         if isChanged, body.contains(where: { $0 >= 0x80 }) { Self.nameUTF8(in: &fields) }
         // In a part a link may be cut in two, and bytes are counted by their position in the upstream's body.
         if response.status != 206, upstream.settings.rewriteLinks, view != .raw, upstream.isJSON(fields),
-            let rewritten = links.rewritten(body: body)
+            let rewritten = upstream.links(for: base).rewritten(body: body)
         {
             body = rewritten
             dependsOnBase = true
             isChanged = true
         }
         let isRewriting = upstream.settings.rewriteLinks
-        let rewrite = { (text: [UInt8]) in isRewriting ? links.rewritten(body: text) ?? text : text }
+        let rewrite = { (text: [UInt8]) in
+            isRewriting ? upstream.links(for: base).rewritten(body: text) ?? text : text
+        }
         // The mapped view is made of the body, migrated to the models' current versions.
         if view == .mapped,
             let mapped = upstream.mapped(
@@ -366,10 +374,13 @@ struct Rendering {
             for name in Self.fieldsOfBytes { fields.remove(name) }
             fields.set("ETag", OwnEntityTag.make(body: body, view: view, base: dependsOnBase ? base : nil))
         }
-        fields.remove("content-length")
+        fields.remove(.contentLength)
         // A response without a date gets that of its arrival (RFC 9110 §6.6.1).
         if response.policy.flags.contains(.dateAssumed) {
-            fields.set("Date", String(decoding: HTTPDate.format(response.policy.date), as: UTF8.self))
+            let date = HTTPDate.format(response.policy.date)
+            if fields.last.map({ $0.isNamed(.date) && $0.value.elementsEqual(date) }) != true {
+                fields.set("Date", String(decoding: date, as: UTF8.self))
+            }
         }
         Via.append(to: &fields)
         fields.vary(

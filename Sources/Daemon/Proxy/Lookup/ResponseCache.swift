@@ -83,7 +83,7 @@ package final class ResponseCache: Sendable {
                 return nil
             }
             if let fresh = overlay.fields(of: document.id), let policy = StoredPolicy(bytes: fresh.policy) {
-                (response.fields, response.policy) = (StoredHead.decode(fresh.head), policy)
+                (response.fields, response.policy) = (Fields(encoded: fresh.head), policy)
             }
             response.policy = aged(response.policy)
             if uncommittedWrites.mayBeNewer(than: document.start, of: request.upstream.storeKey) {
@@ -200,7 +200,7 @@ package final class ResponseCache: Sendable {
         // If the original has become dirty, so is its successor.
         if !isStillClean(stored) { ready.entry.isDirty.store(true, ordering: .relaxed) }
         let policy = ready.response.policy
-        let fields = FreshenedFields(head: StoredHead.encode(ready.response.fields), policy: policy.bytes, sent: sent)
+        let fields = FreshenedFields(head: ready.response.fields.encoded, policy: policy.bytes, sent: sent)
         handle(ready) { .freshened(ready, fields, since: number) }
         let digest = ready.entry.digest
         // A 304 from a cache before the upstream is as old as its `Age`.
@@ -235,7 +235,7 @@ package final class ResponseCache: Sendable {
         let restricted = stored.response.policy.restricted(by: policy)
         guard restricted != stored.response.policy else { return stored }
         if let (document, _) = stored.stored {
-            let head = StoredHead.encode(stored.response.fields)
+            let head = stored.response.fields.encoded
             let fields = FreshenedFields(head: head, policy: restricted.bytes, sent: now)
             handle(stored) { .restricted(document, fields) }
             store.restrict(document, policy: restricted.bytes)

@@ -77,7 +77,7 @@ package enum ServedContent: Equatable {
         case .unsatisfiable:
             var fields = Fields()
             fields.append("Content-Range", RangeField.unsatisfiedContentRange(length: ready.body.count))
-            fields.lines += ready.fields.lines.filter { $0.isNamed("vary") }
+            fields.append(contentsOf: ready.fields.filter { $0.isNamed(.vary) })
             return (416, fields, [])
         case .range(let range):
             var fields = Self.fieldsOfParts(of: ready)

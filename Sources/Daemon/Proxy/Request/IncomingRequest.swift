@@ -70,8 +70,8 @@ extension IncomingRequest {
         route = upstream.redactedRoute(ofURL: target)
         live = try LiveMode(request, message.fields, parameters: key.liveParameters)
         // `Guard` knows only the usual spellings.
-        if let field = message.fields.lines.first(where: UpstreamFields.overridesMethod) {
-            throw .guarded(.methodOverride(String(decoding: field.name, as: UTF8.self)))
+        if let line = message.fields.first(where: UpstreamFields.overridesMethod) {
+            throw .guarded(.methodOverride(String(decoding: line.name, as: UTF8.self)))
         }
         guard !Via.isLoop(message.fields) else { throw .loop }
         context = String(decoding: key.context, as: UTF8.self)
@@ -113,6 +113,7 @@ extension IncomingRequest {
     }
 
     private static func view(_ fields: Fields) throws(ProblemDocument) -> View {
+        guard fields.contains(.larderView) else { return .wire }
         switch fields.text("larder-view") {
         case nil, "wire": return .wire
         case "raw": return .raw

@@ -1,3 +1,4 @@
+import Basics
 package import CachePolicy
 package import HTTPSemantics
 import HTTPServer
@@ -52,6 +53,11 @@ package final class ProxiedUpstream: Sendable {
     let variesForAll: [String]
     /// Whether `Larder-View` goes upstream, which may be another Larder: no model maps anything here.
     let passesView: Bool
+    /// The known fields that hold no credential in a request, and those that hold a secret in a response, by their names.
+    private let harmlessInRequests: KnownFields
+    private let secretInResponses: KnownFields
+    /// Whether values that many messages have are free of secrets.
+    private let valuesFreeOfSecrets = Memo<[UInt8], Bool>(limit: 1_024)
     /// The roles of the known request fields, by their raw values.
     let knownRoles: [FieldRole]
     /// The names of the fields in its recipe for entity tags, in lower case; nil if responses are not validated across principals.
@@ -102,6 +108,17 @@ package final class ProxiedUpstream: Sendable {
         ignoredInVary = ignored
         variesForAll = settings.cors.isEmpty ? [] : ["Origin"]
         knownRoles = FieldRole.known(principal, context)
+        harmlessInRequests = KnownFields(
+            KnownField.allCases.filter { [principal] field in
+                let name = Array(field.name.description.utf8)
+                return principal.reason(forField: name) == nil && !principal.isSecret(field: name)
+            }
+        )
+        secretInResponses = KnownFields(
+            KnownField.allCases.filter { [principal] field in
+                principal.isSecret(responseField: Array(field.name.description.utf8))
+            }
+        )
         tagFields = settings.validateAcross == .computed ? settings.etag.fields : nil
         // In a shared cache one principal stands for many credentials.
         newestLimits = settings.budget.fields == .newest && !settings.shared ? NewestLimits() : nil
@@ -208,7 +225,7 @@ package final class ProxiedUpstream: Sendable {
         let status = status == 304 ? 200 : status
         let hasViews =
             settings.rewriteLinks
-            || bodyMatch(method, route(ofURL: url), url: url, status: status, fields: fields()) != nil
+            || !passesView && bodyMatch(method, route(ofURL: url), url: url, status: status, fields: fields()) != nil
         return (hasViews ? ["Larder-View"] : []) + variesForAll
     }
 
@@ -224,8 +241,8 @@ package final class ProxiedUpstream: Sendable {
 
     /// The media type of a response, in lower case and without parameters.
     package static func mediaType(_ fields: Fields) -> String? {
-        fields[first: "content-type"].map { type in
-            String(decoding: FieldSyntax.lowercased(FieldSyntax.essence(of: type[...])), as: UTF8.self)
+        fields[.contentType].map { type in
+            String(decoding: FieldSyntax.lowercased(FieldSyntax.essence(of: type)), as: UTF8.self)
         }
     }
 
@@ -243,13 +260,16 @@ package final class ProxiedUpstream: Sendable {
         case .any: return nil
         case .fields(let names): selecting = names
         }
-        let ignored = ignoredInVary.union(route.vary.ignore.map { $0.lowercased() })
-        selecting.removeAll { ignored.contains($0) || principal.reason(forField: Array($0.utf8)) != nil }
-        guard !selecting.contains(where: { request.contains($0) && principal.isSecret(field: Array($0.utf8)) })
-        else { return nil }
+        if !selecting.isEmpty {
+            let ignored = ignoredInVary.union(route.vary.ignore.map { $0.lowercased() })
+            selecting.removeAll { ignored.contains($0) || principal.reason(forField: Array($0.utf8)) != nil }
+            guard !selecting.contains(where: { request.contains($0) && principal.isSecret(field: Array($0.utf8)) })
+            else { return nil }
+        }
         if policy.isForSameOtherFields { selecting.append(OtherFields.name) }
-        if !isJSON, request.contains(JSONOnly.name) { selecting.append(JSONOnly.name) }
+        if !isJSON, request.contains(.larderJsonOnly) { selecting.append(JSONOnly.name) }
         if policy.hasFixedCoding { selecting.append("accept-encoding") }
+        if selecting.isEmpty { return VarySelection.none }
         return VarySelection(.fields(selecting.sorted()), request: request)
     }
 
@@ -262,10 +282,11 @@ package final class ProxiedUpstream: Sendable {
     var keepsFixedCodings: Bool { settings.keepsFixedCodings && settings.models.isEmpty && !settings.rewriteLinks }
 
     func isJSON(_ fields: Fields) -> Bool {
-        guard let type = fields[first: "content-type"], !fields.isContentCoded else { return false }
-        let essence = FieldSyntax.essence(of: type[...])
-        return FieldSyntax.equalsIgnoringCase(essence, "application/json".utf8)
-            || FieldSyntax.equalsIgnoringCase(essence.suffix(5), "+json".utf8)
+        guard let type = fields[.contentType], !fields.isContentCoded else { return false }
+        return FieldSyntax.essence(of: type).withUnsafeBytes { essence in
+            FieldSyntax.equalsIgnoringCase(essence, "application/json")
+                || FieldSyntax.equalsIgnoringCase(.init(rebasing: essence.suffix(5)), "+json")
+        }
     }
 
     // MARK: Requests
@@ -281,6 +302,15 @@ package final class ProxiedUpstream: Sendable {
         return nil
     }
 
+    /// Rewrites the links in a response's fields to the address that a client used; returns whether there were any.
+    @discardableResult
+    func rewriteLinks(in fields: inout Fields, for base: ClientAuthority) -> Bool {
+        guard links.concerns(fields) else { return false }
+        let former = fields
+        links(for: base).rewrite(&fields)
+        return fields != former
+    }
+
     /// A rewriter of links to the address that a client used.
     func links(for base: ClientAuthority) -> LinkRewriter { links.leading(to: base.authority, by: scheme(for: base)) }
 
@@ -292,10 +322,45 @@ package final class ProxiedUpstream: Sendable {
 
     /// Adds the fields that a page of an allowed origin needs to read the response; `variesForAll` contains `Origin`.
     func addCORS(to fields: inout Fields, for request: Fields) {
-        guard let origin = request[first: "origin"], cors.allows(origin) else { return }
+        guard request.contains(.origin), let origin = request[first: "origin"], cors.allows(origin) else { return }
         CORS.removeFields(from: &fields)
         fields.lines += cors.fields(for: origin).lines
     }
+}
+
+/// Secrets in fields. Every miss asks of all fields, so what can be known of names and frequent values is.
+extension ProxiedUpstream {
+    /// Whether the fields of a response hold no secret, and nothing that a digest on disk could be confused with.
+    func areFreeOfSecrets(_ fields: Fields) -> Bool {
+        fields.allSatisfy { line in
+            let isNamedSecret =
+                if let known = line.known { secretInResponses.contains(known) } else {
+                    principal.isSecret(responseField: Array(line.name))
+                }
+            return !isNamedSecret && !line.value.contains(0)
+                && isFreeOfSecrets(line) {
+                    principal.holdsSecret($0)
+                }
+        }
+    }
+
+    /// Whether a field of a request holds no credential.
+    func isWithoutCredential(_ line: Fields.Line) -> Bool {
+        guard let known = line.known, harmlessInRequests.contains(known) else { return false }
+        return isFreeOfSecrets(line) { !principal.secretsOfURLs(in: $0).isEmpty }
+    }
+
+    /// Whether the value of a field whose name is harmless holds no secret.
+    private func isFreeOfSecrets(_ line: Fields.Line, _ holdsSecret: (Field) -> Bool) -> Bool {
+        guard line.value.contains(where: PrincipalFields.mayBeOfSecret) else { return true }
+        guard line.isOne(of: Self.frequent), line.value.count <= 128 else { return !holdsSecret(line.field) }
+        return valuesFreeOfSecrets.value(for: Array(line.value)) { !holdsSecret(line.field) }
+    }
+
+    /// The fields whose values many messages have; none of them may hold the address of reports.
+    private static let frequent: KnownFields = [
+        .cacheControl, .contentType, .accept, .acceptEncoding, .acceptLanguage, .userAgent,
+    ]
 }
 
 extension CompiledUpstream.BodyMatch {

@@ -4,28 +4,30 @@ import Settings
 package import Store
 import Upstream
 
-/// One request on its way through the proxy: its target, its upstream and its principal.
-package struct ProxyRequest: Sendable {
-    package private(set) var message: Request
+/// The facts of a `ProxyRequest`.
+private struct RequestFacts: Sendable {
+    var message: Request
     /// The body of a POST that reads; the message is then that of a GET.
-    package let read: ReadBody?
+    let read: ReadBody?
     /// Why a POST whose route says that it reads is a write nonetheless.
     let notRead: NotReadReason?
-    package let upstream: ProxiedUpstream
+    let upstream: ProxiedUpstream
     /// Path and query as they go upstream, spelled as the client did.
-    package let target: String
+    let target: String
     /// The path for matching routes: without prefix, base path and query.
-    package let route: String
-    package let key: CacheKey
+    let route: String
+    let key: CacheKey
     let digest: Digest128
+    /// The digest of `partsKey`.
+    let partsDigest: Digest128
     /// Digests credentials; its secret is not in the store.
     let credentialHasher: KeyHasher
-    package let directives: RequestDirectives
-    package let view: View
+    let directives: RequestDirectives
+    let view: View
     /// The address that the client used, for rewritten links.
     let base: ClientAuthority
     /// The route's caching settings for its response.
-    package let overrides: CacheOverrides
+    let overrides: CacheOverrides
     /// Digest of its `OtherFields` for the store; nil for none.
     let dividedBy: Int64?
     /// Whether the `Accept` of the request names JSON and nothing else.
@@ -39,14 +41,14 @@ package struct ProxyRequest: Sendable {
     /// Whether the whole is fetched although the request asks for ranges, which are then cut from it.
     var isForWhole = false
     /// Whether its client gets the response's body, and not what is made from that.
-    private let isForBody: Bool
+    let isForBody: Bool
     /// Whether it is passed on without a look-up, and its response not stored.
-    private(set) var isPassed = false
+    var isPassed = false
     let note: RequestNote?
     /// The number of the clients among whom entity tags stand for content; nil if there are none.
     let group: Int64?
     /// Why the upstream is asked; set by the plan.
-    private(set) var reason = Plan.Reason.forward(.uriMiss)
+    var reason = Plan.Reason.forward(.uriMiss)
 
     /// - Parameters:
     ///   - otherFields: the digest of the request's `OtherFields`; nil for none.
@@ -61,7 +63,7 @@ package struct ProxyRequest: Sendable {
         message = incoming.live.map { incoming.message.asking($0) } ?? incoming.message
         // Hop-by-hop fields are not sent upstream, so they must not select a variant.
         message.fields = message.fields.withoutHopByHop()
-        for name in [OtherFields.name, JSONOnly.name] { message.fields.remove(name) }
+        message.fields.removeAll { $0.isOne(of: Self.own) }
         if let otherFields { message.fields.append(OtherFields.name, OtherFields.text(otherFields)) }
         dividedBy = otherFields?.division
         isForBody = incoming.live == nil
@@ -71,6 +73,7 @@ package struct ProxyRequest: Sendable {
         route = incoming.route
         key = incoming.cacheKey(of: principal)
         digest = hasher.digest(key)
+        partsDigest = hasher.digest(key.forParts)
         self.credentialHasher = credentialHasher
         (note, group) = (incoming.note, incoming.group)
         note?.hasKey(digest)
@@ -79,13 +82,74 @@ package struct ProxyRequest: Sendable {
         let query = ProxiedUpstream.query(ofURL: incoming.target)
         overrides = incoming.upstream.overrides(read == nil ? "GET" : "POST", for: incoming.route, query: query)
         base = incoming.base
-        let ranges = message.method == "GET" ? message.fields.all("range") : []
-        range = RangeField(lines: ranges)
-        hasForeignRange = RangeField.isForeign(lines: ranges)
-        let accept = message.fields[first: "accept"]
+        let ranges = message.method == "GET" && message.fields.contains(.range) ? message.fields.all("range") : []
+        range = ranges.isEmpty ? nil : RangeField(lines: ranges)
+        hasForeignRange = !ranges.isEmpty && RangeField.isForeign(lines: ranges)
+        let accept = message.fields[.accept]
         wantsJSONOnly = accept?.withUnsafeBytes { ContextFields.isJSONOnlyAccept($0) } ?? false
-        if wantsJSONOnly { message.fields.lines.append(JSONOnly.field) }
+        if wantsJSONOnly { message.fields.append(JSONOnly.field) }
     }
+
+    /// Fields that Larder itself adds, and that no client may send.
+    private static let own: KnownFields = [.larderOtherFields, .larderJsonOnly]
+}
+
+/// One request on its way through the proxy: its target, its upstream and its principal.
+///
+/// It refers to its facts, because it is passed on dozens of times.
+package struct ProxyRequest: Sendable {
+    private final class Box: Sendable {
+        let facts: RequestFacts
+
+        init(_ facts: RequestFacts) { self.facts = facts }
+    }
+
+    private let box: Box
+
+    init(
+        _ incoming: IncomingRequest,
+        principal: PrincipalID,
+        otherFields: Digest128?,
+        _ hasher: KeyHasher,
+        credentialHasher: KeyHasher
+    ) {
+        box = Box(
+            RequestFacts(
+                incoming,
+                principal: principal,
+                otherFields: otherFields,
+                hasher,
+                credentialHasher: credentialHasher
+            )
+        )
+    }
+
+    private init(_ facts: RequestFacts) { box = Box(facts) }
+
+    package var message: Request { box.facts.message }
+    package var read: ReadBody? { box.facts.read }
+    var notRead: NotReadReason? { box.facts.notRead }
+    package var upstream: ProxiedUpstream { box.facts.upstream }
+    package var target: String { box.facts.target }
+    package var route: String { box.facts.route }
+    package var key: CacheKey { box.facts.key }
+    var digest: Digest128 { box.facts.digest }
+    var partsDigest: Digest128 { box.facts.partsDigest }
+    var credentialHasher: KeyHasher { box.facts.credentialHasher }
+    package var directives: RequestDirectives { box.facts.directives }
+    package var view: View { box.facts.view }
+    var base: ClientAuthority { box.facts.base }
+    package var overrides: CacheOverrides { box.facts.overrides }
+    var dividedBy: Int64? { box.facts.dividedBy }
+    var wantsJSONOnly: Bool { box.facts.wantsJSONOnly }
+    var range: RangeField? { box.facts.range }
+    var hasForeignRange: Bool { box.facts.hasForeignRange }
+    var isForWhole: Bool { box.facts.isForWhole }
+    private var isForBody: Bool { box.facts.isForBody }
+    var isPassed: Bool { box.facts.isPassed }
+    var note: RequestNote? { box.facts.note }
+    var group: Int64? { box.facts.group }
+    var reason: Plan.Reason { box.facts.reason }
 
     /// Whether its client gets transformed JSON: in the mapped view, or with rewritten links.
     var wantsRendering: Bool {
@@ -123,17 +187,20 @@ package struct ProxyRequest: Sendable {
 
     /// Whether it has a condition that only the origin may evaluate (RFC 9111 §4.3.2).
     var isForOrigin: Bool {
-        (message.fields.contains("if-match") || message.fields.contains("if-unmodified-since"))
-            && conditions.isForOrigin
+        message.fields.contains(oneOf: Self.forOrigin) && conditions.isForOrigin
     }
 
-    private func with(_ change: (inout ProxyRequest) -> Void) -> ProxyRequest {
-        var request = self
-        change(&request)
-        return request
+    private static let forOrigin: KnownFields = [.ifMatch, .ifUnmodifiedSince]
+
+    private func with(_ change: (inout RequestFacts) -> Void) -> ProxyRequest {
+        var facts = box.facts
+        change(&facts)
+        return ProxyRequest(facts)
     }
 
-    func asking(because reason: Plan.Reason) -> ProxyRequest { with { $0.reason = reason } }
+    func asking(because reason: Plan.Reason) -> ProxyRequest {
+        reason == self.reason ? self : with { $0.reason = reason }
+    }
 
     /// A request for the whole document of which this one wants a part or the head; nil if it must not be stored.
     var ofWhole: ProxyRequest? {
@@ -167,18 +234,15 @@ package struct ProxyRequest: Sendable {
             origin: upstream.settings.origin,
             passesView: upstream.passesView
         )
-        if !forwardsRange {
-            fields.remove("range")
-            fields.remove("if-range")
-        }
+        if !forwardsRange { fields.removeAll { $0.isOne(of: Self.ofRange) } }
         if let credential = upstream.settings.credential, let name = upstream.credentialField {
             fields.remove(name)
             fields.append(credential.header, credential.value.bytes)
         }
-        fields.lines += validation.fields.lines
+        fields.append(contentsOf: validation.fields)
         if resolvesDoubt { fields.append("Cache-Control", "no-cache") }
-        if let known { fields.lines += known.fieldsAskingForGap }
-        let isRanged = fields.contains("range")
+        if let known { for line in known.fieldsAskingForGap { fields.append(line) } }
+        let isRanged = fields.contains(.range)
         // A range counts bytes as they are sent; content-coded bytes would differ from those stored.
         if isRanged { fields.append("Accept-Encoding", "identity") }
         let (method, url) = (sentMethod, upstream.url(of: target))
@@ -192,6 +256,8 @@ package struct ProxyRequest: Sendable {
         sent.client = UpstreamSlots.Client(principal: key.principal.rawValue, host: message.peer)
         return sent
     }
+
+    private static let ofRange: KnownFields = [.range, .ifRange]
 }
 
 /// Interpreting the responses to a request.
@@ -243,7 +309,7 @@ extension ProxyRequest {
         guard settings.isShared else { return true }
         let directives =
             TargetedDirectives.find(in: fields, targets: settings.targets)?.directives
-            ?? ResponseDirectives(lines: fields.all("cache-control"))
+            ?? ResponseDirectives(fields)
         if directives.isPrivate || directives.noStore { return false }
         let isAuthorized = message.fields.contains("authorization") || settings.addsCredential
         return !isAuthorized || directives.permitsAuthorization
@@ -251,10 +317,10 @@ extension ProxyRequest {
 
     /// Prepares a relayed response's fields for the client: rewrites links, and adds and notes `Cache-Status`.
     func decorate(_ fields: inout Fields, of code: Int, with status: CacheStatus) {
-        upstream.links(for: base).rewrite(&fields)
-        fields.remove("alt-svc")
+        upstream.rewriteLinks(in: &fields, for: base)
+        if fields.contains(.altSvc) { fields.remove(.altSvc) }
         Via.append(to: &fields)
-        if !fields.contains("age") { fields.append("Age", "0") }
+        if !fields.contains(.age) { fields.append("Age", "0") }
         fields.vary(by: upstream.variesBy(sentMethod, url: target, status: code, fields: fields))
         status.append(to: &fields)
         note?.served(as: status)
@@ -263,8 +329,8 @@ extension ProxyRequest {
 
     func interim(_ fields: Fields) -> Fields {
         var fields = fields
-        upstream.links(for: base).rewrite(&fields)
-        fields.remove("alt-svc")
+        upstream.rewriteLinks(in: &fields, for: base)
+        fields.remove(.altSvc)
         return fields
     }
 
@@ -309,15 +375,8 @@ extension ProxyRequest {
 
     var forWhole: ProxyRequest { with { $0.isForWhole = true } }
 
-    /// The key for stored parts of the response, distinct from the whole's, so that no look-up for a whole finds them.
-    ///
-    /// Upstream, principal and URL are the response's own, so invalidations and cleans cover both. No request has such a
-    /// context: each line of one contains a `=`.
-    var partsKey: CacheKey {
-        var key = key
-        key.context += key.context.isEmpty ? "parts" : "\nparts"
-        return key
-    }
+    /// The key for stored parts of the response.
+    var partsKey: CacheKey { key.forParts }
 
     /// The key of the requested part, for requests that may share a fetch; nil if the response depends on the client's own copy,
     /// or is no part.
@@ -334,6 +393,18 @@ extension ProxyRequest {
     /// bytes when the whole is fetched.
     func mayBeServed(parts: ReadyResponse) -> Bool {
         !parts.isJSON || upstream.bodyMatch(self, status: 200, fields: parts.response.fields) == nil
+    }
+}
+
+extension CacheKey {
+    /// The key for stored parts of a response, distinct from the whole's, so that no look-up for a whole finds them.
+    ///
+    /// Upstream, principal and URL are the response's own, so invalidations and cleans cover both. No request has such a
+    /// context: each line of one contains a `=`.
+    fileprivate var forParts: CacheKey {
+        var key = self
+        key.context += key.context.isEmpty ? "parts" : "\nparts"
+        return key
     }
 }
 

@@ -14,6 +14,16 @@ package final class TopLists: Sendable {
         case upstream
         case route
         case url
+
+        fileprivate var place: Int {
+            switch self {
+            case .program: 0
+            case .principal: 1
+            case .upstream: 2
+            case .route: 3
+            case .url: 4
+            }
+        }
     }
 
     /// The time that a list covers, up to now.
@@ -76,16 +86,24 @@ package final class TopLists: Sendable {
     private struct Interval {
         /// Counts up from 1970.
         let number: Int64
-        var counts: [Subject: [String: Counts]] = [:]
+        /// By the places of the subjects: their names need not be hashed.
+        var counts: [[String: Counts]] = Subject.allCases.map { _ in [:] }
 
         mutating func add(_ new: Counts, to subject: Subject, _ name: String) {
-            let isListed = counts[subject]?[name] != nil || counts[subject]?.count ?? 0 < TopLists.nameLimit
-            counts[subject, default: [:]][isListed ? name : TopLists.othersName, default: Counts()] += new
+            Self.add(new, to: &counts[subject.place], name)
+        }
+
+        private static func add(_ new: Counts, to names: inout [String: Counts], _ name: String) {
+            if let known = names.index(forKey: name) {
+                names.values[known] += new
+            } else {
+                names[names.count < TopLists.nameLimit ? name : TopLists.othersName, default: Counts()] += new
+            }
         }
 
         mutating func add(_ other: Interval) {
-            for (subject, names) in other.counts {
-                for (name, counts) in names { add(counts, to: subject, name) }
+            for (place, names) in other.counts.enumerated() {
+                for (name, new) in names { Self.add(new, to: &counts[place], name) }
             }
         }
     }
@@ -134,7 +152,7 @@ package final class TopLists: Sendable {
         state.withLock { state in
             Self.advance(&state, to: now)
             for interval in (state.finished[period] ?? []) + [state.current] {
-                for (name, counts) in interval.counts[subject] ?? [:] { sums[name, default: Counts()] += counts }
+                for (name, counts) in interval.counts[subject.place] { sums[name, default: Counts()] += counts }
             }
         }
         return sums.sorted { (order.value(of: $1.value), $0.key) < (order.value(of: $0.value), $1.key) }.prefix(limit)
