@@ -164,10 +164,8 @@ final class WriterSession {
     func flush() throws {
         try flushObjects()
         try flushObservations()
-        let meta = try query(
-            "INSERT INTO _meta VALUES (?1, ?2), (?3, ?4) ON CONFLICT DO UPDATE SET value = excluded.value"
-        )
-        try meta.run(Meta.sequence.rawValue, numbers.sequence.rawValue, Meta.clock.rawValue, clock.now())
+        try Meta.sequence.set(numbers.sequence.rawValue, in: database)
+        try Meta.clock.set(clock.now(), in: database)
         try flushWallLead()
         if hasRemovedObjects { try Meta.object.set(numbers.object.rawValue, in: database) }
         hasRemovedObjects = false
