@@ -287,8 +287,10 @@ import Testing
             let folder = TemporaryFolder()
             // A part of a config belongs to one that has an upstream.
             let isWhole = ["include:", "upstreams:"].contains(where: block.text.contains)
-            let config =
-                (isWhole ? "" : "include: github\n") + block.text.replacing("group: larder", with: "group: \(group)")
+            let secret = try folder.write("s3cret", to: "secret")
+            let text = block.text.replacing("group: larder", with: "group: \(group)")
+                .replacing("/etc/larder/github-webhook", with: secret)
+            let config = (isWhole ? "" : "include: github\n") + text
             let check = try Larder.run(["check", "--config", try folder.write(config, to: "larder.yaml")])
             #expect(check.end == .exited(0), "\(block.page): \(block.text)\(check.errors)")
         }

@@ -202,6 +202,7 @@ struct StoreFileTests {
             ALTER TABLE _objects DROP COLUMN reused;
             ALTER TABLE _documents DROP COLUMN covered;
             DROP TABLE _recent_marks;
+            DROP TABLE _deliveries;
             DELETE FROM grdb_migrations WHERE identifier >= '1002';
             """
         #expect(alter(path, changes) == "")
