@@ -49,15 +49,9 @@ extension Configuration {
         /// - Returns: whether it differs from the former one.
         @discardableResult
         package func read(_ path: String) throws(InvalidValue) -> Bool {
-            let file: (bytes: [UInt8], mode: UInt32)
+            let bytes = try FileBytes.readSecret(path, called: "the credential")
             do {
-                file = try FileBytes.read(path, limit: 64 << 10)
-            } catch { throw InvalidValue("the credential cannot be read: \(error)") }
-            if file.mode & 0o007 != 0 {
-                throw InvalidValue("every user of this machine may read \"\(path)\"; run: chmod o= \"\(path)\"")
-            }
-            do {
-                return try take(file.bytes)
+                return try take(bytes)
             } catch { throw InvalidValue("\"\(path)\" \(error)") }
         }
     }

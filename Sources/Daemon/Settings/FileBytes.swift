@@ -77,6 +77,18 @@ package enum FileBytes {
         return (try drain(file, path, limit: limit, expecting: Int(status.st_size)), status.st_mode & 0o7777)
     }
 
+    /// Reads a file with a secret; throws if every user of the machine may read it.
+    static func readSecret(_ path: String, called name: String) throws(InvalidValue) -> [UInt8] {
+        let file: (bytes: [UInt8], mode: UInt32)
+        do {
+            file = try read(path, limit: 64 << 10)
+        } catch { throw InvalidValue("\(name) cannot be read: \(error)") }
+        guard file.mode & 0o007 == 0 else {
+            throw InvalidValue("every user of this machine may read \"\(path)\"; run: chmod o= \"\(path)\"")
+        }
+        return file.bytes
+    }
+
     /// Reads a regular file below a folder, by its name relative to that.
     ///
     /// Neither the file nor a folder on the way may be a link, and no name leads upwards: so nothing elsewhere is read, whoever

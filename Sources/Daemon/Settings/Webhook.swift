@@ -4,7 +4,7 @@ import Synchronization
 import Yams
 
 extension Configuration {
-    /// A path at which an upstream tells Larder that objects have changed.
+    /// A path to which an upstream sends what has changed.
     package struct Webhook: Sendable, Equatable {
         /// The last segment of its path; unique among all upstreams.
         package var name = ""
@@ -68,14 +68,7 @@ package final class WebhookSecret: Sendable, Equatable, CustomStringConvertible,
     /// - Returns: whether they differ from the former ones.
     @discardableResult
     package func read(_ path: String) throws(InvalidValue) -> Bool {
-        let file: (bytes: [UInt8], mode: UInt32)
-        do {
-            file = try FileBytes.read(path, limit: 64 << 10)
-        } catch { throw InvalidValue("the webhook's secret cannot be read: \(error)") }
-        if file.mode & 0o007 != 0 {
-            throw InvalidValue("every user of this machine may read \"\(path)\"; run: chmod o= \"\(path)\"")
-        }
-        let found = file.bytes.split(separator: 0x0A).map { line in
+        let found = try FileBytes.readSecret(path, called: "the webhook's secret").split(separator: 0x0A).map { line in
             Array(line.reversed().drop { $0 == 0x0D || $0 == 0x20 || $0 == 0x09 }.reversed())
         }.filter { !$0.isEmpty }
         if found.isEmpty { throw InvalidValue("\"\(path)\" is empty; put the webhook's secret on its first line") }
@@ -246,7 +239,7 @@ extension ConfigDraft {
                 } else if lineage[0].declaration.identity.contains(where: ContextValue.isSpelled) {
                     reader.once(
                         place,
-                        "objects of \"\(subject.model)\" are identified by what a request says, and a delivery is none; remove "
+                        "objects of \"\(subject.model)\" are identified by what a request says, not by a delivery; remove "
                             + "\"\(subject.path)\""
                     )
                 }
