@@ -142,7 +142,7 @@ package struct Fields: Sendable {
         }
     }
 
-    /// Whether a line that is known by the same number has a name.
+    /// Whether a line has a name, if both have the same number.
     private static func isNamed(_ name: UnsafeRawBufferPointer, _ known: UInt8, _ place: Place, in bytes: [UInt8])
         -> Bool
     {

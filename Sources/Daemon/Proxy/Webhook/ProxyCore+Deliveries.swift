@@ -85,7 +85,7 @@ extension ProxyCore {
         log.debug("a delivery was taken", metadata: metadata)
     }
 
-    // MARK: What is told of it
+    // MARK: What is shown of it
 
     /// Logs a delivery that was not taken; of many, the first.
     private func report(_ problem: ProblemDocument, of delivery: IncomingDelivery) {

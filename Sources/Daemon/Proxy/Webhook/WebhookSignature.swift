@@ -32,7 +32,7 @@ struct WebhookProof: Equatable {
         }
     }
 
-    /// Whether one of the secrets makes it; takes a pass over the body for each, and tells nothing by its time.
+    /// Whether one of the secrets makes it; takes a pass over the body for each, in a time that does not depend on them.
     func isMade(of body: [UInt8], by secrets: [[UInt8]]) -> Bool {
         var isMade = false
         for secret in secrets {
