@@ -10,7 +10,7 @@ package final class AdminHandler: HTTPHandler {
     private let service: AdminService
     private let executor: (any TaskExecutor)?
     /// The guards by entrance, each created at its first request, because only then is the bound address known.
-    private var doors: [ObjectIdentifier: (entrance: Entrance, door: Guard)] = [:]
+    private var guards: [ObjectIdentifier: (entrance: Entrance, guarding: Guard)] = [:]
     /// The configuration whose host names they allow.
     private var configuration: CompiledConfiguration?
 
@@ -24,7 +24,7 @@ package final class AdminHandler: HTTPHandler {
     func received(_ request: borrowing RequestHead, on connection: HTTPConnection) {
         let entrance = connection.entrance
         // The guard comes first, before anything else of the request is examined.
-        let verdict = door(of: entrance).check(Guard.Facts(request, authority: request.authority))
+        let verdict = guarding(entrance).check(Guard.Facts(request, authority: request.authority))
         // A Unix socket's permissions decide who may use it.
         let isTrusted = if case .unix = entrance.address { true } else { false }
         var message = request.owned()
@@ -44,15 +44,15 @@ package final class AdminHandler: HTTPHandler {
         Task(executorPreference: executor) { await respond(to: request, reply, service, verdict, isTrusted: isTrusted) }
     }
 
-    private func door(of entrance: Entrance) -> Guard {
+    private func guarding(_ entrance: Entrance) -> Guard {
         let current = service.configuration
-        if configuration !== current { (configuration, doors) = (current, [:]) }
-        if let known = doors[ObjectIdentifier(entrance)] { return known.door }
+        if configuration !== current { (configuration, guards) = (current, [:]) }
+        if let known = guards[ObjectIdentifier(entrance)] { return known.guarding }
         let hosts = current.settings.upstreams.flatMap(\.hosts)
-        let door = Guard(listeners: entrance.guardListeners, hosts: hosts, wantsToken: true)
+        let guarding = Guard(listeners: entrance.guardListeners, hosts: hosts, wantsToken: true)
         // The entrance is retained, so that no other one gets its identity.
-        doors[ObjectIdentifier(entrance)] = (entrance, door)
-        return door
+        guards[ObjectIdentifier(entrance)] = (entrance, guarding)
+        return guarding
     }
 
     private static func respond(

@@ -29,7 +29,7 @@ package final class RequestBody: Sendable {
         var firstChunk = 0
         /// The number of bytes already taken from the first chunk.
         var offset = 0
-        var byteCount = 0
+        var waitingBytes = 0
         var isComplete = false
         var failure: RequestBodyError?
         var isWanted = false
@@ -59,7 +59,7 @@ package final class RequestBody: Sendable {
         window = .max
         ask = nil
         let chunks = bytes.isEmpty ? [] : [bytes]
-        state = Mutex(State(chunks: chunks, byteCount: bytes.count, isComplete: true, isWanted: true))
+        state = Mutex(State(chunks: chunks, waitingBytes: bytes.count, isComplete: true, isWanted: true))
     }
 
     // MARK: For the one who reads it
@@ -72,7 +72,7 @@ package final class RequestBody: Sendable {
             let asks = !state.isWanted || state.isPaused
             state.isWanted = true
             let portion = state.take(max)
-            let resumes = asks && (!state.isPaused || state.byteCount < window / 2)
+            let resumes = asks && (!state.isPaused || state.waitingBytes < window / 2)
             if resumes { state.isPaused = false }
             return (portion, resumes && !state.isComplete && state.failure == nil)
         }
@@ -85,7 +85,7 @@ package final class RequestBody: Sendable {
         let (isReady, asks) = state.withLock { state in
             let asks = !state.isWanted
             state.isWanted = true
-            let isReady = state.byteCount > 0 || state.isComplete || state.failure != nil
+            let isReady = state.waitingBytes > 0 || state.isComplete || state.failure != nil
             if !isReady { state.available = callback }
             return (isReady, asks)
         }
@@ -156,9 +156,9 @@ package final class RequestBody: Sendable {
     package func append(_ bytes: [UInt8]) {
         let callback = state.withLock { state in
             state.chunks.append(bytes)
-            state.byteCount += bytes.count
+            state.waitingBytes += bytes.count
             state.addToCopy(bytes)
-            state.isPaused = state.byteCount >= window
+            state.isPaused = state.waitingBytes >= window
             return state.takeCallback()
         }
         callback?()
@@ -196,7 +196,7 @@ extension RequestBody.State {
     mutating func putBack(_ bytes: [UInt8]) {
         chunks.removeFirst(firstChunk)
         chunks.insert(bytes, at: 0)
-        (firstChunk, byteCount) = (0, byteCount + bytes.count)
+        (firstChunk, waitingBytes) = (0, waitingBytes + bytes.count)
     }
 
     mutating func take(_ max: Int) -> RequestBody.Chunk {
@@ -206,7 +206,7 @@ extension RequestBody.State {
         let count = min(max, chunk.count - offset)
         let portion = count == chunk.count ? chunk : Array(chunk[offset..<(offset + count)])
         offset += count
-        byteCount -= count
+        waitingBytes -= count
         if offset == chunk.count {
             chunks[firstChunk] = []
             offset = 0

@@ -250,7 +250,7 @@ struct PatternSearch: Sendable {
     /// The longest string that is searched, in bytes.
     private static let longest = 10_000
     /// How many progress reports of the engine a search may take; one report comes every ten thousand steps.
-    private static let patience = 20
+    private static let reportLimit = 20
 
     init(_ pattern: String) throws(MappingError) {
         // The bare pattern is compiled first: the added parentheses would hide an unmatched one in it.
@@ -272,7 +272,7 @@ struct PatternSearch: Sendable {
                 stop.pointee = true
             } else {
                 reports += 1
-                isGivenUp = reports > Self.patience
+                isGivenUp = reports > Self.reportLimit
                 if isGivenUp { stop.pointee = true }
             }
         }

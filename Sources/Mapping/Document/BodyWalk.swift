@@ -237,6 +237,7 @@ extension BodyWalk {
     /// Whether a value passes its checks; also records required properties and secrets, and notes failed checks.
     @inline(never)
     mutating func isAllowed(_ rule: MemberRule, _ start: Int, _ end: Int) -> Bool {
+        // Nothing but null begins with this letter.
         if rule.isSecret, text[start] != UInt8(ascii: "n") { secrets.append(start) }
         if rule.required != 0, !seen.isEmpty { seen[seen.count - 1] |= rule.required }
         guard let checked = rule.checked, let fault = checked.fault(in: JSONSlice(body, start..<end)) else {

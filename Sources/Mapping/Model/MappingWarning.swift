@@ -199,7 +199,7 @@ extension WarningNotes {
                 switch note.kind {
                 case .quarantined:
                     "Property \(note.property ?? "") fails a check: \(note.reason ?? "it is not as declared")."
-                case .requiredMissing: "An object lacks the required property \(note.property ?? "")."
+                case .requiredMissing: "Property \(note.property ?? "") is required and absent."
                 default: nil
                 }
             return MappingWarning(

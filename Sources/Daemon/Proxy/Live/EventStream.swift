@@ -8,7 +8,7 @@ package import HTTPServer
 /// It belongs to the loop that it is made on.
 package final class EventStream {
     /// How long a client may read nothing and still count as merely busy, in ns.
-    private static let patience: UInt64 = 5_000_000_000
+    private static let stuckAfter: UInt64 = 5_000_000_000
 
     private let reply: Reply
     private let loop: EventLoop
@@ -87,7 +87,7 @@ package final class EventStream {
             return false
         }
         stall?.missed += missed
-        return before.missed + missed >= limit && loop.now >= before.since + Self.patience
+        return before.missed + missed >= limit && loop.now >= before.since + Self.stuckAfter
     }
 
     // MARK: The end
