@@ -10,8 +10,14 @@ package protocol FleetLink: Sendable {
     /// - Parameter upstream: as in `ProxiedUpstream.storeKey`.
     func shares(_ upstream: String) -> Bool
 
-    /// How far this machine has read the upstream's stream; nil while it cannot say, as the server is away.
+    /// How far this machine has read the upstream's stream, and applied it; nil while it cannot say, as the server is away.
     func position(in upstream: String) -> FleetPosition?
+
+    /// The position for a client (`Larder-Position`): another machine that has read as far knows all that this one has served.
+    ///
+    /// It includes what this machine has announced itself, which `position` has only after it is read back. It waits for
+    /// announcements under way, 50 ms at most; nil if one is kept because the server is away.
+    func clientPosition(in upstream: String) async -> FleetPosition?
 
     /// Returns once this machine has read the stream up to a position; false if that takes longer than a second.
     func reach(_ position: FleetPosition, in upstream: String) async -> Bool
@@ -24,8 +30,10 @@ package protocol FleetLink: Sendable {
 
     /// Shares a response after its commit. It returns at once.
     ///
-    /// - Parameter position: how far this machine had read the stream when the request was sent.
-    func share(_ document: SharedDocument, at key: SharedKey, from position: FleetPosition)
+    /// - Parameters:
+    ///   - position: how far this machine had read the stream when the request was sent.
+    ///   - lifetime: how long it is of use to others: while it is fresh, or may be validated. An hour counts at most.
+    func share(_ document: SharedDocument, at key: SharedKey, from position: FleetPosition, lifetime: Duration)
 
     /// Says that the response that `find` left to this machine will not be shared: machines that wait for it ask the upstream.
     ///
@@ -35,7 +43,10 @@ package protocol FleetLink: Sendable {
 
     /// Appends to the upstream's stream. It returns once the server has it, or after 50 ms; then it is kept, and appended when
     /// the server is back.
-    func announce(_ news: FleetNews, in upstream: String) async
+    ///
+    /// - Returns: where it is in the stream; nil if it is kept.
+    @discardableResult
+    func announce(_ news: FleetNews, in upstream: String) async -> FleetPosition?
 }
 
 /// What `FleetLink.find` found.
@@ -115,6 +126,8 @@ package struct FleetNews: Sendable, Equatable {
     /// What has happened.
     package enum Event: Sendable, Equatable, Codable {
         /// A write is about to be sent; `wrote` with the same number follows. Without it, the write counts as unanswered.
+        ///
+        /// The number is random, so that it is the only one of the fleet.
         case suspect(UInt64, Invalidation)
         /// A write has ended, and makes this outdated.
         case wrote(UInt64, Invalidation)
@@ -140,7 +153,7 @@ package struct SharedObservation: Sendable, Equatable, Codable {
     /// The principal's label; machines of one fleet label a principal alike.
     package var principal: String
     package var context: String
-    /// The members as a JSON object, as received.
+    /// The members as a JSON object, as received; at most 4 KiB.
     package var payload: [UInt8]
     /// Whether it came from a detail, so that no `lag` widens it.
     package var isDetail: Bool
@@ -160,8 +173,9 @@ package struct SharedObservation: Sendable, Equatable, Codable {
 
 /// What the room `Fleet` gives to the path of a request.
 package protocol FleetFollower: Sendable {
-    /// Applies what another machine has announced; returns once memory and disk obey it.
+    /// Applies what other machines have announced; returns once memory and disk obey all of it.
     ///
-    /// Called in the order of the stream, one at a time. What this machine has announced itself does not come.
-    func apply(_ news: FleetNews, in upstream: String) async
+    /// The news are in the order of the stream, and no call begins before the last one has returned. What this machine has
+    /// announced itself does not come. The same may come twice.
+    func apply(_ news: [FleetNews], in upstream: String) async
 }
