@@ -1,3 +1,4 @@
+package import Mapping
 package import Store
 
 /// What this machine shares with the other Larders of its fleet; the room `Fleet` implements it over a server.
@@ -30,10 +31,11 @@ package protocol FleetLink: Sendable {
 
     /// Shares a response after its commit. It returns at once.
     ///
-    /// - Parameters:
-    ///   - position: how far this machine had read the stream when the request was sent.
-    ///   - lifetime: how long it is of use to others: while it is fresh, or may be validated. An hour counts at most.
-    func share(_ document: SharedDocument, at key: SharedKey, from position: FleetPosition, lifetime: Duration)
+    /// A machine may use it only if it has applied every entry after `position`, and if no later invalidation covers it. A machine
+    /// that has just started therefore applies what the stream still has before it uses what was shared before.
+    ///
+    /// - Parameter position: how far this machine had read the stream when the request was sent.
+    func share(_ document: SharedDocument, at key: SharedKey, from position: FleetPosition)
 
     /// Says that the response that `find` left to this machine will not be shared: machines that wait for it ask the upstream.
     ///
@@ -41,10 +43,12 @@ package protocol FleetLink: Sendable {
     ///   next ones either.
     func release(_ key: SharedKey, isForNow: Bool)
 
-    /// Appends to the upstream's stream. It returns once the server has it, or after 50 ms; then it is kept, and appended when
-    /// the server is back.
+    /// Appends to the upstream's stream, in the order of the calls.
     ///
-    /// - Returns: where it is in the stream; nil if it is kept.
+    /// It returns once the server has it, or after 50 ms; then it is kept, and appended when the server is back. The times within
+    /// an `Invalidation` need no conversion: those of the news count.
+    ///
+    /// - Returns: its entry; nil if the server does not have it yet.
     @discardableResult
     func announce(_ news: FleetNews, in upstream: String) async -> FleetPosition?
 }
@@ -104,6 +108,8 @@ package struct SharedDocument: Sendable, Equatable {
     /// When its request was sent, and when it was complete.
     package var sent: Int64
     package var completed: Int64
+    /// For how many seconds from now on it is of use; the server may forget it then.
+    package var lifetime: Int64
     /// The objects that it shows.
     package var objects: [ObjectName]
 
@@ -114,10 +120,11 @@ package struct SharedDocument: Sendable, Equatable {
         variant: [UInt8],
         sent: Int64,
         completed: Int64,
+        lifetime: Int64,
         objects: [ObjectName]
     ) {
         (self.status, self.head, self.body, self.variant) = (status, head, body, variant)
-        (self.sent, self.completed, self.objects) = (sent, completed, objects)
+        (self.sent, self.completed, self.lifetime, self.objects) = (sent, completed, lifetime, objects)
     }
 }
 
@@ -131,10 +138,24 @@ package struct FleetNews: Sendable, Equatable {
         case suspect(UInt64, Invalidation)
         /// A write has ended, and makes this outdated.
         case wrote(UInt64, Invalidation)
-        /// A clean, a webhook or a lost object makes this outdated.
+        /// A webhook, or a value too large to be announced, makes this outdated.
         case invalidated(Invalidation)
-        /// A response has replaced settled values.
+        /// A clean on all machines.
+        case cleaned(SharedClean)
+        /// A response has shown new values of objects.
         case observed(SharedObservation)
+
+        /// What it makes outdated of the responses that were shared before it; nil if nothing.
+        ///
+        /// Each machine merges observed values with those of every response, whenever that comes.
+        package func invalidation(of upstream: String, at time: Int64) -> Invalidation? {
+            switch self {
+            case .suspect: nil
+            case .wrote(_, let invalidation), .invalidated(let invalidation): invalidation
+            case .cleaned(let clean): clean.invalidation(of: upstream, at: time)
+            case .observed: nil
+            }
+        }
     }
 
     package var event: Event
@@ -146,28 +167,29 @@ package struct FleetNews: Sendable, Equatable {
     package init(_ event: Event, start: Int64, end: Int64) { (self.event, self.start, self.end) = (event, start, end) }
 }
 
-/// The values of an object that a response of another machine has settled.
-package struct SharedObservation: Sendable, Equatable, Codable {
-    package var model: String
-    package var identity: String
+/// A clean of one upstream's data, to be carried out on every machine.
+package struct SharedClean: Sendable, Equatable, Codable {
+    package var model: String?
+    package var identity: String?
     /// The principal's label; machines of one fleet label a principal alike.
-    package var principal: String
-    package var context: String
-    /// The members as a JSON object, as received; at most 4 KiB.
-    package var payload: [UInt8]
-    /// Whether it came from a detail, so that no `lag` widens it.
-    package var isDetail: Bool
+    package var principal: String?
+    /// Path and query of documents, or how they begin if it ends with `*`.
+    package var url: String?
+    /// The path of a route, as in the config.
+    package var route: String?
+    /// In µs.
+    package var olderThan: Int64?
 
-    package init(
-        model: String,
-        identity: String,
-        principal: String,
-        context: String,
-        payload: [UInt8],
-        isDetail: Bool
-    ) {
-        (self.model, self.identity, self.principal) = (model, identity, principal)
-        (self.context, self.payload, self.isDetail) = (context, payload, isDetail)
+    package init() {}
+
+    /// All that it removes of what was requested before it, or more.
+    func invalidation(of upstream: String, at time: Int64) -> Invalidation {
+        Invalidation(
+            of: upstream,
+            objects: model.map { [BoundObject(model: $0, identity: identity)] } ?? [],
+            principals: principal.map { [$0] },
+            at: time
+        )
     }
 }
 
@@ -175,7 +197,9 @@ package struct SharedObservation: Sendable, Equatable, Codable {
 package protocol FleetFollower: Sendable {
     /// Applies what other machines have announced; returns once memory and disk obey all of it.
     ///
-    /// The news are in the order of the stream, and no call begins before the last one has returned. What this machine has
-    /// announced itself does not come. The same may come twice.
-    func apply(_ news: [FleetNews], in upstream: String) async
+    /// The news are in the order of the stream, and no call begins before the last one for the upstream has returned; the same
+    /// news may come again. What this machine has announced itself does not come, but counts for `position` and `reach`.
+    ///
+    /// - Parameter position: the last entry, up to which this machine will have read the stream then.
+    func apply(_ news: [FleetNews], at position: FleetPosition, in upstream: String) async
 }
