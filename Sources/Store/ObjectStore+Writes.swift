@@ -67,7 +67,7 @@ extension ObjectStore {
     }
 
     /// Removes the documents whose paths match patterns.
-    private func removeDocumentsOfPatterns(_ invalidation: Invalidation) async throws(StoreError) {
+    func removeDocumentsOfPatterns(_ invalidation: Invalidation) async throws(StoreError) {
         guard !invalidation.patterns.isEmpty else { return }
         let last = try await core.commit(.invalidation, .express) { session in
             session.bans.banPatterns(of: invalidation, at: session.clock.now())
@@ -163,6 +163,8 @@ extension CompletedWrite {
 public struct WriteCompletion: Sendable, Equatable {
     /// Further paths whose documents were removed: those of collections and of a created object.
     public var removed: [String] = []
+    /// The objects that it has changed, as far as they are known.
+    public var objects: [BoundObject] = []
     var warnings: [MappingWarning] = []
 }
 
