@@ -11,8 +11,14 @@ package protocol FleetLink: Sendable {
     /// - Parameter upstream: as in `ProxiedUpstream.storeKey`.
     func shares(_ upstream: String) -> Bool
 
-    /// How far this machine has read the upstream's stream; nil while it cannot say, as the server is away.
+    /// How far this machine has read the upstream's stream, and applied it; nil while it cannot say, as the server is away.
     func position(in upstream: String) -> FleetPosition?
+
+    /// The position for a client (`Larder-Position`): another machine that has read as far knows all that this one has served.
+    ///
+    /// It includes what this machine has announced itself, which `position` has only after it is read back. It waits for
+    /// announcements under way, 50 ms at most; nil if one is kept because the server is away.
+    func clientPosition(in upstream: String) async -> FleetPosition?
 
     /// Returns once this machine has read the stream up to a position; false if that takes longer than a second.
     func reach(_ position: FleetPosition, in upstream: String) async -> Bool
@@ -127,6 +133,8 @@ package struct FleetNews: Sendable, Equatable {
     /// What has happened.
     package enum Event: Sendable, Equatable, Codable {
         /// A write is about to be sent; `wrote` with the same number follows. Without it, the write counts as unanswered.
+        ///
+        /// The number is random, so that it is the only one of the fleet.
         case suspect(UInt64, Invalidation)
         /// A write has ended, and makes this outdated.
         case wrote(UInt64, Invalidation)
@@ -187,11 +195,11 @@ package struct SharedClean: Sendable, Equatable, Codable {
 
 /// What the room `Fleet` gives to the path of a request.
 package protocol FleetFollower: Sendable {
-    /// Applies what another machine has announced; returns once memory and disk obey it.
+    /// Applies what other machines have announced; returns once memory and disk obey all of it.
     ///
-    /// Called in the order of the stream, one at a time for each upstream; the same news may come again. What this machine has
-    /// announced itself need not come, but counts for `position` and `reach`.
+    /// The news are in the order of the stream, and no call begins before the last one for the upstream has returned; the same
+    /// news may come again. What this machine has announced itself does not come, but counts for `position` and `reach`.
     ///
-    /// - Parameter position: the entry, up to which this machine will have read the stream then.
-    func apply(_ news: FleetNews, at position: FleetPosition, in upstream: String) async
+    /// - Parameter position: the last entry, up to which this machine will have read the stream then.
+    func apply(_ news: [FleetNews], at position: FleetPosition, in upstream: String) async
 }
