@@ -62,6 +62,20 @@ public struct ShownValues: Sendable, Equatable {
     static let (objectLimit, limit) = (16 << 10, 256 << 10)
 }
 
+/// What a response on another machine has shown.
+public struct AppliedValues: Sendable, Equatable {
+    var observation: SharedObservation
+    /// When its request was sent, minus `Age`, and when it was complete; µs of this store's clock, widened by what is not known of
+    /// the other machine's.
+    var start: Int64
+    var end: Int64
+
+    /// Describes an observation of another machine.
+    public init(_ observation: SharedObservation, start: Int64, end: Int64) {
+        (self.observation, self.start, self.end) = (observation, start, end)
+    }
+}
+
 /// To whom new values are shown.
 struct ValueSharing: Sendable {
     /// Whether an upstream's values are wanted.
@@ -80,14 +94,12 @@ extension ObjectStore {
         to show: @escaping @Sendable (ShownValues) -> Void
     ) { core.sharing = ValueSharing(isWanted: isWanted, show: show) }
 
-    /// Merges what a response on another machine has shown, with its own times; returns after the commit.
+    /// Merges what responses on another machine have shown, with their own times; returns after the commit.
     ///
     /// Of objects and principals that are not known here it is remembered, in bounded memory, until a response shows them.
-    public func apply(_ observation: SharedObservation, of upstream: String, start: Int64, end: Int64)
-        async throws(StoreError)
-    {
+    public func apply(_ values: [AppliedValues], of upstream: String) async throws(StoreError) {
         try await core.commit(.sharing, .prompt) { session in
-            try session.apply(observation, of: upstream, start: start, end: end)
+            for shown in values { try session.apply(shown, of: upstream) }
         }
     }
 

@@ -157,6 +157,9 @@ public struct CompletedWrite: Sendable {
 extension CompletedWrite {
     /// What it makes outdated, besides what the store finds out.
     public var invalidation: Invalidation { Invalidation(of: upstream, paths: paths, patterns: patterns, at: time) }
+
+    /// The objects that its path identifies.
+    public var boundObjects: [BoundObject] { bound.map { [$0] } ?? [] }
 }
 
 /// What completing a write in the store has changed.

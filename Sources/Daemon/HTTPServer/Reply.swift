@@ -78,8 +78,8 @@ package final class Reply: Sendable {
         channel.hold(ReplyChannel.Hold(limit: limit, whenWhole: whenWhole))
     }
 
-    /// Sends a response that was held back until it was whole, with further fields.
-    package func release(adding fields: Fields) { channel.release(adding: fields) }
+    /// Sends a response that was held back until it was whole, with other fields.
+    package func release(changing change: (inout Fields) -> Void) { channel.release(changing: change) }
 
     private func submit(_ operations: [ReplyChannel.Operation]) {
         let isInOrder = channel.submit(operations)
@@ -177,14 +177,14 @@ final class ReplyChannel: Sendable {
 
     func hold(_ hold: Hold) { state.withLock { $0.hold = hold } }
 
-    func release(adding fields: Fields) {
+    func release(changing change: (inout Fields) -> Void) {
         let mustSchedule = state.withLock { state in
             guard state.hold != nil else { return false }
             state.hold = nil
             for (index, operation) in state.operations.enumerated() {
-                guard case .start(let status, let reason, var known, let framing) = operation else { continue }
-                known.append(contentsOf: fields)
-                state.operations[index] = .start(status: status, reason: reason, fields: known, framing: framing)
+                guard case .start(let status, let reason, var fields, let framing) = operation else { continue }
+                change(&fields)
+                state.operations[index] = .start(status: status, reason: reason, fields: fields, framing: framing)
             }
             guard !state.isGone else { return false }
             defer { state.isScheduled = true }

@@ -13,7 +13,8 @@ public enum UpstreamKey {
     ///   - url: its origin and base path in a canonical spelling.
     public static func make(name: String, url: String) -> String { "\(name) \(url)" }
 
-    static func name(of key: String) -> String { String(key.prefix { $0 != " " }) }
+    /// The upstream's name in the configuration.
+    public static func name(of key: String) -> String { String(key.prefix { $0 != " " }) }
 }
 
 /// The cache key of a document: upstream, principal, representation and URL.

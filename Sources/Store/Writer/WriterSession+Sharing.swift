@@ -67,7 +67,8 @@ extension WriterSession {
 /// Applies what other machines have announced.
 extension WriterSession {
     /// Merges what a response on another machine has shown of objects that are known here, and remembers the rest.
-    func apply(_ shared: SharedObservation, of upstream: String, start: Int64, end: Int64) throws {
+    func apply(_ values: AppliedValues, of upstream: String) throws {
+        let (shared, start, end) = (values.observation, values.start, values.end)
         guard let models = models[upstream], start <= end else { return }
         let scope = try principal(of: shared.principal).flatMap { principal in
             try existingScope(.init(upstream: upstream, principal: principal, context: shared.context))

@@ -51,7 +51,7 @@ package final class FleetSharing: Sendable {
             }
             if isSettled { continuation.resume() }
         }
-        guard let known = link.position(in: upstream) else { return nil }
+        guard let known = await link.clientPosition(in: upstream) else { return nil }
         return max(known, announcements.withLock { $0[upstream]?.newest } ?? known)
     }
 }

@@ -34,6 +34,18 @@ enum PositionField {
         return wish
     }
 
+    /// Adds the position of a response; without one, `Cache-Status` says that the machine is alone.
+    static func add(_ position: FleetPosition?, to fields: inout Fields, of upstream: String) {
+        if let position { return fields.set(name, text(position, of: upstream)) }
+        guard let index = fields.lastIndex(where: { $0.isNamed(.cacheStatus) }) else { return }
+        let value = fields[index].value
+        guard let detail = value.firstRange(of: Array("; detail=".utf8)) else {
+            return fields.replaceValue(at: index, by: value + Array("; detail=alone".utf8))
+        }
+        let end = value[detail.upperBound...].firstIndex(of: 0x3B) ?? value.endIndex
+        fields.replaceValue(at: index, by: value[..<end] + Array("+alone".utf8) + value[end...])
+    }
+
     static func text(_ position: FleetPosition, of upstream: String) -> String {
         "\(upstream)=\(position.epoch)-\(position.entry.0)-\(position.entry.1)"
     }
