@@ -69,6 +69,18 @@ package final class Reply: Sendable {
     /// The callback runs on the worker's thread, or at once on the caller's if the client has already left.
     package func onDisconnect(_ callback: @escaping @Sendable () -> Void) { channel.onDisconnect(callback) }
 
+    /// Holds the response back until it is whole, and then until `release`; must be called before it begins.
+    ///
+    /// A response that breaks off, or that is longer than `limit` bytes, is released at once.
+    ///
+    /// - Parameter whenWhole: called once when the response is whole, on the thread that ends it; not if it is released before.
+    package func hold(upTo limit: Int, whenWhole: @escaping @Sendable () -> Void) {
+        channel.hold(ReplyChannel.Hold(limit: limit, whenWhole: whenWhole))
+    }
+
+    /// Sends a response that was held back until it was whole, with other fields.
+    package func release(changing change: (inout Fields) -> Void) { channel.release(changing: change) }
+
     private func submit(_ operations: [ReplyChannel.Operation]) {
         let isInOrder = channel.submit(operations)
         assert(isInOrder, "a reply was used out of order: start, write, finish, once each but write")
@@ -91,6 +103,13 @@ final class ReplyChannel: Sendable {
 
     enum Phase { case open, started, finished }
 
+    /// A response that is held back until it is whole.
+    struct Hold {
+        let limit: Int
+        let whenWhole: @Sendable () -> Void
+        var bytes = 0
+    }
+
     // Not private: the compiler (6.3.1) cannot lay out structs in a mutex from other files if they are.
     struct State {
         var operations: [Operation] = []
@@ -104,6 +123,8 @@ final class ReplyChannel: Sendable {
         var observers: [any ReplyObserver] = []
         /// Whether the response is an endless stream of events.
         var isStream = false
+        /// Set while operations are not carried out, until the response is whole.
+        var hold: Hold?
 
         /// Whether an observer needs the whole response even after the client has left: many clients do not read an error's
         /// body.
@@ -128,6 +149,7 @@ final class ReplyChannel: Sendable {
     @discardableResult
     func submit(_ operations: [Operation]) -> Bool {
         var byteCount = 0
+        var whenWhole: (@Sendable () -> Void)?
         let (isAccepted, mustSchedule, observers) = state.withLock { state -> (Bool, Bool, [any ReplyObserver]) in
             if state.isGone { return (true, false, state.observers) }
             for operation in operations {
@@ -140,12 +162,35 @@ final class ReplyChannel: Sendable {
             }
             // Inside the lock, so that the worker cannot subtract first.
             if byteCount > 0 { accepted.add(byteCount, ordering: .relaxed) }
+            if state.hold != nil {
+                whenWhole = state.held(operations, byteCount)
+                if state.hold != nil { return (true, false, state.observers) }
+            }
             defer { state.isScheduled = true }
             return (true, !state.isScheduled, state.observers)
         }
         if mustSchedule { schedule() }
         for observer in observers { operations.forEach { $0.report(to: observer) } }
+        whenWhole?()
         return isAccepted
+    }
+
+    func hold(_ hold: Hold) { state.withLock { $0.hold = hold } }
+
+    func release(changing change: (inout Fields) -> Void) {
+        let mustSchedule = state.withLock { state in
+            guard state.hold != nil else { return false }
+            state.hold = nil
+            for (index, operation) in state.operations.enumerated() {
+                guard case .start(let status, let reason, var fields, let framing) = operation else { continue }
+                change(&fields)
+                state.operations[index] = .start(status: status, reason: reason, fields: fields, framing: framing)
+            }
+            guard !state.isGone else { return false }
+            defer { state.isScheduled = true }
+            return !state.isScheduled
+        }
+        if mustSchedule { schedule() }
     }
 
     func observe(_ observer: any ReplyObserver) { state.withLock { $0.observers.append(observer) } }
@@ -183,6 +228,7 @@ final class ReplyChannel: Sendable {
     func takeOperations() -> [Operation] {
         state.withLock { state in
             state.isScheduled = false
+            guard state.hold == nil else { return [] }
             defer { state.operations = [] }
             return state.operations
         }
@@ -231,6 +277,25 @@ final class ReplyChannel: Sendable {
 }
 
 extension ReplyChannel.State {
+    /// Notes operations of a response that is held back, and ends that if it breaks off or is too long.
+    ///
+    /// - Returns: what to call, as it is whole now.
+    fileprivate mutating func held(_ operations: [ReplyChannel.Operation], _ byteCount: Int)
+        -> (@Sendable () -> Void)?
+    {
+        hold?.bytes += byteCount
+        var isWhole = false
+        for operation in operations {
+            switch operation {
+            case .finish: isWhole = true
+            case .abort, .drop: hold = nil
+            case .informational, .start, .write: break
+            }
+        }
+        if let known = hold, known.bytes > known.limit { hold = nil }
+        return isWhole ? hold?.whenWhole : nil
+    }
+
     /// Advances the phase; returns false if the operation is not allowed in it.
     mutating func accepts(_ operation: ReplyChannel.Operation) -> Bool {
         switch (operation, phase) {

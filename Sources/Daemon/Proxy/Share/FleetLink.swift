@@ -132,12 +132,15 @@ package struct SharedDocument: Sendable, Equatable {
 package struct FleetNews: Sendable, Equatable {
     /// What has happened.
     package enum Event: Sendable, Equatable, Codable {
-        /// A write is about to be sent; `wrote` with the same number follows. Without it, the write counts as unanswered.
+        /// A write is about to be sent; `wrote` or `withdrawn` with the same number follows. Without it, the write counts as
+        /// unanswered.
         ///
         /// The number is random, so that it is the only one of the fleet.
         case suspect(UInt64, Invalidation)
         /// A write has ended, and makes this outdated.
         case wrote(UInt64, Invalidation)
+        /// A write has ended without changing anything.
+        case withdrawn(UInt64)
         /// A webhook, or a value too large to be announced, makes this outdated.
         case invalidated(Invalidation)
         /// A clean on all machines.
@@ -150,7 +153,7 @@ package struct FleetNews: Sendable, Equatable {
         /// Each machine merges observed values with those of every response, whenever that comes.
         package func invalidation(of upstream: String, at time: Int64) -> Invalidation? {
             switch self {
-            case .suspect: nil
+            case .suspect, .withdrawn: nil
             case .wrote(_, let invalidation), .invalidated(let invalidation): invalidation
             case .cleaned(let clean): clean.invalidation(of: upstream, at: time)
             case .observed: nil
