@@ -52,7 +52,7 @@ import Testing
         let again = try Machine(server.url, folder: folder)
         again.waitUntilConnected()
         #expect(await again.member.reach(entry, in: Machine.upstream))
-        #expect(again.paths == ["/meanwhile"])
+        #expect(again.paths.last == "/meanwhile")
     }
 
     @Test func `what is announced while the server is away is kept, and announced when it is back`() async throws {

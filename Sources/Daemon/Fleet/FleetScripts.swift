@@ -21,6 +21,13 @@ enum FleetScript: String, CaseIterable, Sendable {
         redis.call('HSET', KEYS[1], 'epoch', epoch, 'server', ARGV[1], 'last', '0-0')
         return {epoch, '0-0'}
         """
+    /// Finds the entry after which a number of entries are; nothing if there are not so many.
+    ///
+    /// Keys: the stream. Arguments: the number.
+    case tail = """
+        local found = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', ARGV[1] + 1)
+        return found[ARGV[1] + 1] and found[ARGV[1] + 1][1]
+        """
     /// Appends news.
     ///
     /// Keys: the record, the stream. Arguments: the epoch; how many entries the stream keeps; the sealed news. It returns the

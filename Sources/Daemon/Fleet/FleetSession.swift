@@ -63,10 +63,8 @@ struct FleetSession {
     /// - Parameter ending: whether the epoch that this machine is in is over.
     private mutating func enter(_ index: Int, ending: Bool = false, because reason: String = "") throws(RedisError) {
         let (epoch, names) = (followed[index].epoch, followed[index].names)
-        let script = [Array("EVAL".utf8), Array(FleetScript.enter.rawValue.utf8), Array("1".utf8)]
         let arguments = [connection.runID, "\(epoch)", ending && epoch != 0 ? "\(epoch)" : ""]
-        let command = RedisCommand(script + ([names.record] + arguments).map { Array($0.utf8) })
-        let reply = try connection.single(command, within: Self.replyLimit)
+        let reply = try run(.enter, keys: [names.record], arguments, within: Self.replyLimit)
         guard let parts = reply.array, parts.count == 2, let current = parts[0].text.flatMap({ UInt64($0) }),
             let last = EntryID(parts[1].text)
         else { throw .malformed }
@@ -86,6 +84,14 @@ struct FleetSession {
             }
             try adopt(index, current, last)
         }
+    }
+
+    /// Runs a script that is run too rarely to be loaded.
+    private func run(_ script: FleetScript, keys: [String], _ arguments: [String], within limit: Duration)
+        throws(RedisError) -> RedisReply
+    {
+        let words = ["EVAL", script.rawValue, "\(keys.count)"] + keys + arguments
+        return try connection.single(RedisCommand(words.map { Array($0.utf8) }), within: limit)
     }
 
     /// Goes on in another epoch.
@@ -112,14 +118,13 @@ struct FleetSession {
     /// - Parameter last: the last entry of the stream.
     private mutating func join(_ index: Int, _ epoch: UInt64, _ last: EntryID) throws(RedisError) {
         let stream = followed[index].names.stream(epoch)
-        let command = RedisCommand("XREVRANGE", stream, "+", "-", "COUNT", "\(RecentNews.capacity / 2 + 1)")
-        let latest = try connection.single(command, within: Self.replyLimit).array ?? []
-        let oldest =
-            latest.count > RecentNews.capacity / 2 ? latest.last?.array?.first.flatMap { EntryID($0.text) } : nil
-        let early = oldest ?? .start
-        let isResumed = followed[index].epoch == epoch && followed[index].cursor.position != .start
-        let first = isResumed ? min(early, followed[index].cursor.position) : early
-        followed[index].wasApplied = isResumed ? followed[index].cursor.position : .start
+        let early = EntryID(
+            try run(.tail, keys: [stream], ["\(RecentNews.capacity / 2)"], within: .seconds(5)).text
+        ) ?? .start
+        let stopped = followed[index].epoch == epoch ? followed[index].cursor.position : .start
+        let first = stopped == .start ? early : min(early, stopped)
+        // After a power failure the store may lack the last of it.
+        followed[index].wasApplied = EntryID(stopped.milliseconds - min(stopped.milliseconds, 60_000))
         followed[index].wasCleaned = last
         followed[index].epoch = epoch
         followed[index].cursor = StreamCursor(at: first)
