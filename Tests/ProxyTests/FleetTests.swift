@@ -24,6 +24,7 @@ import Testing
         func shares(_ upstream: String) -> Bool { true }
         func position(in upstream: String) -> FleetPosition? { state.withLock(\.position) }
         func clientPosition(in upstream: String) async -> FleetPosition? { position(in: upstream) }
+        func followedSince(_ upstream: String) -> Int64? { 0 }
         func reach(_ position: FleetPosition, in upstream: String) async -> Bool { true }
         func find(_ key: SharedKey) async -> FleetFinding { .alone }
         func share(_ document: SharedDocument, at key: SharedKey, from position: FleetPosition) {

@@ -146,6 +146,16 @@ package final class FleetMember: FleetLink {
         }
     }
 
+    package func followedSince(_ upstream: String) -> Int64? {
+        state.value { content in
+            guard let known = content.upstreams[upstream], known.isFollowing, let clock = content.clock,
+                let epoch = Int64(exactly: known.epoch)
+            else { return nil }
+            // An epoch is named after the server's time at its begin.
+            return clock.local(epoch).upperBound
+        }
+    }
+
     package func reach(_ position: FleetPosition, in upstream: String) async -> Bool {
         guard shares(upstream) else { return false }
         return await state.reach(position, in: upstream, within: .seconds(1))

@@ -87,6 +87,8 @@ struct TestFleet {
         // The daemons read it when they start, and when they start again.
         Self.kept.withLock { $0.append(keys) }
         try waitUntilConnected()
+        // To whoever sends a position, nothing is served that may be from before the epoch; that is known by the second.
+        pause(.milliseconds(2_100))
     }
 
     private static let kept = Monitor<[TemporaryFolder]>([])
