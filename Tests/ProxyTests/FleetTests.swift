@@ -111,18 +111,37 @@ import Testing
         #expect(link.state.withLock { $0.released } == [true, false, true])
     }
 
-    @Test func `writes of other machines end once, and the oldest goes if there are too many`() {
+    @Test func `a write of another machine is overdue after its time, or if there are too many`() {
         var suspects = FleetSuspects()
-        func outdated(_ number: Int) -> Invalidation { Invalidation(of: "x", paths: ["/\(number)"], at: 0) }
-        for number in 0..<FleetSuspects.countLimit {
-            #expect(suspects.begin(UInt64(number), outdated(number), in: "a").isEmpty)
+        let start = ContinuousClock.now
+        func begin(_ number: Int, at second: Int) {
+            let invalidation = Invalidation(of: "x", paths: ["/\(number)"], at: 0)
+            suspects.begin(UInt64(number), invalidation, in: "a", at: start + .seconds(second))
         }
-        #expect(suspects.end(1)?.paths == ["/1"])
-        #expect(suspects.end(1) == nil)
-        #expect(suspects.begin(70_000, outdated(70_000), in: "a").isEmpty)
-        let gone = suspects.begin(70_001, outdated(70_001), in: "a")
-        #expect(gone.map(\.paths) == [["/0"]] && gone.first?.upstream == "a")
-        #expect(suspects.begin(70_002, outdated(70_002), in: "a").map(\.paths) == [["/2"]])
+        func overdue(at second: Int) -> [String] {
+            suspects.takeOverdue(at: start + .seconds(second)).map { "\($0.upstream ?? "") \($0.paths.first ?? "")" }
+        }
+        #expect(suspects.nextEnd == nil && overdue(at: 1_000).isEmpty)
+        for number in 1...3 { begin(number, at: number) }
+        suspects.end(1)
+        suspects.end(1)
+        suspects.end(9)
+        #expect(suspects.nextEnd == start + .seconds(62))
+        #expect(overdue(at: 61).isEmpty)
+        #expect(overdue(at: 62) == ["a /2"])
+        #expect(overdue(at: 62).isEmpty)
+        #expect(overdue(at: 63) == ["a /3"])
+        #expect(suspects.nextEnd == nil)
+        for number in 0..<FleetSuspects.countLimit { begin(number, at: 100) }
+        #expect(overdue(at: 100).isEmpty)
+        begin(FleetSuspects.countLimit, at: 100)
+        #expect(overdue(at: 100) == ["a /0"])
+        // Those that have ended take no room.
+        for number in 10_000..<40_000 {
+            begin(number, at: 100)
+            suspects.end(UInt64(number))
+        }
+        #expect(overdue(at: 100).isEmpty)
     }
 
     // MARK: Positions
