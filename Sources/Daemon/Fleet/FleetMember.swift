@@ -30,8 +30,8 @@ package final class FleetMember: FleetLink {
 
     /// The longest time that a request waits for the server.
     private static let limit: Duration = .milliseconds(50)
-    /// The most bytes of a document on the server.
-    package static let documentLimit = 512 << 10
+    /// The most bytes of a document's head; that of a body is `SharedDocument.limit`.
+    private static let headLimit = 256 << 10
     /// How long a document may be on the server, in seconds.
     private static let longestLife: Int64 = 3600
     /// How long nobody waits for a response that may not be shared, in ms.
@@ -106,6 +106,9 @@ package final class FleetMember: FleetLink {
         words.giveUp()
         sender.wake()
     }
+
+    /// Whether the server takes commands.
+    var isSending: Bool { state.value(\.isSending) }
 
     package var figures: FleetFigures {
         state.value { content in
@@ -296,7 +299,7 @@ package final class FleetMember: FleetLink {
 
     package func share(_ document: SharedDocument, at key: SharedKey, from position: FleetPosition) {
         let life = min(document.lifetime, Self.longestLife)
-        guard document.head.count + document.body.count <= Self.documentLimit, life > 0 else {
+        guard document.head.count <= Self.headLimit, document.body.count <= SharedDocument.limit, life > 0 else {
             return release(key, isForNow: false)
         }
         let name = keys.name(of: key)

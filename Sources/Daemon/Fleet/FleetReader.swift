@@ -18,6 +18,10 @@ final class FleetReader: Sendable {
         var cursor = StreamCursor(at: .start)
         /// The last word about fetches that was read.
         var words = EntryID.start
+        /// The last entry that a former process has applied; it is read again, but not applied.
+        var wasApplied = EntryID.start
+        /// The stream's last entry when this machine began to read it.
+        var wasCleaned = EntryID.start
         /// When all of the stream was read last, in µs of this machine's clock; nil if that is not known.
         var readAt: Int64?
 

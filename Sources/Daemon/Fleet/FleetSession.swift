@@ -73,7 +73,7 @@ struct FleetSession {
         if current == epoch {
             if followed[index].cursor.checked(last: last) {
                 if state.value({ [upstream = followed[index].upstream] in $0.upstreams[upstream]?.epoch }) == epoch { return }
-                try join(index, current)
+                try join(index, current, last)
             } else {
                 try enter(index, ending: true, because: "the stream was removed")
             }
@@ -84,12 +84,12 @@ struct FleetSession {
                     metadata: ["upstream": "\(followed[index].upstream)", "cause": "\(ending ? reason : "another machine, or the server")"]
                 )
             }
-            try adopt(index, current)
+            try adopt(index, current, last)
         }
     }
 
     /// Goes on in another epoch.
-    private mutating func adopt(_ index: Int, _ epoch: UInt64) throws(RedisError) {
+    private mutating func adopt(_ index: Int, _ epoch: UInt64, _ last: EntryID) throws(RedisError) {
         let isFirst = followed[index].epoch == 0
         if !isFirst { try readRestOfFormer(index) }
         (followed[index].epoch, followed[index].cursor) = (epoch, StreamCursor(at: .start))
@@ -100,14 +100,17 @@ struct FleetSession {
             content.figures.epochs += 1
         }
         if isFirst {
-            try join(index, epoch)
+            try join(index, epoch, last)
         } else {
+            (followed[index].wasApplied, followed[index].wasCleaned) = (.start, .start)
             try start(index, after: .start)
         }
     }
 
     /// Begins to read an epoch's stream: where this machine has stopped, but so early that it knows the latest news.
-    private mutating func join(_ index: Int, _ epoch: UInt64) throws(RedisError) {
+    ///
+    /// - Parameter last: the last entry of the stream.
+    private mutating func join(_ index: Int, _ epoch: UInt64, _ last: EntryID) throws(RedisError) {
         let stream = followed[index].names.stream(epoch)
         let command = RedisCommand("XREVRANGE", stream, "+", "-", "COUNT", "\(RecentNews.capacity / 2 + 1)")
         let latest = try connection.single(command, within: Self.replyLimit).array ?? []
@@ -116,6 +119,8 @@ struct FleetSession {
         let early = oldest ?? .start
         let isResumed = followed[index].epoch == epoch && followed[index].cursor.position != .start
         let first = isResumed ? min(early, followed[index].cursor.position) : early
+        followed[index].wasApplied = isResumed ? followed[index].cursor.position : .start
+        followed[index].wasCleaned = last
         followed[index].epoch = epoch
         followed[index].cursor = StreamCursor(at: first)
         try start(index, after: first)
@@ -204,8 +209,9 @@ struct FleetSession {
             metadata: ["upstream": "\(followed[index].upstream)"]
         )
         let epoch = followed[index].epoch
+        let last = followed[index].cursor.last
         followed[index].cursor = StreamCursor(at: .start)
-        try join(index, epoch)
+        try join(index, epoch, last)
         followed[index].readAt = reader.now()
     }
 
@@ -249,7 +255,10 @@ struct FleetSession {
                 continue
             }
             known.append(RecentNews.Known(id: entry.id, sender: sender, news: published))
-            if sender != reader.sealer.sender { news.append(published.local(isFormer ? nil : clock, now: time)) }
+            if sender == reader.sealer.sender || entry.id <= followed[index].wasApplied && !isFormer { continue }
+            // A clean is not carried out again because a machine joins.
+            if case .cleaned = published.event, entry.id <= followed[index].wasCleaned { continue }
+            news.append(published.local(isFormer ? nil : clock, now: time))
         }
         let position = FleetPosition(epoch: epoch, entry: (last.id.milliseconds, last.id.number))
         reader.apply(news, at: position, in: upstream)

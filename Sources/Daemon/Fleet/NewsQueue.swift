@@ -112,5 +112,11 @@ extension FleetNews.Event {
     fileprivate var isInvalidating: Bool { if case .observed = self { false } else { true } }
 
     fileprivate var begunWrite: UInt64? { if case .suspect(let number, _) = self { number } else { nil } }
-    fileprivate var endedWrite: UInt64? { if case .wrote(let number, _) = self { number } else { nil } }
+
+    fileprivate var endedWrite: UInt64? {
+        switch self {
+        case .wrote(let number, _), .withdrawn(let number): number
+        default: nil
+        }
+    }
 }

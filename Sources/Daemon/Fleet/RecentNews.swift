@@ -40,6 +40,7 @@ struct RecentNews: Sendable {
         case .wrote(let number, _):
             open[number] = nil
             known.append(entry)
+        case .withdrawn(let number): open[number] = nil
         case .invalidated, .cleaned: known.append(entry)
         case .observed: break
         }

@@ -129,7 +129,7 @@ struct PublishedNews: Sendable, Equatable {
             case .suspect(let number, let invalidation): .suspect(number, at(invalidation))
             case .wrote(let number, let invalidation): .wrote(number, at(invalidation))
             case .invalidated(let invalidation): .invalidated(at(invalidation))
-            case .cleaned, .observed: event
+            case .withdrawn, .cleaned, .observed: event
             }
         return FleetNews(event, start: start, end: end)
     }
@@ -145,6 +145,7 @@ struct PublishedNews: Sendable, Equatable {
         switch news.event {
         case .suspect(let number, _): return FleetNews(.suspect(number, everything), start: news.start, end: news.end)
         case .wrote(let number, _): return FleetNews(.wrote(number, everything), start: news.start, end: news.end)
+        case .withdrawn: return news
         case .invalidated, .cleaned, .observed:
             return FleetNews(.invalidated(everything), start: news.start, end: news.end)
         }
