@@ -1,5 +1,4 @@
 package import Logging
-import Mapping
 package import Proxy
 package import Settings
 import Store
@@ -146,6 +145,16 @@ package final class FleetMember: FleetLink {
             guard let known = content.upstreams[upstream], known.isFollowing else { return nil }
             let entry = max(known.applied, known.own)
             return FleetPosition(epoch: known.epoch, entry: (entry.milliseconds, entry.number))
+        }
+    }
+
+    package func followedSince(_ upstream: String) -> Int64? {
+        state.value { content in
+            guard let known = content.upstreams[upstream], known.isFollowing, let clock = content.clock,
+                let epoch = Int64(exactly: known.epoch)
+            else { return nil }
+            // An epoch is named after the server's time at its begin.
+            return clock.local(epoch).upperBound
         }
     }
 

@@ -71,7 +71,7 @@ package final class Reply: Sendable {
 
     /// Holds the response back until it is whole, and then until `release`; must be called before it begins.
     ///
-    /// A response that breaks off, or that is longer than `limit` bytes, is released at once.
+    /// A response that breaks off, that is longer than `limit` bytes, or that is a stream of events, is released at once.
     ///
     /// - Parameter whenWhole: called once when the response is whole, on the thread that ends it; not if it is released before.
     package func hold(upTo limit: Int, whenWhole: @escaping @Sendable () -> Void) {
@@ -289,6 +289,9 @@ extension ReplyChannel.State {
             switch operation {
             case .finish: isWhole = true
             case .abort, .drop: hold = nil
+            // It never ends.
+            case .start(_, _, let fields, _) where fields[.contentType]?.starts(with: "text/event-stream".utf8) ?? false:
+                hold = nil
             case .informational, .start, .write: break
             }
         }

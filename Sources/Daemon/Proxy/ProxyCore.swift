@@ -48,6 +48,7 @@ package actor ProxyCore {
     var fleetSearches: [Digest128: [CheckedContinuation<Void, Never>]] = [:]
     /// The writes of other machines that have not ended yet.
     var suspects = FleetSuspects()
+    var isAwaitingSuspects = false
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 

@@ -213,11 +213,12 @@ package struct ProxyRequest: Sendable {
 
     /// The same request for a client that has seen what another machine served.
     ///
-    /// - Parameter isReached: whether this machine knows all that the client may have seen; otherwise the upstream is asked.
-    func afterPosition(isReached: Bool) -> ProxyRequest {
+    /// - Parameter maximumAge: in seconds; of what is older, this machine may not know all that the client has seen.
+    func afterPosition(maximumAge: Int64) -> ProxyRequest {
         with { request in
             request.isAfterPosition = true
-            if !isReached { request.directives.noCache = true }
+            let known = request.directives.maxAge
+            request.directives.maxAge = known < 0 ? maximumAge : min(known, maximumAge)
         }
     }
 

@@ -20,6 +20,10 @@ package protocol FleetLink: Sendable {
     /// announcements under way, 50 ms at most; nil if one is kept because the server is away.
     func clientPosition(in upstream: String) async -> FleetPosition?
 
+    /// Since when this machine has read all that was announced: news from before may be lost, with their epoch; nil while it does
+    /// not follow the stream.
+    func followedSince(_ upstream: String) -> Int64?
+
     /// Returns once this machine has read the stream up to a position; false if that takes longer than a second.
     func reach(_ position: FleetPosition, in upstream: String) async -> Bool
 

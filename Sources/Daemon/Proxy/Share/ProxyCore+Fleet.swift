@@ -117,9 +117,13 @@ extension ProxyCore {
         guard let fleet, MethodFacts.isSafe(request.message.method) else { return request }
         switch wish {
         case .position: return request
-        case .unreadable: return request.afterPosition(isReached: false)
+        case .unreadable: return request.afterPosition(maximumAge: 0)
         case .from(let position):
-            return request.afterPosition(isReached: await fleet.link.reach(position, in: request.key.upstream))
+            guard await fleet.link.reach(position, in: request.key.upstream),
+                let since = fleet.link.followedSince(request.key.upstream)
+            else { return request.afterPosition(maximumAge: 0) }
+            // The position says nothing of what was announced before its epoch, and may be lost. Ages are counted in whole seconds.
+            return request.afterPosition(maximumAge: max(0, (cache.now - since) / 1_000_000 - 1))
         }
     }
 }

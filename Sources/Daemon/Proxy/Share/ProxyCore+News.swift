@@ -143,16 +143,15 @@ extension ProxyCore: FleetFollower {
     private func apply(_ news: FleetNews, in upstream: String) async {
         switch news.event {
         case .suspect(let number, let invalidation):
-            for overdue in suspects.begin(number, invalidation, in: upstream) { await outdate(overdue, isWrite: true) }
-            Task {
-                // Nothing cancels this task.
-                try? await Task.sleep(for: FleetSuspects.limit)
-                await self.endSuspect(number)
-            }
+            suspects.begin(number, invalidation, in: upstream, at: .now)
+            await endOverdueSuspects()
+            guard !isAwaitingSuspects else { return }
+            isAwaitingSuspects = true
+            Task { await awaitSuspects() }
         case .wrote(let number, let invalidation):
-            _ = suspects.end(number)
+            suspects.end(number)
             await outdate(invalidation.of(upstream, at: news.end), isWrite: true)
-        case .withdrawn(let number): _ = suspects.end(number)
+        case .withdrawn(let number): suspects.end(number)
         case .invalidated(let invalidation): await outdate(invalidation.of(upstream, at: news.end), isWrite: false)
         case .cleaned(let clean): await carryOut(clean, in: upstream)
         case .observed(let observation):
@@ -160,10 +159,20 @@ extension ProxyCore: FleetFollower {
         }
     }
 
-    /// Row W4: a write of another machine has no end in time.
-    private func endSuspect(_ number: UInt64) async {
-        guard let invalidation = suspects.end(number) else { return }
-        await outdate(invalidation.of(invalidation.upstream ?? "", at: cache.now), isWrite: true)
+    /// Row W4: writes of other machines have no end in time.
+    private func endOverdueSuspects() async {
+        for invalidation in suspects.takeOverdue(at: .now) {
+            await outdate(invalidation.of(invalidation.upstream ?? "", at: cache.now), isWrite: true)
+        }
+    }
+
+    private func awaitSuspects() async {
+        while let time = suspects.nextEnd {
+            // Nothing cancels this task.
+            try? await Task.sleep(until: time, clock: .continuous)
+            await endOverdueSuspects()
+        }
+        isAwaitingSuspects = false
     }
 
     /// Makes everything that an invalidation covers outdated, in memory and on disk.
@@ -273,31 +282,50 @@ extension SharedClean {
 
 /// The writes of other machines that are under way.
 ///
-/// Their number is bounded: the oldest ends at once then, as if its time were over.
+/// Their number is bounded: the oldest is overdue at once if there are more.
 struct FleetSuspects {
     /// After this time a write counts as unanswered.
     static let limit: Duration = .seconds(60)
     static let countLimit = 4_096
 
-    private var writes: [UInt64: Invalidation] = [:]
-    private var order: [UInt64] = []
-
-    /// Notes a write; returns what the writes make outdated for which there is no room any more.
-    mutating func begin(_ number: UInt64, _ invalidation: Invalidation, in upstream: String) -> [Invalidation] {
-        var invalidation = invalidation
-        invalidation.upstream = upstream
-        if writes.updateValue(invalidation, forKey: number) == nil { order.append(number) }
-        guard writes.count > Self.countLimit else {
-            if order.count > 2 * Self.countLimit { order.removeAll { writes[$0] == nil } }
-            return []
-        }
-        while let oldest = order.first {
-            order.removeFirst()
-            if let overdue = end(oldest) { return [overdue] }
-        }
-        return []
+    private struct Write {
+        var invalidation: Invalidation
+        var end: ContinuousClock.Instant
     }
 
-    /// Ends a write; nil if it has ended before.
-    mutating func end(_ number: UInt64) -> Invalidation? { writes.removeValue(forKey: number) }
+    private var writes: [UInt64: Write] = [:]
+    /// Their numbers in the order of their begin, and of writes that have ended.
+    private var order: ArraySlice<UInt64> = []
+
+    mutating func begin(
+        _ number: UInt64,
+        _ invalidation: Invalidation,
+        in upstream: String,
+        at time: ContinuousClock.Instant
+    ) {
+        var write = Write(invalidation: invalidation, end: time + Self.limit)
+        write.invalidation.upstream = upstream
+        if writes.updateValue(write, forKey: number) == nil { order.append(number) }
+        if order.count > 2 * Self.countLimit { order.removeAll { writes[$0] == nil } }
+    }
+
+    /// Ends a write, if it has not ended before.
+    mutating func end(_ number: UInt64) { writes[number] = nil }
+
+    /// When the next write is overdue; nil if none is under way.
+    var nextEnd: ContinuousClock.Instant? { order.lazy.compactMap { writes[$0]?.end }.first }
+
+    /// Ends the writes that are overdue; returns what they make outdated.
+    mutating func takeOverdue(at time: ContinuousClock.Instant) -> [Invalidation] {
+        var overdue: [Invalidation] = []
+        while let number = order.first {
+            if let write = writes[number] {
+                guard write.end <= time || writes.count > Self.countLimit else { break }
+                overdue.append(write.invalidation)
+            }
+            writes[number] = nil
+            order.removeFirst()
+        }
+        return overdue
+    }
 }
