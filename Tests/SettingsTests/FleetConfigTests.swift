@@ -1,4 +1,5 @@
 import Glibc
+import HTTPSemantics
 import TestSupport
 import Testing
 

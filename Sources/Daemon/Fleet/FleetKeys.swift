@@ -45,7 +45,7 @@ struct FleetKeys: Sendable {
     func name(of document: SharedKey) -> String {
         let parts = ["larder.name", document.upstream, document.context, document.url].map { Array($0.utf8) }
         // Without credentials it is another text than with empty ones.
-        let credentials = document.credentials.map { [[1], $0] } ?? [[0]]
+        let credentials: [[UInt8]] = if let known = document.credentials { [[1], known] } else { [[0]] }
         return Self.hexadecimal(Self.derive(key, parts + credentials).prefix(16))
     }
 

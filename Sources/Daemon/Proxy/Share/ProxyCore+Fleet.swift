@@ -219,5 +219,5 @@ extension Fetches {
 
 extension SharedDocument {
     /// The largest body that is shared.
-    static let limit = 512 << 10
+    package static let limit = 512 << 10
 }
