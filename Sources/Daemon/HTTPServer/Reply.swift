@@ -74,17 +74,22 @@ package final class Reply: Sendable {
     /// A response that breaks off, that is longer than `limit` bytes, or that is a stream of events, is released at once.
     ///
     /// - Parameter whenWhole: called once when the response is whole, on the thread that ends it; not if it is released before.
-    package func hold(upTo limit: Int, whenWhole: @escaping @Sendable () -> Void) {
+    package func hold(upTo limit: Int, whenWhole: @escaping @Sendable (HeldResponse) -> Void) {
         channel.hold(ReplyChannel.Hold(limit: limit, whenWhole: whenWhole))
     }
-
-    /// Sends a response that was held back until it was whole, with other fields.
-    package func release(changing change: (inout Fields) -> Void) { channel.release(changing: change) }
 
     private func submit(_ operations: [ReplyChannel.Operation]) {
         let isInOrder = channel.submit(operations)
         assert(isInOrder, "a reply was used out of order: start, write, finish, once each but write")
     }
+}
+
+/// A whole response that is held back; it is sent when it is released.
+package struct HeldResponse: Sendable {
+    fileprivate let channel: ReplyChannel
+
+    /// Sends it, with other fields; once.
+    package func release(changing change: (inout Fields) -> Void) { channel.release(changing: change) }
 }
 
 /// Carries operations from a `Reply`, on any thread, to its connection, on the worker's thread.
@@ -103,10 +108,10 @@ final class ReplyChannel: Sendable {
 
     enum Phase { case open, started, finished }
 
-    /// A response that is held back until it is whole.
+    /// How a response is held back until it is whole.
     struct Hold {
         let limit: Int
-        let whenWhole: @Sendable () -> Void
+        let whenWhole: @Sendable (HeldResponse) -> Void
         var bytes = 0
     }
 
@@ -149,7 +154,7 @@ final class ReplyChannel: Sendable {
     @discardableResult
     func submit(_ operations: [Operation]) -> Bool {
         var byteCount = 0
-        var whenWhole: (@Sendable () -> Void)?
+        var whenWhole: (@Sendable (HeldResponse) -> Void)?
         let (isAccepted, mustSchedule, observers) = state.withLock { state -> (Bool, Bool, [any ReplyObserver]) in
             if state.isGone { return (true, false, state.observers) }
             for operation in operations {
@@ -171,7 +176,7 @@ final class ReplyChannel: Sendable {
         }
         if mustSchedule { schedule() }
         for observer in observers { operations.forEach { $0.report(to: observer) } }
-        whenWhole?()
+        whenWhole?(HeldResponse(channel: self))
         return isAccepted
     }
 
@@ -265,6 +270,7 @@ final class ReplyChannel: Sendable {
         let callbacks = state.withLock { state -> [@Sendable () -> Void] in
             if state.isGone { return [] }
             state.isGone = true
+            state.hold = nil
             accepted.store(0, ordering: .relaxed)
             defer {
                 (state.operations, state.disconnects, state.drains) = ([], [], [])
@@ -281,7 +287,7 @@ extension ReplyChannel.State {
     ///
     /// - Returns: what to call, as it is whole now.
     fileprivate mutating func held(_ operations: [ReplyChannel.Operation], _ byteCount: Int)
-        -> (@Sendable () -> Void)?
+        -> (@Sendable (HeldResponse) -> Void)?
     {
         hold?.bytes += byteCount
         var isWhole = false

@@ -192,7 +192,7 @@ extension WriterSession {
         return try query("SELECT id FROM _principals WHERE digest = ?").first(digest) { $0.id(0) }
     }
 
-    private static func isObject(_ payload: [UInt8]) -> Bool { JSONSlice(payload)?.kind == .object }
+    private static func isObject(_ payload: [UInt8]) -> Bool { JSONOutline(payload)?.root.isObject ?? false }
 
     /// Removes what something on another machine has made outdated, except for documents requested later, and marks its objects.
     func apply(_ invalidation: Invalidation, isWrite: Bool) throws {

@@ -107,7 +107,8 @@ final class FleetTurn: Sendable {
     private let isAwaited: Bool
     private let state = Mutex(State.open)
 
-    private enum State { case open, shared, unshareable }
+    // Not private: the compiler (6.3.1) cannot lay it out in a mutex from other files if it is.
+    enum State { case open, shared, unshareable }
 
     init(_ link: any FleetLink, _ key: SharedKey, isAwaited: Bool) {
         (self.link, self.key, self.isAwaited) = (link, key, isAwaited)

@@ -43,7 +43,7 @@ enum PositionField {
             return fields.replaceValue(at: index, by: value + Array("; detail=alone".utf8))
         }
         let end = value[detail.upperBound...].firstIndex(of: 0x3B) ?? value.endIndex
-        fields.replaceValue(at: index, by: value[..<end] + Array("+alone".utf8) + value[end...])
+        fields.replaceValue(at: index, by: Array(value[..<end]) + Array("+alone".utf8) + Array(value[end...]))
     }
 
     static func text(_ position: FleetPosition, of upstream: String) -> String {

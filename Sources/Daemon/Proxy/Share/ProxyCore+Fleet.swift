@@ -104,10 +104,10 @@ extension ProxyCore {
     nonisolated func hold(_ reply: Reply, of incoming: IncomingRequest) {
         guard let fleet else { return }
         let (upstream, name) = (incoming.upstream.storeKey, incoming.upstream.name)
-        reply.hold(upTo: incoming.upstream.daemon.limits.relayWindow / 2) { [reply] in
+        reply.hold(upTo: incoming.upstream.daemon.limits.relayWindow / 2) { response in
             Task {
                 let position = await fleet.settled(in: upstream)
-                reply.release { fields in PositionField.add(position, to: &fields, of: name) }
+                response.release { fields in PositionField.add(position, to: &fields, of: name) }
             }
         }
     }

@@ -135,7 +135,7 @@ extension ProxyCore: FleetFollower {
 
     private func apply(_ values: [AppliedValues], in upstream: String) async {
         guard !values.isEmpty else { return }
-        await persistently(in: upstream) { () throws(StoreError) in
+        await persistently(in: upstream) { () async throws(StoreError) in
             try await self.cache.store.apply(values, of: upstream)
         }
     }
@@ -179,7 +179,7 @@ extension ProxyCore: FleetFollower {
     private func outdate(_ invalidation: Invalidation, isWrite: Bool) async {
         guard !invalidation.isOfEverything else { return await outdateEverything(of: invalidation.upstream ?? "") }
         invalidate(invalidation)
-        await persistently(in: invalidation.upstream ?? "") { () throws(StoreError) in
+        await persistently(in: invalidation.upstream ?? "") { () async throws(StoreError) in
             try await self.cache.store.apply(invalidation, isWrite: isWrite)
         }
         // Responses read from disk before the commit may have returned to memory meanwhile.
@@ -190,7 +190,7 @@ extension ProxyCore: FleetFollower {
     }
 
     private func outdateEverything(of upstream: String) async {
-        await persistently(in: upstream) { () throws(StoreError) in
+        await persistently(in: upstream) { () async throws(StoreError) in
             _ = try await self.clean(CleanFilter(upstream: UpstreamKey.name(of: upstream)), dryRun: false) { _ in true }
         }
     }
@@ -209,7 +209,7 @@ extension ProxyCore: FleetFollower {
         filter.url = clean.covers(by: known)
         log.notice("another machine of the fleet has asked for a clean", metadata: ["upstream": "\(known.name)"])
         Task { [filter] in
-            await persistently(in: upstream) { () throws(StoreError) in
+            await persistently(in: upstream) { () async throws(StoreError) in
                 _ = try await self.clean(filter, dryRun: false) { _ in true }
             }
         }

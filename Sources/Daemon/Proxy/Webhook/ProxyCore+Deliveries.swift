@@ -70,10 +70,10 @@ extension ProxyCore {
     private static let deliveryRoom = 64 << 20
 
     private func take(_ prepared: PreparedDelivery, of delivery: IncomingDelivery) async throws(ProblemDocument) {
-        let (receipt, time): (DeliveryReceipt, Int64)
+        let receipt: DeliveryReceipt
+        let time = cache.now
         let announcement = announcement(in: delivery.upstream.storeKey)
         do throws(StoreError) {
-            time = cache.now
             receipt = try await cache.store.take(prepared, at: time)
         } catch {
             announcement?.withdraw()
