@@ -20,10 +20,10 @@ struct FleetClockTests {
 
     @Test func `a quicker round trip makes it more exact, and a slower one no less`() {
         var clock = FleetClock(reading(at: 0, ahead: 7, 1000, 1000))
-        #expect(clock.add(reading(at: 3000, ahead: 7, 5, 5)))
+        #expect(clock.add(reading(at: 3000, ahead: 7, 5, 5)) == true)
         let error = clock.error
         #expect(error <= 10)
-        #expect(clock.add(reading(at: 4000, ahead: 7, 5000, 0)))
+        #expect(clock.add(reading(at: 4000, ahead: 7, 5000, 0)) == true)
         #expect(clock.error <= error + 8)
         #expect(clock.server(10_000).contains(10_007))
     }
@@ -40,10 +40,10 @@ struct FleetClockTests {
     @Test func `a clock that was set contradicts what was known`() {
         var clock = FleetClock(reading(at: 1_000_000, ahead: 0, 100, 100))
         let former = clock
-        #expect(!clock.add(reading(at: 2_000_000, ahead: -3_600_000_000, 100, 100)))
-        #expect(!clock.add(reading(at: 2_000_000, ahead: 10_000, 100, 100)))
+        #expect(clock.add(reading(at: 2_000_000, ahead: -3_600_000_000, 100, 100)) == false)
+        #expect(clock.add(reading(at: 2_000_000, ahead: 10_000, 100, 100)) == false)
         #expect(clock == former)
-        #expect(clock.add(reading(at: 2_000_000, ahead: 300, 100, 100)))
+        #expect(clock.add(reading(at: 2_000_000, ahead: 300, 100, 100)) == true)
     }
 
     @Test func `whatever the round trips and the drift, the truth stays within the bounds`() {

@@ -41,7 +41,7 @@ struct StreamCursorTests {
 
     @Test func `a stream that ends before its last entry has lost some`() {
         var cursor = StreamCursor(at: EntryID(3))
-        #expect(cursor.checked(last: EntryID(5)))
+        #expect(cursor.checked(last: EntryID(5)) == true)
         // More may be there than was asked for.
         #expect(cursor.take(entries(4...4), isAll: false) == .read(entries(4...4)))
         #expect(cursor.take([], isAll: true) == .gap(after: []))
@@ -49,8 +49,8 @@ struct StreamCursorTests {
 
     @Test func `a stream whose last entry is before the position is another one`() {
         var cursor = StreamCursor(at: EntryID(3))
-        #expect(!cursor.checked(last: EntryID(2)))
-        #expect(cursor.checked(last: EntryID(3)))
+        #expect(cursor.checked(last: EntryID(2)) == false)
+        #expect(cursor.checked(last: EntryID(3)) == true)
     }
 
     /// All histories of six entries of which some are lost, read in all possible pieces.

@@ -1,4 +1,4 @@
-package import Store
+import Store
 import Synchronization
 
 /// What this machine announces to the others of its fleet, and the position that its responses have.

@@ -4,7 +4,7 @@ import HTTPServer
 import Logging
 import Mapping
 import Settings
-package import Store
+import Store
 
 /// Requests, and the responses of other machines.
 extension ProxyCore {

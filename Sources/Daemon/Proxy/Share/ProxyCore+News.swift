@@ -2,7 +2,7 @@ import HTTPSemantics
 import Logging
 import Mapping
 import Settings
-package import Store
+import Store
 
 /// Announces what this machine changes.
 extension ProxyCore {
