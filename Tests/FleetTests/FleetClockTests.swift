@@ -20,10 +20,12 @@ struct FleetClockTests {
 
     @Test func `a quicker round trip makes it more exact, and a slower one no less`() {
         var clock = FleetClock(reading(at: 0, ahead: 7, 1000, 1000))
-        #expect(clock.add(reading(at: 3000, ahead: 7, 5, 5)) == true)
+        let isFirstTaken = clock.add(reading(at: 3000, ahead: 7, 5, 5))
+        #expect(isFirstTaken)
         let error = clock.error
         #expect(error <= 10)
-        #expect(clock.add(reading(at: 4000, ahead: 7, 5000, 0)) == true)
+        let isTaken = clock.add(reading(at: 4000, ahead: 7, 5000, 0))
+        #expect(isTaken)
         #expect(clock.error <= error + 8)
         #expect(clock.server(10_000).contains(10_007))
     }
@@ -40,10 +42,13 @@ struct FleetClockTests {
     @Test func `a clock that was set contradicts what was known`() {
         var clock = FleetClock(reading(at: 1_000_000, ahead: 0, 100, 100))
         let former = clock
-        #expect(clock.add(reading(at: 2_000_000, ahead: -3_600_000_000, 100, 100)) == false)
-        #expect(clock.add(reading(at: 2_000_000, ahead: 10_000, 100, 100)) == false)
+        for ahead: Int64 in [-3_600_000_000, 10_000] {
+            let isTaken = clock.add(reading(at: 2_000_000, ahead: ahead, 100, 100))
+            #expect(!isTaken)
+        }
         #expect(clock == former)
-        #expect(clock.add(reading(at: 2_000_000, ahead: 300, 100, 100)) == true)
+        let isTaken = clock.add(reading(at: 2_000_000, ahead: 300, 100, 100))
+        #expect(isTaken)
     }
 
     @Test func `whatever the round trips and the drift, the truth stays within the bounds`() {
@@ -60,7 +65,9 @@ struct FleetClockTests {
                 let back = Int64.random(in: 0...3000, using: &random)
                 let reading = FleetClock.Reading(sent: now, received: now + there + back, server: server(now + there))
                 now += there + back
-                if clock == nil { clock = FleetClock(reading) } else { #expect(clock?.add(reading) == true) }
+                let isTaken = clock?.add(reading) ?? true
+                #expect(isTaken)
+                clock = clock ?? FleetClock(reading)
                 for local in [now, now + 5_000_000, now - 2_000_000] {
                     #expect(clock?.server(local).contains(server(local)) == true)
                     #expect(clock?.local(server(local)).contains(local) == true)

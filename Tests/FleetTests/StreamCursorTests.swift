@@ -10,6 +10,11 @@ struct StreamCursorTests {
 
     private func entries(_ numbers: ClosedRange<UInt64>) -> [StreamEntry] { numbers.map { entry($0, after: $0 - 1) } }
 
+    /// `#expect` takes no calls that change something.
+    private func check<Value: Equatable>(_ found: Value, _ wanted: Value, at place: SourceLocation = #_sourceLocation) {
+        #expect(found == wanted, sourceLocation: place)
+    }
+
     @Test func `an id is read as the server writes it`() {
         #expect(EntryID("1526919030474-55") == EntryID(1_526_919_030_474, 55))
         #expect(EntryID("5-0").map(\.text) == "5-0" && EntryID.start.text == "0-0")
@@ -19,9 +24,9 @@ struct StreamCursorTests {
 
     @Test func `entries follow one another`() {
         var cursor = StreamCursor(at: .start)
-        #expect(cursor.take(entries(1...3), isAll: true) == .read(entries(1...3)))
-        #expect(cursor.take([], isAll: true) == .read([]))
-        #expect(cursor.take(entries(4...4), isAll: false) == .read(entries(4...4)))
+        check(cursor.take(entries(1...3), isAll: true), .read(entries(1...3)))
+        check(cursor.take([], isAll: true), .read([]))
+        check(cursor.take(entries(4...4), isAll: false), .read(entries(4...4)))
         #expect(cursor.position == EntryID(4))
     }
 
@@ -29,28 +34,28 @@ struct StreamCursorTests {
         for missing: UInt64 in 1...4 {
             var cursor = StreamCursor(at: .start)
             let rest = entries(1...5).filter { $0.id != EntryID(missing) }
-            #expect(cursor.take(rest, isAll: true) == .gap(after: entries(1...5).filter { $0.id < EntryID(missing) }))
+            check(cursor.take(rest, isAll: true), .gap(after: entries(1...5).filter { $0.id < EntryID(missing) }))
         }
     }
 
     @Test func `an entry that comes again, or out of order, is a gap`() {
         var cursor = StreamCursor(at: EntryID(3))
-        #expect(cursor.take([entry(3, after: 3)], isAll: true) == .gap(after: []))
-        #expect(cursor.take([entry(2, after: 3)], isAll: true) == .gap(after: []))
+        check(cursor.take([entry(3, after: 3)], isAll: true), .gap(after: []))
+        check(cursor.take([entry(2, after: 3)], isAll: true), .gap(after: []))
     }
 
     @Test func `a stream that ends before its last entry has lost some`() {
         var cursor = StreamCursor(at: EntryID(3))
-        #expect(cursor.checked(last: EntryID(5)) == true)
+        check(cursor.checked(last: EntryID(5)), true)
         // More may be there than was asked for.
-        #expect(cursor.take(entries(4...4), isAll: false) == .read(entries(4...4)))
-        #expect(cursor.take([], isAll: true) == .gap(after: []))
+        check(cursor.take(entries(4...4), isAll: false), .read(entries(4...4)))
+        check(cursor.take([], isAll: true), .gap(after: []))
     }
 
     @Test func `a stream whose last entry is before the position is another one`() {
         var cursor = StreamCursor(at: EntryID(3))
-        #expect(cursor.checked(last: EntryID(2)) == false)
-        #expect(cursor.checked(last: EntryID(3)) == true)
+        check(cursor.checked(last: EntryID(2)), false)
+        check(cursor.checked(last: EntryID(3)), true)
     }
 
     /// All histories of six entries of which some are lost, read in all possible pieces.

@@ -1,5 +1,6 @@
 import Fleet
 import Proxy
+import Settings
 import Store
 
 /// How the daemon does in its fleet.

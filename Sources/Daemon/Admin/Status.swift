@@ -1,3 +1,4 @@
+import Fleet
 import HTTPSemantics
 import Proxy
 import Settings
