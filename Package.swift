@@ -36,6 +36,8 @@ let package = Package(
         .systemLibrary(name: "CEvent", pkgConfig: "libevent_pthreads", providers: [.apt(["libevent-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        // Without pkg-config, because its file names a flag (-D_FILE_OFFSET_BITS) that SwiftPM does not take.
+        .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
         .systemLibrary(
             name: "CCompression",
             providers: [.apt(["zlib1g-dev", "libbrotli-dev", "libzstd-dev"])]
@@ -70,8 +72,9 @@ let package = Package(
         room("Settings", ["HTTPSemantics", "CachePolicy", "Mapping", .product(name: "Yams", package: "Yams")]),
         room("Proxy", belowProxy + ["CCrypto", logging]),
         room("Recording", belowProxy + ["Proxy", .product(name: "Yams", package: "Yams"), logging]),
+        room("Fleet", belowProxy + ["Proxy", "CHiredis", "CCrypto", logging]),
         // The dashboard's files become part of the binary: there is nothing to install beside it.
-        room("Admin", belowProxy + ["Proxy", "Recording", logging], resources: [.embedInCode("Dashboard")]),
+        room("Admin", belowProxy + ["Proxy", "Recording", "Fleet", logging], resources: [.embedInCode("Dashboard")]),
         .executableTarget(
             name: "Larder",
             dependencies: belowProxy + ["Proxy", "Recording", "Admin", argumentParser, logging],
@@ -99,6 +102,7 @@ let package = Package(
         tests("Settings", ["HTTPSemantics", "CachePolicy", "Mapping", .product(name: "Yams", package: "Yams")]),
         tests("Proxy", belowProxy + ["DaemonTestSupport", logging]),
         tests("Recording", belowProxy + ["Proxy", "DaemonTestSupport", .product(name: "Yams", package: "Yams")]),
+        tests("Fleet", belowProxy + ["Proxy", "DaemonTestSupport", logging]),
         tests("Admin", belowProxy + ["Proxy", "Recording", "DaemonTestSupport", logging]),
         tests("Larder", belowProxy + ["Proxy", "Admin", "DaemonTestSupport", argumentParser, logging]),
         // The built binary, over real sockets.

@@ -67,7 +67,7 @@ extension ObjectStore {
     }
 
     /// Removes the documents whose paths match patterns.
-    private func removeDocumentsOfPatterns(_ invalidation: Invalidation) async throws(StoreError) {
+    func removeDocumentsOfPatterns(_ invalidation: Invalidation) async throws(StoreError) {
         guard !invalidation.patterns.isEmpty else { return }
         let last = try await core.commit(.invalidation, .express) { session in
             session.bans.banPatterns(of: invalidation, at: session.clock.now())
@@ -157,12 +157,17 @@ public struct CompletedWrite: Sendable {
 extension CompletedWrite {
     /// What it makes outdated, besides what the store finds out.
     public var invalidation: Invalidation { Invalidation(of: upstream, paths: paths, patterns: patterns, at: time) }
+
+    /// The objects that its path identifies.
+    public var boundObjects: [BoundObject] { bound.map { [$0] } ?? [] }
 }
 
 /// What completing a write in the store has changed.
 public struct WriteCompletion: Sendable, Equatable {
     /// Further paths whose documents were removed: those of collections and of a created object.
     public var removed: [String] = []
+    /// The objects that it has changed, as far as they are known.
+    public var objects: [BoundObject] = []
     var warnings: [MappingWarning] = []
 }
 

@@ -49,6 +49,7 @@ final class StoreCore: Sendable {
         var keyHasher: KeyHasher
         var listener: (any ChangeListener)?
         var onChanges: (@Sendable () -> Void)?
+        var sharing: ValueSharing?
         var statistics = StoreStatistics()
     }
 
@@ -124,6 +125,11 @@ final class StoreCore: Sendable {
         set { shared.withLock { $0.onChanges = newValue } }
     }
 
+    var sharing: ValueSharing? {
+        get { shared.withLock(\.sharing) }
+        set { shared.withLock { $0.sharing = newValue } }
+    }
+
     func updateStatistics(_ update: (inout StoreStatistics) -> Void) { shared.withLock { update(&$0.statistics) } }
 
     var statistics: StoreStatistics {
@@ -141,6 +147,7 @@ final class StoreCore: Sendable {
         let changed = Array(Set(effects.changed))
         recent.announce(changed, at: session.numbers.sequence)
         if !changed.isEmpty { listener?.objectsWillChange(changed) }
+        if !effects.shown.isEmpty, let sharing { for values in effects.shown { sharing.show(values) } }
         configuration.commitStep?(.marked)
     }
 
@@ -170,6 +177,8 @@ final class StoreCore: Sendable {
         try Meta.object.set(object.rawValue, in: database)
         try Meta.clock.set(clock.now(), in: database)
         try Meta.closed.set(0, in: database)
+        // What is no longer known must not come back with an older response of another machine.
+        try Meta.sharedSince.set(clock.now(), in: database)
         try clock.stored.write(in: database)
         try publicNumbers.write(in: database)
     }

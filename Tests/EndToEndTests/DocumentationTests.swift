@@ -288,8 +288,11 @@ import Testing
             // A part of a config belongs to one that has an upstream.
             let isWhole = ["include:", "upstreams:"].contains(where: block.text.contains)
             let secret = try folder.write("s3cret", to: "secret")
+            let key = try folder.write(String(repeating: "0f", count: 32), to: "key")
             let text = block.text.replacing("group: larder", with: "group: \(group)")
                 .replacing("/etc/larder/github-webhook", with: secret)
+                .replacing("/etc/larder/redis-password", with: secret)
+                .replacing("/etc/larder/fleet.key", with: key)
             let config = (isWhole ? "" : "include: github\n") + text
             let check = try Larder.run(["check", "--config", try folder.write(config, to: "larder.yaml")])
             #expect(check.end == .exited(0), "\(block.page): \(block.text)\(check.errors)")

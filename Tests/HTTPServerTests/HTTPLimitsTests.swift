@@ -266,6 +266,8 @@ import Testing
 final class Flag: Sendable {
     private let state = Mutex<(isRaised: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
 
+    var isRaised: Bool { state.withLock(\.isRaised) }
+
     func raise() {
         let waiting = state.withLock { state in
             state.isRaised = true

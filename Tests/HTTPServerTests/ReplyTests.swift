@@ -133,6 +133,79 @@ import Testing
         }
     }
 
+    // MARK: Held back
+
+    @Test func `a response that is held back has the fields with which it is released`() async throws {
+        try await serving { exchange in
+            let (reply, isWhole, held) = (exchange.reply, Flag(), Monitor<HeldResponse?>(nil))
+            reply.hold(upTo: 100) { response in
+                held.withLock { $0 = response }
+                isWhole.raise()
+            }
+            reply.informational(status: 103, fields: Fields())
+            reply.start(status: 200, fields: Fields([Field("X", "y")]), framing: .length(5))
+            reply.onDrain(below: 1) {}
+            reply.write(Array("hel".utf8))
+            #expect(!isWhole.isRaised)
+            reply.write(Array("lo".utf8))
+            reply.finish()
+            await isWhole.wait()
+            held.current?.release { $0.append("Z", "1") }
+            // Once is enough.
+            held.current?.release { $0.append("Z", "2") }
+        } to: { server in
+            let client = try server.connect()
+            client.send(get + get)
+            for _ in 0..<2 {
+                let answer = try client.answer()
+                #expect(answer.status == 200 && answer.text == "hello")
+                #expect(answer.fields["x"] == "y" && answer.fields["z"] == "1")
+            }
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a response that is too long to be held back, or breaks off, is sent as it is`(isLong: Bool) async throws {
+        let isWhole = Flag()
+        try await serving { exchange in
+            exchange.reply.hold(upTo: 4) { _ in isWhole.raise() }
+            exchange.reply.start(status: 200, fields: Fields(), framing: .length(5))
+            exchange.reply.write(Array((isLong ? "hello" : "hel").utf8))
+            if isLong { exchange.reply.finish() } else { exchange.reply.abort() }
+        } to: { server in
+            let client = try server.connect()
+            client.send(get)
+            if isLong {
+                let answer = try client.answer()
+                #expect(answer.text == "hello")
+            } else {
+                #expect(throws: HTTPTestClient.Failed.self) { try client.answer() }
+            }
+        }
+        #expect(!isWhole.isRaised)
+    }
+
+    @Test func `a client may leave while its response is held back`() async throws {
+        let (asked, gone) = (Flag(), Flag())
+        try await serving { exchange in
+            exchange.reply.hold(upTo: 100) { response in response.release { _ in } }
+            exchange.reply.start(status: 200, fields: Fields(), framing: .length(1))
+            exchange.reply.write([1])
+            exchange.reply.onDisconnect { gone.raise() }
+            asked.raise()
+            await gone.wait()
+            exchange.reply.finish()
+            #expect(exchange.reply.backlog == 0)
+        } to: { server in
+            do {
+                let client = try server.connect()
+                client.send(get)
+                await asked.wait()
+            }
+            await gone.wait()
+        }
+    }
+
     enum Truncation: CaseIterable { case abort, drop, finishEarly }
 
     @Test(arguments: Truncation.allCases, [BodyFraming.length(100), .chunked])

@@ -34,6 +34,7 @@ package struct CleanResponse: AdminBody {
         "models": "The number of objects of each model.",
         "orphaned": "Other objects that no document shows any more. They stay stored until space is needed.",
         "dryRun": "True if nothing was removed.", "url": "How the `url` of the request was read.",
+        "fleet": "The upstreams for which the other machines of the fleet are asked to do the same.",
         "disk":
             "`freed`, or `pending`: another program reads the store, and the space is freed when that program is done. Absent after a dry run.",
     ]
@@ -45,6 +46,7 @@ package struct CleanResponse: AdminBody {
     package var dryRun: Bool?
     package var disk: String?
     package var url: ReadURL?
+    package var fleet: [String]?
 
     init(_ result: CleanResult, isDryRun: Bool) {
         let count = result.removed

@@ -25,6 +25,8 @@ struct CleanRequest: Sendable, Equatable {
     var olderThan: Int64?
     /// Counts without removing.
     var isDryRun = false
+    /// Has the other machines of the fleet do the same.
+    var isForFleet = false
 
     /// The conditions by the names that programs use, in query and body alike.
     static let parameters = AdminRoute.Parameter.documented([
@@ -38,6 +40,7 @@ struct CleanRequest: Sendable, Equatable {
         "What belongs to the principal with this label.": .init("principal"),
         "What was last observed longer ago: 90s, 15m, 12h, 7d.": .init("older_than"),
         "Count only, remove nothing.": .init("dry_run", .boolean),
+        "Also on the other machines of the fleet.": .init("fleet", .boolean),
     ])
 
     private static let texts: [String: any WritableKeyPath<CleanRequest, String?> & Sendable] = [
@@ -75,6 +78,7 @@ extension CleanRequest {
         switch name {
         case "all": all = try flag()
         case "dry_run": isDryRun = try flag()
+        case "fleet": isForFleet = try flag()
         case "older_than": olderThan = try AdminRequest.microseconds(try text(), of: name)
         default:
             guard let path = Self.texts[name] else { preconditionFailure("no place for the condition \(name)") }
@@ -112,6 +116,9 @@ extension CleanRequest {
     func response(to request: AdminRequest, in daemon: DaemonCore) async throws -> AdminResponse {
         let read = try url.map { try StoredURL($0, of: upstream, in: daemon) }
         let filters = try await filters(read, in: daemon)
+        if isForFleet, !daemon.proxy.isInFleet {
+            throw ProblemDocument.badRequest("this Larder belongs to no fleet: leave fleet out, or write fleet: in the config")
+        }
         guard request.acceptsEvents else { return .json(try await perform(filters, read, in: daemon) { _ in true }) }
         return .events { reply, fields in
             reply.start(status: 200, fields: fields, framing: .chunked)
@@ -147,8 +154,22 @@ extension CleanRequest {
         guard let total else { preconditionFailure("a clean has a filter") }
         if total.removed.documents == 0 { try read?.checkIsServed() }
         var response = CleanResponse(total, isDryRun: isDryRun)
+        if isForFleet, !isDryRun { response.fleet = await announce(filters, read, in: daemon) }
         response.url = read?.shown
         return response
+    }
+
+    /// Has the other machines of the fleet do the same; returns the names of the upstreams that they share.
+    private func announce(_ filters: [CleanFilter], _ read: StoredURL?, in daemon: DaemonCore) async -> [String] {
+        var names: [String] = []
+        for filter in filters {
+            var clean = SharedClean()
+            (clean.model, clean.identity, clean.principal) = (model, filter.identity, filter.principal)
+            clean.url = read.map { $0.url + ($0.isBeginning ? "*" : "") }
+            (clean.route, clean.olderThan) = (route, olderThan)
+            names += await daemon.proxy.announce(clean, ofUpstreamNamed: filter.upstream)
+        }
+        return Array(Set(names)).sorted()
     }
 
     /// The store's filters that together make up this request.

@@ -1,4 +1,6 @@
 package import EventLoops
+package import Fleet
+import Glibc
 package import HTTPSemantics
 package import Logging
 import Mapping
@@ -25,6 +27,8 @@ package final class DaemonCore: Sendable {
     let logins: DashboardLogins
     package let traffic: TrafficHistory
     let storeTrouble: StoreTrouble
+    /// Nil without a fleet, and in a replay.
+    package let fleet: FleetMember?
     private let stateNow = Mutex(State())
     /// Whether a configuration is replacing the current one.
     let isReplacing = Atomic(false)
@@ -95,7 +99,9 @@ package final class DaemonCore: Sendable {
         let (store, notices) = try ObjectStore.open(configuration)
         for notice in notices { log.warning("\(notice)") }
         self.store = store
-        let key = try PrincipalKey.open(path: pathBeside(path, "principal.key"))
+        let fleet = asksUpstreams ? FleetMember(compiled, beside: store, log: log) : nil
+        self.fleet = fleet
+        let key = try Self.principalKey(settings, fleet, path: pathBeside(path, "principal.key"), log)
         let (token, origin) = try AdminToken.prepare(at: AdminToken.path(besideStore: path))
         if case .replaced(let mode) = origin {
             log.warning(
@@ -133,11 +139,31 @@ package final class DaemonCore: Sendable {
             metrics: metrics,
             outcomes: metrics.worker(workers),
             requests: requests,
+            fleet: fleet,
             log: log
         )
         self.proxy = proxy
         // This runs on the loop before everything else, including requests.
         upstreamLoop.enqueue { proxy.assumeIsolated { $0.start() } }
+        fleet?.start(proxy)
+    }
+
+    /// The key that makes principals: the store's own, or that of all machines of a fleet.
+    ///
+    /// What the store has of principals by another key stays, but no request finds it until that key is used again.
+    private static func principalKey(
+        _ settings: Configuration,
+        _ fleet: FleetMember?,
+        path: String,
+        _ log: Logger
+    ) throws -> PrincipalKey {
+        guard let fleet, let wanted = settings.fleet else { return try PrincipalKey.open(path: path) }
+        if fleet.isNew(hasOwnKey: access(path, F_OK) == 0) {
+            log.notice(
+                "principals are made with the fleet's key now: private responses that were stored before are not found any more"
+            )
+        }
+        return FleetMember.principalKey(wanted)
     }
 
     /// Reads the admin token again, which may have been replaced in its file; blocks for the reading of a small file.
@@ -228,6 +254,20 @@ package final class DaemonCore: Sendable {
         let meant = Suggestion.nearest(to: path, among: known).map { "; did you mean \($0)?" } ?? ""
         return "\(what) \(path)" + (upstream.map { " under \($0)" } ?? "")
             + (known.isEmpty ? ", nor any other" : ": it has \(list)\(meant)")
+    }
+}
+
+extension FleetMember {
+    /// The member that a configuration describes; nil without a fleet.
+    fileprivate convenience init?(_ compiled: CompiledConfiguration, beside store: ObjectStore, log: Logger) {
+        guard let settings = compiled.settings.fleet else { return nil }
+        self.init(
+            settings,
+            upstreams: compiled.upstreams.filter { settings.shares(upstreamNamed: $0.name) }.map(\.storeKey),
+            besideStore: compiled.settings.store.path ?? "",
+            now: { store.clock.now() },
+            log: log
+        )
     }
 }
 

@@ -1,4 +1,5 @@
 import CachePolicy
+import Fleet
 import Glibc
 import HTTPSemantics
 import Mapping
@@ -21,6 +22,10 @@ struct Metric: Documented, Sendable {
         let mode: Mode
         let version: String
         var budgets = BudgetReport()
+        /// Nil without a fleet.
+        var fleet: FleetFigures?
+        /// Now, in µs of the store's clock.
+        var storeTime: Int64 = 0
     }
 
     struct Sample: Sendable {
@@ -46,7 +51,7 @@ struct Metric: Documented, Sendable {
     static func value(_ number: (some BinaryInteger)?) -> [Sample] { number.map { [Sample(value: Double($0))] } ?? [] }
 
     /// Every metric of the daemon, in the order of `/metrics`.
-    static let all: [Metric] = requests + live + upstreams + store + process
+    static let all: [Metric] = requests + live + upstreams + fleet + store + process
 
     private static let requests: [Metric] = documented([
         "Requests on the data side by their outcome.": Metric(.counter, "larder_requests_total") { reading in
@@ -240,7 +245,7 @@ struct Metric: Documented, Sendable {
     }
 
     /// The cumulative buckets, sum and count of a histogram.
-    private static func buckets(_ histogram: Histogram, labels: [(String, String)]) -> [Sample] {
+    static func buckets(_ histogram: Histogram, labels: [(String, String)]) -> [Sample] {
         var samples: [Sample] = []
         var total: UInt64 = 0
         for (index, count) in histogram.counts.enumerated() {
@@ -266,7 +271,9 @@ extension Metric.Reading {
             process: .read(),
             mode: daemon.modes.current,
             version: daemon.version,
-            budgets: await daemon.proxy.budgets()
+            budgets: await daemon.proxy.budgets(),
+            fleet: daemon.fleet?.figures,
+            storeTime: daemon.store.clock.now()
         )
     }
 }

@@ -1,3 +1,4 @@
+import Fleet
 import HTTPSemantics
 import Proxy
 import Settings
@@ -21,6 +22,7 @@ package struct Status: AdminBody {
         "lastHour": "The requests of the last hour.", "sinceStart": "The requests since the start.",
         "store": "The store's file and its bound.",
         "memory": "The responses that are ready in memory, and their bound.",
+        "fleet": "How it does in its fleet; absent without one.",
         "notes": "What is to be known or done, the most urgent first.",
     ]
     package var ok: Bool
@@ -37,6 +39,7 @@ package struct Status: AdminBody {
     package var sinceStart: Requests
     package var store: StoreFigures
     package var memory: MemoryFigures
+    package var fleet: FleetStatus?
     package var notes: [Note]
 
     package struct Requests: AdminBody {
@@ -116,7 +119,9 @@ extension Status {
             maximum: settings.memory.maximumSize,
             responses: memory.responses
         )
+        fleet = daemon.fleet.map { FleetStatus($0.figures) }
         notes = Self.urgent(state, daemon.storeTrouble, upstreams)
+        notes += fleet?.note.map { [Note(text: $0, needsAttention: true)] } ?? []
         notes += Self.remarks(mode: mode, configured: configuredMode, upstreams, warnings: Int(statistics.warnings))
         notes += lastHour.adviceOnMisses(daemon.requests).map { [Note(text: $0, needsAttention: false)] } ?? []
         ok = !notes.contains(where: \.needsAttention)

@@ -10,7 +10,7 @@ package enum KnownField: UInt8, CaseIterable, Sendable {
     case cacheControl, pragma, range, ifRange, ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince
     case origin, referer, secFetchSite, secPurpose, purpose, xMoz
     case accessControlRequestMethod, accessControlRequestHeaders, privateNetwork
-    case larderView, larderLive, larderSession
+    case larderView, larderLive, larderSession, larderPosition
     case via, forwarded, methodOverride, httpMethodOverride, httpMethod
     case age, date, expires, etag, lastModified, vary, location, link, warning, server
     case setCookie, setCookie2, retryAfter, altSvc, cacheStatus, larderCacheControl
@@ -35,7 +35,7 @@ package enum KnownField: UInt8, CaseIterable, Sendable {
         "if-unmodified-since",
         "origin", "referer", "sec-fetch-site", "sec-purpose", "purpose", "x-moz",
         "access-control-request-method", "access-control-request-headers", "access-control-request-private-network",
-        "larder-view", "larder-live", "larder-session",
+        "larder-view", "larder-live", "larder-session", "larder-position",
         "via", "forwarded", "x-method-override", "x-http-method-override", "x-http-method",
         "age", "date", "expires", "etag", "last-modified", "vary", "location", "link", "warning", "server",
         "set-cookie", "set-cookie2", "retry-after", "alt-svc", "cache-status", "larder-cache-control",

@@ -69,10 +69,27 @@ package final class Reply: Sendable {
     /// The callback runs on the worker's thread, or at once on the caller's if the client has already left.
     package func onDisconnect(_ callback: @escaping @Sendable () -> Void) { channel.onDisconnect(callback) }
 
+    /// Holds the response back until it is whole, and then until `release`; must be called before it begins.
+    ///
+    /// A response that breaks off, that is longer than `limit` bytes, or that is a stream of events, is released at once.
+    ///
+    /// - Parameter whenWhole: called once when the response is whole, on the thread that ends it; not if it is released before.
+    package func hold(upTo limit: Int, whenWhole: @escaping @Sendable (HeldResponse) -> Void) {
+        channel.hold(ReplyChannel.Hold(limit: limit, whenWhole: whenWhole))
+    }
+
     private func submit(_ operations: [ReplyChannel.Operation]) {
         let isInOrder = channel.submit(operations)
         assert(isInOrder, "a reply was used out of order: start, write, finish, once each but write")
     }
+}
+
+/// A whole response that is held back; it is sent when it is released.
+package struct HeldResponse: Sendable {
+    fileprivate let channel: ReplyChannel
+
+    /// Sends it, with other fields; once.
+    package func release(changing change: (inout Fields) -> Void) { channel.release(changing: change) }
 }
 
 /// Carries operations from a `Reply`, on any thread, to its connection, on the worker's thread.
@@ -91,6 +108,13 @@ final class ReplyChannel: Sendable {
 
     enum Phase { case open, started, finished }
 
+    /// How a response is held back until it is whole.
+    struct Hold {
+        let limit: Int
+        let whenWhole: @Sendable (HeldResponse) -> Void
+        var bytes = 0
+    }
+
     // Not private: the compiler (6.3.1) cannot lay out structs in a mutex from other files if they are.
     struct State {
         var operations: [Operation] = []
@@ -104,6 +128,8 @@ final class ReplyChannel: Sendable {
         var observers: [any ReplyObserver] = []
         /// Whether the response is an endless stream of events.
         var isStream = false
+        /// Set while operations are not carried out, until the response is whole.
+        var hold: Hold?
 
         /// Whether an observer needs the whole response even after the client has left: many clients do not read an error's
         /// body.
@@ -128,6 +154,7 @@ final class ReplyChannel: Sendable {
     @discardableResult
     func submit(_ operations: [Operation]) -> Bool {
         var byteCount = 0
+        var whenWhole: (@Sendable (HeldResponse) -> Void)?
         let (isAccepted, mustSchedule, observers) = state.withLock { state -> (Bool, Bool, [any ReplyObserver]) in
             if state.isGone { return (true, false, state.observers) }
             for operation in operations {
@@ -140,12 +167,35 @@ final class ReplyChannel: Sendable {
             }
             // Inside the lock, so that the worker cannot subtract first.
             if byteCount > 0 { accepted.add(byteCount, ordering: .relaxed) }
+            if state.hold != nil {
+                whenWhole = state.held(operations, byteCount)
+                if state.hold != nil { return (true, false, state.observers) }
+            }
             defer { state.isScheduled = true }
             return (true, !state.isScheduled, state.observers)
         }
         if mustSchedule { schedule() }
         for observer in observers { operations.forEach { $0.report(to: observer) } }
+        whenWhole?(HeldResponse(channel: self))
         return isAccepted
+    }
+
+    func hold(_ hold: Hold) { state.withLock { $0.hold = hold } }
+
+    func release(changing change: (inout Fields) -> Void) {
+        let mustSchedule = state.withLock { state in
+            guard state.hold != nil else { return false }
+            state.hold = nil
+            for (index, operation) in state.operations.enumerated() {
+                guard case .start(let status, let reason, var fields, let framing) = operation else { continue }
+                change(&fields)
+                state.operations[index] = .start(status: status, reason: reason, fields: fields, framing: framing)
+            }
+            guard !state.isGone else { return false }
+            defer { state.isScheduled = true }
+            return !state.isScheduled
+        }
+        if mustSchedule { schedule() }
     }
 
     func observe(_ observer: any ReplyObserver) { state.withLock { $0.observers.append(observer) } }
@@ -183,6 +233,7 @@ final class ReplyChannel: Sendable {
     func takeOperations() -> [Operation] {
         state.withLock { state in
             state.isScheduled = false
+            guard state.hold == nil else { return [] }
             defer { state.operations = [] }
             return state.operations
         }
@@ -219,6 +270,7 @@ final class ReplyChannel: Sendable {
         let callbacks = state.withLock { state -> [@Sendable () -> Void] in
             if state.isGone { return [] }
             state.isGone = true
+            state.hold = nil
             accepted.store(0, ordering: .relaxed)
             defer {
                 (state.operations, state.disconnects, state.drains) = ([], [], [])
@@ -231,6 +283,28 @@ final class ReplyChannel: Sendable {
 }
 
 extension ReplyChannel.State {
+    /// Notes operations of a response that is held back, and ends that if it breaks off or is too long.
+    ///
+    /// - Returns: what to call, as it is whole now.
+    fileprivate mutating func held(_ operations: [ReplyChannel.Operation], _ byteCount: Int)
+        -> (@Sendable (HeldResponse) -> Void)?
+    {
+        hold?.bytes += byteCount
+        var isWhole = false
+        for operation in operations {
+            switch operation {
+            case .finish: isWhole = true
+            case .abort, .drop: hold = nil
+            // It never ends.
+            case .start(_, _, let fields, _) where fields[.contentType]?.starts(with: "text/event-stream".utf8) ?? false:
+                hold = nil
+            case .informational, .start, .write: break
+            }
+        }
+        if let known = hold, known.bytes > known.limit { hold = nil }
+        return isWhole ? hold?.whenWhole : nil
+    }
+
     /// Advances the phase; returns false if the operation is not allowed in it.
     mutating func accepts(_ operation: ReplyChannel.Operation) -> Bool {
         switch (operation, phase) {

@@ -37,11 +37,18 @@ package actor ProxyCore {
     nonisolated let persisted = PersistedQueries()
     private var started: Fetches?
     private var followed: LiveDocuments?
+    /// What other machines share with this one; nil without a fleet.
+    nonisolated let fleet: FleetSharing?
     private var freshnessNotices: FreshnessNotices
     /// Look-ups on disk under way (`Lookup/LookUp.swift`).
     var diskReads: [DiskReadKey: [CheckedContinuation<DiskRead, Never>]] = [:]
     /// The bytes of deliveries to webhooks that are in memory.
     var heldDeliveries = 0
+    /// Searches for responses of other machines, and the requests that wait for their end (`Share/ProxyCore+Fleet.swift`).
+    var fleetSearches: [Digest128: [CheckedContinuation<Void, Never>]] = [:]
+    /// The writes of other machines that have not ended yet.
+    var suspects = FleetSuspects()
+    var isAwaitingSuspects = false
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 
@@ -58,6 +65,7 @@ package actor ProxyCore {
         metrics: Metrics,
         outcomes: WorkerMetrics,
         requests: RequestLog = RequestLog(),
+        fleet: (any FleetLink)? = nil,
         log: Logger
     ) {
         self.loop = loop
@@ -67,6 +75,8 @@ package actor ProxyCore {
         (self.outcomes, self.requests, self.log) = (outcomes, requests, log)
         freshnessNotices = FreshnessNotices(since: cache.seconds)
         repeated = RepeatedLines(log)
+        self.fleet = fleet.map { FleetSharing($0) }
+        if let sharing = self.fleet { cache.store.showValues(to: sharing) }
     }
 
     /// Takes over a request from a worker; any thread.
@@ -76,22 +86,26 @@ package actor ProxyCore {
 
     func makeRequest(_ incoming: IncomingRequest, of principal: PrincipalID) -> ProxyRequest {
         let other = principals.otherFields(incoming.otherLines)
-        return ProxyRequest(
+        let request = ProxyRequest(
             incoming,
             principal: principal,
             otherFields: other,
             cache.store.hasher,
             credentialHasher: principals.fieldHasher
         )
+        return fleet.map { shared(request, incoming, $0) } ?? request
     }
 
     func serve(_ incoming: IncomingRequest, _ reply: Reply) async {
+        let wish = fleet.flatMap { positionWish(of: incoming, $0) }
+        if wish != nil { hold(reply, of: incoming) }
         // A body that does not arrive as a whole was refused by the connection, or its client has left.
         guard let incoming = try? await knowingBody(of: incoming) else { return reply.abort() }
         do {
             let principal = try await principals.identify(incoming)
             incoming.note?.isOf(principals.label(of: principal))
-            let request = makeRequest(incoming, of: principal)
+            var request = makeRequest(incoming, of: principal)
+            if let wish { request = await reaching(wish, request) }
             if case .over = incoming.live {
                 reply.endEvents(request)
             } else if let mode = incoming.live {
@@ -103,6 +117,7 @@ package actor ProxyCore {
                     try? await Task.sleep(for: pause)
                     plan = await self.plan(request).plan
                 }
+                if request.sharedKey != nil { plan = await planWithFleet(request, plan) }
                 // Nothing else runs on the loop between the plan and its execution.
                 await carryOut(plan, request, reply)
             }
@@ -164,7 +179,7 @@ package actor ProxyCore {
         case .serve(let ready, let use, _): await serveStored(request, reply, ready, use)
         case .serveAndRefresh(let ready, let use, _, let inquiry):
             await serveStored(request, reply, ready, use)
-            if let inquiry { fetches.refresh(inquiry) }
+            if let inquiry { refresh(inquiry) }
         case .ask(let inquiry):
             request.note?.asked(because: inquiry.request.reason)
             notice(inquiry, of: request)

@@ -260,7 +260,8 @@ package final class ProxyHandler: HTTPHandler {
         // An upstream's Cache-Status list, an origin's CORS fields and parts of a body are handled by `ProxyCore`, and so are
         // fields that `Connection` keeps from the upstream.
         guard !request.namesFieldsInConnection,
-            !request.has(.range), !request.has(.larderView), !request.has(.larderLive), !request.has(.pragma),
+            !request.has(.range), !request.has(.larderView), !request.has(.larderLive), !request.has(.larderPosition),
+            !request.has(.pragma),
             !request.has(.ifMatch), !request.has(.ifUnmodifiedSince), !request.has(.ifRange), !request.has(.origin)
         else { return nil }
         guard let value = request[.cacheControl] else { return RequestDirectives.none }

@@ -6,6 +6,7 @@ import Mapping
 struct ConfigDraft {
     var settings = Configuration()
     var places: [String: Place] = [:]
+    var fleet = FleetDraft()
     var upstreams: [UpstreamDraft] = []
     var models: [ModelDraft] = []
     var routes: [RouteDraft] = []
@@ -89,6 +90,7 @@ extension ConfigDraft {
         validateNames(&reader)
         validateWebhookNames(&reader)
         validateGroups(&reader)
+        validateFleet(&reader)
         for upstream in upstreams {
             validateFiles(of: upstream, &reader)
             warnOfExposure(of: upstream, &reader)

@@ -20,6 +20,8 @@ package struct Configuration: Sendable, Equatable {
     package var log = Log()
     package var accessLog = AccessLog()
     package var slowRequests: Duration = .zero
+    /// Nil without a fleet.
+    package var fleet: Fleet?
     /// In the order of the file.
     package var upstreams: [Upstream] = []
 
@@ -204,10 +206,12 @@ package struct PathAlias: Sendable, Equatable {
 }
 
 extension Configuration {
-    /// The settings for a daemon that records: every request goes upstream, nothing is held back, and nothing stored is used.
+    /// The settings for a daemon that records: every request goes upstream, nothing is held back, and nothing stored or shared is
+    /// used.
     package var asksAlways: Configuration {
         var settings = self
         settings.mode = .online
+        settings.fleet = nil
         for index in settings.upstreams.indices { settings.upstreams[index].askAlways() }
         return settings
     }

@@ -49,6 +49,9 @@ extension ConfigDraft: ConfigSection {
         """: .section("access_log", \.settings.accessLog, orValueOf: "format"),
         "Requests that take longer than this are logged as warnings, except streams. 0s turns this off.":
             .duration("slow_requests", \.settings.slowRequests, in: .zero ... .seconds(86_400)),
+        """
+        Other Larders that share responses and writes with this one, through a server of the Redis protocol. See docs/fleet.md.
+        """: .fleet,
         "The REST APIs that Larder serves, each under a name of your choice.": .upstreams,
         """
         The types of object that responses contain. Members that are declared as properties are shared by all responses that \

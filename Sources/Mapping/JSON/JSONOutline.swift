@@ -58,6 +58,8 @@ public struct JSONOutline: Sendable {
         /// The value as written.
         public var bytes: ArraySlice<UInt8> { index.bytes(node) }
 
+        public var isObject: Bool { index.kind(node) == .object }
+
         /// Whether it is null.
         public var isNull: Bool { index.kind(node) == .word && index.isNull(node) }
 

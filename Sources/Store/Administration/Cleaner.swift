@@ -92,6 +92,8 @@ private struct Cleaner {
             // A response under way may show any model of the cluster, so the ban covers the base.
             session.bans.cleaned(filter.invalidation(of: selection.base ?? filter.model, at: time))
             try session.eraseSentEvents()
+            session.recentObservations = RecentObservations()
+            try session.refuseShared(until: time)
             try session.forgetMarks(matching: filter, base: selection.base)
             if !selection.isOfURLs {
                 try session.eraseJournaledNames(of: selection.collections, identity: selection.identity)

@@ -13,7 +13,8 @@ public enum UpstreamKey {
     ///   - url: its origin and base path in a canonical spelling.
     public static func make(name: String, url: String) -> String { "\(name) \(url)" }
 
-    static func name(of key: String) -> String { String(key.prefix { $0 != " " }) }
+    /// The upstream's name in the configuration.
+    public static func name(of key: String) -> String { String(key.prefix { $0 != " " }) }
 }
 
 /// The cache key of a document: upstream, principal, representation and URL.
@@ -78,6 +79,10 @@ public struct ReceivedDocument: Sendable {
     var rule: BodyRule?
     /// The surroundings of the body, for identities and keys that are not in it.
     var surroundings: MappingContext
+    /// Whether another machine has received it; `sent` and `end` are then when that was, on this store's clock.
+    public var isShared = false
+    /// Whether the receipt names the objects that it shows.
+    public var namesObjects = false
     /// Whether its fields hold a secret, so that only its objects are stored.
     public var isInMemoryOnly = false
     /// Finds out in which form its entity tag covers a body; nil to leave that unknown.
@@ -136,6 +141,8 @@ public struct Receipt: Sendable {
     /// The document; nil if none was stored: it was cleaned or invalidated meanwhile, or a later one is stored.
     public var document: DocumentID?
     public var objects: [ObjectID] = []
+    /// Their names, if they were asked for.
+    public var names: [ObjectName] = []
     /// Whether the store knows newer values than this response shows.
     public var isDirty = false
     /// The commit sequence at which this holds.

@@ -305,6 +305,9 @@ enum Meta: String {
     case clock, wallLead, clockOffset, boot, agesKnownSince, restarted
     /// 1 after an orderly shutdown.
     case closed
+    /// The responses that other machines had requested until then are not stored: what they show may be older than what was known
+    /// and has been cleaned or evicted since.
+    case sharedSince
     /// The digest of the views' definitions.
     case views
     /// 0 while objects remain to be migrated to a newer version of their model.

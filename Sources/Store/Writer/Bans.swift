@@ -47,7 +47,9 @@ struct Bans {
             banEverything(until: paths.values.lazy.map(\.time).max() ?? .min)
             paths = [:]
         }
-        paths[pathHash] = PathBan(time: time, written: paths[pathHash]?.written)
+        // News of other machines may come late.
+        let known = paths[pathHash]
+        paths[pathHash] = PathBan(time: max(time, known?.time ?? .min), written: known?.written)
     }
 
     mutating func written(_ written: PathWrite, to pathHash: Int64) { paths[pathHash]?.written = written }

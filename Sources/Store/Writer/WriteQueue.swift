@@ -13,6 +13,8 @@ struct Job: Sendable {
         case absence
         /// Drops what shows an object that an upstream has sent on its own.
         case delivery
+        /// Applies what another machine has announced.
+        case sharing
         case invalidation, removal, freshening
         /// Notes a write before it is sent, or that it is over.
         case suspect

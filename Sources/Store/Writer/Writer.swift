@@ -85,6 +85,7 @@ final class Writer {
         // These concern the upstream, not the file.
         session.bans = damage.session.bans
         session.recentMarks = damage.session.recentMarks.unwrittenAll()
+        session.recentObservations = damage.session.recentObservations
         isMended = true
         _ = try? session.transaction { try session.beginJournal() }
         work(on: damage.unfinished)

@@ -24,7 +24,7 @@ extension WriterSession {
         if verdict != .stored, let written = bans.write(before: document, to: pathHash) {
             try mark(rootOf: prepared, writtenBy: written, of: key)
         }
-        if verdict == .dropped { return receipt }
+        if try verdict == .dropped || document.isShared && mayBeRefused(document) { return receipt }
 
         receipt.sequence = nextSequence()
         let scope = try self.scope(
@@ -64,8 +64,11 @@ extension WriterSession {
             upstream: key.upstream,
             observation: observation,
             origin: origin,
-            pinning: !isSuperseded && !isInMemoryOnly
+            pinning: !isSuperseded && !isInMemoryOnly,
+            collectingNews: showsValues(of: document)
         )
+        try show(observed, by: document)
+        if document.namesObjects { receipt.names = Array(Set(occurrences.map(\.name))) }
         receipt.objects = observed.objects
         receipt.warnings += observed.warnings
         // The changes by this response itself now have sequences.
@@ -138,6 +141,8 @@ extension WriterSession {
         /// Whether the response shows all that is known of each of its objects.
         var areNewest = true
         var warnings: [MappingWarning] = []
+        /// The contributions that have changed what is known, and whether something was known before.
+        var news: [(record: ObjectRecord, shown: [Contribution], wasKnown: Bool)] = []
     }
 
     /// Merges the objects of one response, and pins them if the response becomes a document.
@@ -148,7 +153,8 @@ extension WriterSession {
         upstream: String,
         observation: Observation,
         origin: Int64,
-        pinning: Bool
+        pinning: Bool,
+        collectingNews: Bool = false
     ) throws -> ObservedObjects {
         guard let decomposed = prepared.decomposed, let models = models[upstream] else { return ObservedObjects() }
         var observed = ObservedObjects()
@@ -206,11 +212,16 @@ extension WriterSession {
             observed.objects.append(record.id)
             let fresh = record.contributions
             record.contributions = []
+            let (before, wasKnown) = (record.changed, record.base != nil)
             if fresh.count > 1 {
                 try warn(of: fresh, showing: record, in: decomposed, models: models.models, &observed)
             }
             let (changes, warnings) = try merge(fresh, into: record, models: models, by: source)
             observed.warnings += warnings
+            if collectingNews, record.changed != before { observed.news.append((record, fresh, wasKnown)) }
+            if !wasKnown, !recentObservations.isEmpty {
+                try mergeRemembered(into: record, of: upstream, models: models, by: source)
+            }
             if !changes.isEmpty, models.models.deleteFormer {
                 let model = try names.collection(record.collection, in: database).model
                 former += changes.map { ($0, model) }

@@ -44,6 +44,7 @@ extension WriterSession {
         blockResponses(before: write, to: subjects)
         if let suspect = write.suspect { try clear(suspect) }
         completion.removed = further
+        completion.objects = subjects.map(\.object)
         return completion
     }
 

@@ -30,6 +30,8 @@ final class WriterSession {
         var warnings: Int64 = 0
         var isChange = false
         var isJournaled = false
+        /// New values, for other machines.
+        var shown: [ShownValues] = []
     }
 
     final class ObservationRecord {
@@ -73,6 +75,9 @@ final class WriterSession {
     var numbers: Numbers
     var bans = Bans()
     var recentMarks = RecentMarks()
+    var recentObservations = RecentObservations()
+    /// To whom new values are shown, if to anybody.
+    let sharing: () -> ValueSharing?
     var journal: Journal
     var names: NameTable
     var doubts = DoubtHistory()
@@ -106,6 +111,7 @@ final class WriterSession {
         clock = core.clock
         presence = core.presence
         models = core.models
+        sharing = { core.sharing }
         (self.numbers, self.journal) = (numbers, journal)
         names = NameTable()
         wallLead = core.clock.wallLead

@@ -18,6 +18,7 @@ struct Clean: ParsableCommand {
               larder clean --url http://127.0.0.1:8787/users/7
               larder clean --url '/users/7/*'
               larder clean --all
+              larder clean --url '/users/7/*' --fleet
 
             What is removed does not come back after a restart, nor through a request that was in flight. With --model, other \
             objects in the removed documents stay stored until space is needed; without it, those that no other document shows are removed, too.
@@ -50,6 +51,7 @@ struct Clean: ParsableCommand {
     @Option(help: .value("duration", "Only what was last received longer ago than this: 90s, 12h, 30d."))
     var olderThan: String?
 
+    @Flag(help: "Also on the other machines of the fleet.") var fleet = false
     @Flag(help: "Show what would be removed, and remove nothing.") var dryRun = false
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation.") var yes = false
     @OptionGroup var options: AdminOptions
@@ -88,6 +90,13 @@ struct Clean: ParsableCommand {
             if let note = response.url?.text { Terminal.complain("larder: \(note)") }
             let what = Self.text(response)
             if dryRun { return "would remove \(what)" }
+            if let fleet = response.fleet {
+                Terminal.complain(
+                    fleet.isEmpty
+                        ? "larder: no other machine shares what was removed"
+                        : "larder: the other machines are asked to do the same for \(fleet.joined(separator: ", "))"
+                )
+            }
             return response.disk == "pending"
                 ? "removed \(what); another program is reading the store, so the disk space is freed when it is done"
                 : "removed \(what)"
@@ -146,7 +155,7 @@ struct Clean: ParsableCommand {
         return .object(present: [
             "model": text(model), "id": text(id), "route": text(route), "url": text(url), "upstream": text(upstream),
             "principal": text(principal), "older_than": text(try duration().map(Units.text)),
-            "all": all ? true : nil, "dry_run": dryRun ? true : nil,
+            "all": all ? true : nil, "dry_run": dryRun ? true : nil, "fleet": fleet ? true : nil,
         ])
     }
 

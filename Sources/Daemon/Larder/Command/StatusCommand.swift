@@ -57,6 +57,7 @@ extension Status {
                     + HumanText.count(memory.responses, "response"),
             ],
         ]
+        if let fleet { facts.rows.append(["fleet", fleet.text]) }
         var table = TextTable(
             columns: [
                 ("upstream", .left), ("state", .left), ("requests", .right), ("failures", .right), ("limit", .right),
@@ -73,6 +74,17 @@ extension Status {
         let remarks = notes.map { ($0.needsAttention ? "! " : "- ") + $0.text }
         let end = remarks.isEmpty ? "nothing needs attention" : remarks.joined(separator: "\n")
         return [String(facts.text.drop { $0 == "\n" }), table.text, end].joined(separator: "\n\n")
+    }
+}
+
+extension FleetStatus {
+    fileprivate var text: String {
+        guard connected else { return "alone, \(server) cannot be used" }
+        let parts = [
+            "\(HumanText.count(Int(clamping: found), "response")) of others", "\(shared) shared",
+            queued == 0 ? nil : "\(queued) announcements waiting", "\(HumanText.tenths(delay * 1000)) ms behind", server,
+        ]
+        return parts.compactMap(\.self).joined(separator: ", ")
     }
 }
 

@@ -303,6 +303,7 @@ final class LarderDaemon {
             // The last client has its response; the cache may get it a moment later.
             await core.proxy.finishTurn()
             recordings.close()
+            await core.fleet?.stop(within: .milliseconds(200))
             // Clients resume from the last number they saw, and get the last commits then.
             core.changeStreams.close()
             core.requestStreams.close()

@@ -152,6 +152,8 @@ extension Plan {
         var isConditional = true
         /// Whether it joins a fetch under way; only an explanation says so.
         var isCollapsed = false
+        /// This machine's turn to fetch the response for all machines; nil without one.
+        var turn: FleetTurn?
 
         init(_ request: ProxyRequest, stored: ReadyResponse? = nil) {
             (self.request, self.stored) = (request, stored)

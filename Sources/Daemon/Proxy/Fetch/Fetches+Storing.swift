@@ -178,6 +178,7 @@ extension Fetches {
         done: @escaping @Sendable () -> Void = {}
     ) -> Bool {
         let writtenAt: Int64? = if case .written(let time) = fetch.change { time } else { nil }
+        let share = DiskShare(of: ready.response, to: fetch.request)
         return cache.admit(
             ready,
             sent: fetch.start,
@@ -185,9 +186,10 @@ extension Fetches {
             match: match,
             writtenAt: writtenAt,
             since: fetch.number,
-            onDisk: DiskShare(of: ready.response, to: fetch.request),
+            onDisk: share,
             isAwaited: isAwaited,
             findCoverage: coverage(of: ready.response, in: fetch),
+            stored: fetch.turn.flatMap { sharing(ready, share, of: fetch, $0) },
             done: done
         )
     }

@@ -34,6 +34,7 @@ final class Fetches {
     let log: Logger
     let repeated: RepeatedLines
     let principals: PrincipalResolver
+    let fleet: FleetSharing?
     /// The writes and cleans that have made responses outdated.
     var invalidations = InvalidationLog()
     /// Fetches and writes until they end.
@@ -67,7 +68,7 @@ final class Fetches {
         metrics = proxy.metrics
         outcomes = proxy.outcomes
         (log, repeated) = (proxy.log, proxy.repeated)
-        principals = proxy.principals
+        (principals, fleet) = (proxy.principals, proxy.fleet)
     }
 
     /// The store's clock in seconds; ages are counted by it.
@@ -94,7 +95,8 @@ final class Fetches {
     }
 
     func underWay(for request: ProxyRequest) -> RunningFetch? {
-        guard let place = sharedPlace(of: request), let fetch = joinable[place], fetch.isJoinable(by: request),
+        guard !request.isAfterPosition, let place = sharedPlace(of: request), let fetch = joinable[place],
+            fetch.isJoinable(by: request),
             request.mayShare(with: fetch.request)
         else { return nil }
         return fetch
@@ -179,7 +181,7 @@ final class Fetches {
         start(inquiry, refreshes: subject)
     }
 
-    private func mayRefresh(_ inquiry: Plan.Inquiry) -> Bool {
+    func mayRefresh(_ inquiry: Plan.Inquiry) -> Bool {
         let request = inquiry.request
         if let fetch = joinable[request.digest], fetch.isJoinable(by: request) { return false }
         return hold(on: request, as: .background) == nil

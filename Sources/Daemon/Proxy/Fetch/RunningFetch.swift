@@ -24,6 +24,8 @@ final class RunningFetch: TransferDelegate {
     let number: Int
     /// What the request has reserved of a rate limit.
     var reservation: BackOffs.Reservation?
+    /// Shares the response with other machines; nil if they do not share it.
+    let turn: FleetTurn?
     /// The document that this fetch refreshes in the background.
     var refreshes: Refreshes.Subject?
     /// Another principal's document that a 304 has released, and that the whole response is compared with.
@@ -79,6 +81,7 @@ final class RunningFetch: TransferDelegate {
         self.fetches = fetches
         start = fetches.cache.now
         requestTime = fetches.now
+        turn = inquiry.turn ?? fetches.turn(of: inquiry.request)
         token = fetches.invalidations.token
         number = fetches.cache.memory.number(at: inquiry.stored?.entry.digest ?? inquiry.request.digest)
         state = Fetch(isRefresh: refreshes != nil, limit: inquiry.request.upstream.daemon.limits.document)
@@ -224,6 +227,7 @@ final class RunningFetch: TransferDelegate {
         guard let head else { return }
         var meaning: Fetch.Head
         (meaning, storing, containsObjects) = fetches.meaning(of: head, in: self)
+        if let turn, meaning.kind == .ordinary, storing == nil, head.status < 500, !isInvalidated { turn.refuse() }
         let waiting = relays
         if let stored, request.upstream.isFailure(status: head.status, fields: head.fields) {
             let able = waiting.filter { stored.maySubstitute(at: fetches.now, for: $0.relay.request) }

@@ -1,6 +1,6 @@
 import CCrypto
 
-/// OpenSSL's digests, message authentication and Base64; the only file that imports it.
+/// OpenSSL's digests, message authentication and Base64; the only file of this room that imports it.
 package enum Crypto {
     /// HMAC-SHA-256 (RFC 2104): 32 bytes; any thread.
     package static func authenticationCode(key: [UInt8], message: [UInt8]) -> [UInt8] {
@@ -26,7 +26,7 @@ package enum Crypto {
     }
 
     /// Two small hexadecimal digits for each byte.
-    static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
+    package static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
         let digits = Array("0123456789abcdef".utf8)
         return bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
     }

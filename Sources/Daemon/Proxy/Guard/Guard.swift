@@ -241,7 +241,7 @@ extension Guard.Facts {
         if head.has(.methodOverride) { methodOverride = .methodOverride }
         userAgent = head[.userAgent]
         hasLanguage = head.has(.acceptLanguage)
-        hasOwnField = head.has(.larderView) || head.has(.larderLive)
+        hasOwnField = head.has(.larderView) || head.has(.larderLive) || head.has(.larderPosition)
     }
 
     /// Whether a browser could have sent the request for any page: all browsers send these two by themselves.

@@ -22,6 +22,8 @@ extension ResponseCache {
     ///   - share: how much of it may be on disk. If that is nothing, it is kept in memory, and only if it contains no objects.
     ///   - isAwaited: whether a client waits for the commit, which is then not delayed to form a batch.
     ///   - findCoverage: as in `ReceivedDocument`.
+    ///   - completed: when another machine had received it, on the store's clock; nil if it has just arrived here.
+    ///   - stored: called with the names of its objects when it is stored and shows all that is known; on the writer's thread.
     ///   - done: called once, on the writer's thread, when it is committed, or never will be.
     /// - Returns: whether it contains objects; if not, `done` is not called.
     @discardableResult
@@ -35,6 +37,8 @@ extension ResponseCache {
         onDisk share: DiskShare,
         isAwaited: Bool = false,
         findCoverage: (@Sendable ([UInt8]) -> TagCoverage?)? = nil,
+        completed: Int64? = nil,
+        stored: (@Sendable ([ObjectName]) -> Void)? = nil,
         done: @escaping @Sendable () -> Void = {}
     ) -> Bool {
         let size = ready.response.body.count
@@ -61,7 +65,7 @@ extension ResponseCache {
             // A response requested before a write may be older than the stored one, so its commit decides. Without a commit, only
             // one that has arrived meanwhile may be newer: the write did not cover this one.
             let isHidden =
-                containsObjects || writtenAt != nil && (isForDisk || !isLatest)
+                containsObjects || completed != nil || writtenAt != nil && (isForDisk || !isLatest)
                 || uncommittedWrites.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
             return .arrived(ready, !isHidden ? .shown : isForDisk ? .hidden : .superseded)
         }
@@ -85,7 +89,7 @@ extension ResponseCache {
             policy: ready.response.policy.bytes,
             body: ready.response.body,
             start: sent - age,
-            end: now,
+            end: completed ?? now,
             sent: sent,
             kind: match?.kind ?? .detail,
             rule: rule,
@@ -96,7 +100,11 @@ extension ResponseCache {
         document.variantForAllFields = ready.variantForAllFields
         document.findCoverage = findCoverage
         document.dividedBy = ready.otherFields?.division
-        store.receive(document, isAwaited: isAwaited && containsObjects) { [self] result in
+        (document.isShared, document.namesObjects) = (completed != nil, stored != nil)
+        store.receive(document, isAwaited: isAwaited && (containsObjects || completed != nil)) { [self] result in
+            if let stored, case .success(let receipt) = result, receipt.document != nil, !receipt.isDirty {
+                stored(receipt.names)
+            }
             committed(result, ready, containsObjects: containsObjects, start: sent - age)
             uncommittedBytes.subtract(size, ordering: .relaxed)
             if containsObjects { done() }

@@ -105,8 +105,8 @@ extension PrincipalResolver: ChangeListener {
 package struct PrincipalKey: Sendable {
     private let secret: [UInt8]
 
-    /// A key for tests and in-memory stores.
-    init(secret: [UInt8]) {
+    /// A key that is not in a file of its own, as in a fleet.
+    package init(secret: [UInt8]) {
         precondition(secret.count == Self.byteCount, "a principal key has 32 bytes")
         self.secret = secret
     }

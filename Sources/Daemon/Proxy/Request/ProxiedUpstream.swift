@@ -102,7 +102,7 @@ package final class ProxiedUpstream: Sendable {
         let passesView = (settings.routes + settings.errors).allSatisfy { $0.body == nil }
         self.passesView = passesView
         // Larder's responses are decoded, whatever codings a client accepts; fields not sent upstream select nothing there.
-        var ignored: Set = ["accept-encoding", "larder-live"]
+        var ignored: Set = ["accept-encoding", "larder-live", "larder-position"]
         if settings.origin != .pass { ignored.insert("origin") }
         if !passesView { ignored.insert("larder-view") }
         ignoredInVary = ignored

@@ -22,7 +22,7 @@ private struct RequestFacts: Sendable {
     let partsDigest: Digest128
     /// Digests credentials; its secret is not in the store.
     let credentialHasher: KeyHasher
-    let directives: RequestDirectives
+    var directives: RequestDirectives
     let view: View
     /// The address that the client used, for rewritten links.
     let base: ClientAuthority
@@ -49,6 +49,10 @@ private struct RequestFacts: Sendable {
     let group: Int64?
     /// Why the upstream is asked; set by the plan.
     var reason = Plan.Reason.forward(.uriMiss)
+    /// The key under which machines share its response; nil if they do not.
+    var sharedKey: SharedKey?
+    /// Whether its client has named a position, so that it must not get a response that was requested before.
+    var isAfterPosition = false
 
     /// - Parameters:
     ///   - otherFields: the digest of the request's `OtherFields`; nil for none.
@@ -150,6 +154,8 @@ package struct ProxyRequest: Sendable {
     var note: RequestNote? { box.facts.note }
     var group: Int64? { box.facts.group }
     var reason: Plan.Reason { box.facts.reason }
+    var sharedKey: SharedKey? { box.facts.sharedKey }
+    var isAfterPosition: Bool { box.facts.isAfterPosition }
 
     /// Whether its client gets transformed JSON: in the mapped view, or with rewritten links.
     var wantsRendering: Bool {
@@ -200,6 +206,20 @@ package struct ProxyRequest: Sendable {
 
     func asking(because reason: Plan.Reason) -> ProxyRequest {
         reason == self.reason ? self : with { $0.reason = reason }
+    }
+
+    /// The same request, whose response machines share.
+    func shared(under key: SharedKey) -> ProxyRequest { with { $0.sharedKey = key } }
+
+    /// The same request for a client that has seen what another machine served.
+    ///
+    /// - Parameter maximumAge: in seconds; of what is older, this machine may not know all that the client has seen.
+    func afterPosition(maximumAge: Int64) -> ProxyRequest {
+        with { request in
+            request.isAfterPosition = true
+            let known = request.directives.maxAge
+            request.directives.maxAge = known < 0 ? maximumAge : min(known, maximumAge)
+        }
     }
 
     /// A request for the whole document of which this one wants a part or the head; nil if it must not be stored.

@@ -71,12 +71,20 @@ extension ProxyCore {
 
     private func take(_ prepared: PreparedDelivery, of delivery: IncomingDelivery) async throws(ProblemDocument) {
         let receipt: DeliveryReceipt
+        let time = cache.now
+        let announcement = announcement(in: delivery.upstream.storeKey)
         do throws(StoreError) {
-            receipt = try await cache.store.take(prepared, at: cache.now)
-        } catch { throw .storeFailed(error) }
-        if !receipt.isRepeated {
+            receipt = try await cache.store.take(prepared, at: time)
+        } catch {
+            announcement?.withdraw()
+            throw .storeFailed(error)
+        }
+        if receipt.isRepeated {
+            announcement?.withdraw()
+        } else {
             // Requests from now on do not join a fetch that was sent before, and what comes of those is hidden until its commit.
             invalidate(Invalidation(of: delivery.upstream.storeKey, objects: prepared.objects, at: cache.now))
+            await announcement?.announce(prepared.objects, at: time)
         }
         var metadata = delivery.metadata(event: nil)
         metadata["objects"] = "\(prepared.objects.count)"

@@ -32,12 +32,19 @@ extension ProxyCore {
             log.storeFailed("a write could not be recorded", error, url: request.shownURL)
             return refuse(.storeFailed(error), reply)
         }
+        let announced = await announceWrite(request)
         count(.bypass, for: request)
         let (start, requestTime) = (cache.now, now)
         let write = fetches.write(request, reply)
         let outcome = await write.ended()
         let times = ExchangeTimes(request: requestTime, response: now, wall: wall)
-        let targetIsUntouched = await complete(outcome, of: request, suspect: suspect, since: start)
+        let targetIsUntouched = await complete(
+            outcome,
+            of: request,
+            suspect: suspect,
+            since: start,
+            announced: announced
+        )
         // Another write may have invalidated the target meanwhile, and may have been the later one.
         if targetIsUntouched, let posted = outcome.representation(ofTargetOf: request, times) {
             fetches.admit(posted, of: request)
@@ -59,25 +66,34 @@ extension ProxyCore {
     /// Commits what a write invalidates and contains.
     ///
     /// - Returns: whether nothing else invalidated its target meanwhile.
-    private func complete(_ outcome: WriteOutcome, of request: ProxyRequest, suspect: SuspectID, since start: Int64)
-        async
-        -> Bool
-    {
+    private func complete(
+        _ outcome: WriteOutcome,
+        of request: ProxyRequest,
+        suspect: SuspectID,
+        since start: Int64,
+        announced: AnnouncedWrite?
+    ) async -> Bool {
         guard let effect = outcome.effect(of: request) else {
+            await announced?.withdraw(since: start, at: cache.now)
             try? await cache.store.clear(suspect)
             return false
         }
         let upstream = request.upstream
         let write = outcome.completed(as: effect, of: request, suspect: suspect, start: start, end: cache.now)
         var invalidation = write.invalidation
+        // What the store commits is visible at once.
+        let turn = announced?.begin()
         invalidate(invalidation)
         let token = fetches.invalidations.token
+        var objects = write.boundObjects
         do {
             let completion = try await cache.store.complete(write)
             invalidation.paths.formUnion(completion.removed)
+            objects = completion.objects
         } catch {
             retryLater(write, of: upstream, because: error)
         }
+        if let announced, let turn { await announced.end(invalidation, objects, turn, since: start, at: write.time) }
         let targetIsUntouched = fetches.invalidations.change(since: token, for: request) != .invalidated
         // Repeated, because responses read from disk before the commit may have returned to memory meanwhile.
         invalidation.time = cache.now
@@ -141,6 +157,11 @@ extension ProxyCore {
                 let completion = try await cache.store.complete(write)
                 var invalidation = write.invalidation
                 invalidation.paths.formUnion(completion.removed)
+                await announcement(in: upstream.storeKey)?.announce(
+                    completion.objects,
+                    paths: invalidation.paths,
+                    at: write.time
+                )
                 // Fetches begun since then are newer than what the store has.
                 invalidation.time = cache.now
                 invalidate(invalidation)

@@ -1,0 +1,63 @@
+/// Writes numbers and bytes, each so that its end is known.
+struct ByteWriter {
+    var bytes: [UInt8] = []
+
+    mutating func append(_ number: UInt64) {
+        withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    mutating func append(_ number: Int64) { append(UInt64(bitPattern: number)) }
+
+    mutating func append(_ value: [UInt8]) {
+        append(UInt64(value.count))
+        bytes += value
+    }
+
+    mutating func append(_ text: String) { append(Array(text.utf8)) }
+
+    mutating func append(_ flag: Bool) { bytes.append(flag ? 1 : 0) }
+}
+
+/// Reads what `ByteWriter` has written; throws if it is something else.
+struct ByteReader {
+    struct Malformed: Error {}
+
+    private var rest: ArraySlice<UInt8>
+
+    init(_ bytes: [UInt8]) { rest = bytes[...] }
+
+    var isAtEnd: Bool { rest.isEmpty }
+
+    mutating func byte() throws(Malformed) -> UInt8 {
+        guard let byte = rest.popFirst() else { throw Malformed() }
+        return byte
+    }
+
+    mutating func flag() throws(Malformed) -> Bool { try byte() != 0 }
+
+    mutating func unsigned() throws(Malformed) -> UInt64 {
+        guard rest.count >= 8 else { throw Malformed() }
+        defer { rest = rest.dropFirst(8) }
+        return rest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    mutating func signed() throws(Malformed) -> Int64 { Int64(bitPattern: try unsigned()) }
+
+    mutating func value() throws(Malformed) -> [UInt8] {
+        let count = try unsigned()
+        guard count <= UInt64(rest.count) else { throw Malformed() }
+        defer { rest = rest.dropFirst(Int(count)) }
+        return Array(rest.prefix(Int(count)))
+    }
+
+    mutating func text() throws(Malformed) -> String { String(decoding: try value(), as: UTF8.self) }
+
+    /// A number of parts, of which each has at least a byte.
+    mutating func list<Part>(_ part: (inout ByteReader) throws(Malformed) -> Part) throws(Malformed) -> [Part] {
+        let count = try unsigned()
+        guard count <= UInt64(rest.count) else { throw Malformed() }
+        var parts: [Part] = []
+        for _ in 0..<count { parts.append(try part(&self)) }
+        return parts
+    }
+}

@@ -1,0 +1,350 @@
+package import Logging
+package import Proxy
+package import Settings
+import Store
+import Synchronization
+
+/// This machine as a member of its fleet: `FleetLink` over a server of the Redis protocol.
+///
+/// Two threads speak to the server: `FleetReader` reads the streams, and has their news applied; `FleetSender` sends commands. A
+/// caller waits for a reply for as long as his limit, and never for a thread. Without the server everything is as without a fleet.
+package final class FleetMember: FleetLink {
+    private let settings: Configuration.Fleet
+    private let keys: FleetKeys
+    private let sealer = Sealer()
+    private let state = FleetState()
+    private let words = FetchWords()
+    private let sender: FleetSender
+    private let upstreams: [String]
+    private let store: String
+    private let now: @Sendable () -> Int64
+    private let log: Logger
+    /// The leases that this machine holds, by the names of the documents.
+    private let leases = Mutex<[String: Lease]>([:])
+
+    private struct Lease {
+        var token: [UInt8]
+        var epoch: UInt64
+    }
+
+    /// The longest time that a request waits for the server.
+    private static let limit: Duration = .milliseconds(50)
+    /// The most bytes of a document's head; that of a body is `SharedDocument.limit`.
+    private static let headLimit = 256 << 10
+    /// How long a document may be on the server, in seconds.
+    private static let longestLife: Int64 = 3600
+    /// How long nobody waits for a response that may not be shared, in ms.
+    private static let pause = "120000"
+
+    /// - Parameters:
+    ///   - upstreams: those that are shared, as in `ProxiedUpstream.storeKey`.
+    ///   - store: the store's file.
+    ///   - now: the store's clock, in µs.
+    package init(
+        _ settings: Configuration.Fleet,
+        upstreams: [String],
+        besideStore store: String,
+        now: @escaping @Sendable () -> Int64,
+        log: Logger
+    ) {
+        (self.settings, self.upstreams, self.store) = (settings, upstreams, store)
+        (self.now, self.log) = (now, log)
+        keys = FleetKeys(settings.key.bytes)
+        sender = FleetSender(settings, keys, sealer, state, now: now, log: log)
+    }
+
+    /// The secret of the principal key that a fleet has in place of the store's own.
+    package static func principalKey(_ settings: Configuration.Fleet) -> PrincipalKey {
+        PrincipalKey(secret: FleetKeys.principalSecret(settings.key.bytes))
+    }
+
+    /// Whether the store's principals were made with another key when it was open last.
+    ///
+    /// - Parameter hasOwnKey: whether the store has been used without a fleet.
+    package func isNew(hasOwnKey: Bool) -> Bool {
+        guard let former = FleetMemory.load(besideStore: store).key else { return hasOwnKey }
+        return former != keys.digest
+    }
+
+    /// Connects, now and whenever the connection is lost.
+    package func start(_ follower: any FleetFollower) {
+        let shared = Set(upstreams)
+        state.change { [upstreams, settings] content in
+            content.figures.server = "\(settings.server)"
+            for upstream in upstreams { content.upstreams[upstream] = FleetState.Upstream() }
+        }
+        let left = NewsFile.load(besideStore: store).filter { shared.contains($0.upstream) }
+        state.change { content in
+            for (upstream, news) in left { content.queue.append(news, in: upstream, isFiled: true) }
+        }
+        sender.start(besideStore: store)
+        FleetReader(
+            settings,
+            keys,
+            sealer,
+            state,
+            words,
+            sender,
+            follower: follower,
+            upstreams: upstreams,
+            besideStore: store,
+            now: now,
+            log: log
+        ).start()
+    }
+
+    /// Disconnects. What the server does not have yet is kept for the next start.
+    ///
+    /// - Parameter limit: how long to wait for the server to take what waits.
+    package func stop(within limit: Duration) async {
+        for upstream in upstreams where state.value(\.isSending) {
+            let taken = Awaited<FleetPosition>()
+            if state.change({ $0.queue.wait(for: upstream, taken) }) { _ = await taken.value(within: limit) }
+        }
+        state.change { $0.isStopped = true }
+        words.giveUp()
+        sender.wake()
+    }
+
+    /// Whether the server takes commands.
+    var isSending: Bool { state.value(\.isSending) }
+
+    package var figures: FleetFigures {
+        state.value { content in
+            var figures = content.figures
+            figures.queued = content.queue.waiting.count
+            figures.upstreams = content.upstreams.sorted { $0.key < $1.key }.map { name, upstream in
+                .init(
+                    name: name,
+                    epoch: upstream.epoch,
+                    position: upstream.applied.text,
+                    isFollowing: upstream.isFollowing
+                )
+            }
+            return figures
+        }
+    }
+
+    // MARK: Positions
+
+    package func shares(_ upstream: String) -> Bool { upstreams.contains(upstream) }
+
+    package func position(in upstream: String) -> FleetPosition? {
+        state.value { content in
+            content.upstreams[upstream].flatMap { $0.isFollowing ? $0.position : nil }
+        }
+    }
+
+    package func clientPosition(in upstream: String) async -> FleetPosition? {
+        guard position(in: upstream) != nil else { return nil }
+        let announced = Awaited<FleetPosition>()
+        if state.change({ $0.queue.wait(for: upstream, announced) }) {
+            guard await announced.value(within: Self.limit) != nil else { return nil }
+        }
+        return state.value { content in
+            guard let known = content.upstreams[upstream], known.isFollowing else { return nil }
+            let entry = max(known.applied, known.own)
+            return FleetPosition(epoch: known.epoch, entry: (entry.milliseconds, entry.number))
+        }
+    }
+
+    package func followedSince(_ upstream: String) -> Int64? {
+        state.value { content in
+            guard let known = content.upstreams[upstream], known.isFollowing, let clock = content.clock,
+                let epoch = Int64(exactly: known.epoch)
+            else { return nil }
+            // An epoch is named after the server's time at its begin.
+            return clock.local(epoch).upperBound
+        }
+    }
+
+    package func reach(_ position: FleetPosition, in upstream: String) async -> Bool {
+        guard shares(upstream) else { return false }
+        return await state.reach(position, in: upstream, within: .seconds(1))
+    }
+
+    // MARK: News
+
+    package func announce(_ news: FleetNews, in upstream: String) async -> FleetPosition? {
+        guard shares(upstream) else { return nil }
+        let announced = Awaited<FleetPosition>()
+        state.change { $0.queue.append(news, in: upstream, waiter: announced) }
+        sender.wake()
+        return await announced.value(within: Self.limit)
+    }
+
+    // MARK: Documents
+
+    package func find(_ key: SharedKey) async -> FleetFinding {
+        guard let position = position(in: key.upstream) else { return .alone }
+        let name = keys.name(of: key)
+        let place = Place(FleetNames(record: keys.name(ofUpstream: key.upstream)), name, position.epoch)
+        var wantsDocument = true
+        // Each time that another machine has fetched it without sharing it, somebody else does; and a document may be outdated.
+        var deadline = ContinuousClock.now + Self.limit
+        for _ in 0..<4 {
+            let word = words.expect(name)
+            defer { words.leave(name, word) }
+            switch await ask(place, wantsDocument: wantsDocument, until: deadline) {
+            case .mine:
+                state.change { $0.figures.missed += 1 }
+                return .mine
+            case .held:
+                state.change { $0.figures.waited += 1 }
+                switch await word.value(within: settings.coalesce) {
+                case .shared: wantsDocument = true
+                case .failed: break
+                case .never, nil: return .alone
+                }
+                deadline = .now + Self.limit
+            case .document(let sealed):
+                if let document = await usable(sealed, place, at: key, until: deadline) {
+                    state.change { $0.figures.found += 1 }
+                    return .document(document)
+                }
+                state.change { $0.figures.refused += 1 }
+                wantsDocument = false
+            case .alone: return .alone
+            }
+        }
+        return .alone
+    }
+
+    /// Where the data of one key are on the server.
+    private struct Place {
+        let names: FleetNames
+        let name: String
+        let epoch: UInt64
+
+        init(_ names: FleetNames, _ name: String, _ epoch: UInt64) {
+            (self.names, self.name, self.epoch) = (names, name, epoch)
+        }
+
+        var document: String { names.document(name, epoch) }
+        var lease: String { names.lease(name, epoch) }
+        var epochBytes: [UInt8] { Array("\(epoch)".utf8) }
+    }
+
+    private enum Response {
+        case mine, held, alone
+        case document([UInt8])
+    }
+
+    /// Asks the server for a document, or for the lease of its fetch.
+    private func ask(_ place: Place, wantsDocument: Bool, until deadline: ContinuousClock.Instant) async -> Response {
+        let token = Array(FleetKeys.hexadecimal(SecretFile.randomBytes(16)).utf8)
+        // As long as others wait, and then they ask for themselves.
+        let (seconds, attoseconds) = settings.coalesce.components
+        let life = max(1, seconds * 1000 + attoseconds / 1_000_000_000_000_000)
+        let reply = await sender.ask(within: deadline - .now) { scripts in
+            scripts.command(
+                .find,
+                keys: [place.names.record, place.document, place.lease],
+                [place.epochBytes, token, Array("\(life)".utf8), Array((wantsDocument ? "1" : "0").utf8)]
+            )
+        }
+        guard let parts = reply?.array, let word = parts.first?.text else { return .alone }
+        switch word {
+        case "document": return parts.count == 2 ? parts[1].bytes.map { .document($0) } ?? .alone : .alone
+        case "held": return .held
+        case "mine":
+            leases.withLock { leases in
+                // Each lasts seconds; so many fetches do not run.
+                if leases.count > 10_000 { leases = [:] }
+                leases[place.name] = Lease(token: token, epoch: place.epoch)
+            }
+            return .mine
+        default: return .alone
+        }
+    }
+
+    /// A document that another machine has shared, if it opens and is not outdated.
+    private func usable(
+        _ sealed: [UInt8],
+        _ place: Place,
+        at key: SharedKey,
+        until deadline: ContinuousClock.Instant
+    ) async -> SharedDocument? {
+        guard let clock = state.value(\.clock) else { return nil }
+        guard let (bytes, publisher) = sealer.open(sealed, key: keys.key(of: key), place: place.document),
+            let published = try? PublishedDocument(bytes, clock)
+        else {
+            countUnopened()
+            return nil
+        }
+        let (milliseconds, number) = (published.position.milliseconds, published.position.number)
+        let position = FleetPosition(epoch: place.epoch, entry: (milliseconds, number))
+        guard await state.reach(position, in: key.upstream, within: deadline - .now) else { return nil }
+        let isOutdated = state.value { content in
+            guard let known = content.upstreams[key.upstream], known.epoch == place.epoch, known.isFollowing
+            else { return true }
+            return known.recent.makesOutdated(published, from: publisher, at: key)
+        }
+        return isOutdated ? nil : published.document
+    }
+
+    private func countUnopened() {
+        let isFirst = state.change { content in
+            content.figures.unopened += 1
+            defer { content.hasLoggedUnopened = true }
+            return !content.hasLoggedUnopened
+        }
+        guard isFirst else { return }
+        log.warning(
+            "something on the fleet's server does not open with the fleet's key, and is ignored; there may be more of it",
+            metadata: ["what": "a document", "server": "\(settings.server)"]
+        )
+    }
+
+    package func share(_ document: SharedDocument, at key: SharedKey, from position: FleetPosition) {
+        let life = min(document.lifetime, Self.longestLife)
+        guard document.head.count <= Self.headLimit, document.body.count <= SharedDocument.limit, life > 0 else {
+            return release(key, isForNow: false)
+        }
+        let name = keys.name(of: key)
+        leases.withLock { _ = $0.removeValue(forKey: name) }
+        let writing = state.value { $0.writing(to: key.upstream) }
+        guard let (epoch, clock) = writing, epoch == position.epoch else { return }
+        let place = Place(FleetNames(record: keys.name(ofUpstream: key.upstream)), name, epoch)
+        let published = PublishedDocument(
+            document: document,
+            times: SharedTimes(document.sent, document.completed, clock),
+            position: EntryID(position.entry.0, position.entry.1)
+        )
+        let (sealer, keys, state) = (sealer, keys, state)
+        sender.submit(
+            FleetSender.Job(
+                size: document.body.count,
+                make: { scripts in
+                    state.change { $0.figures.shared += 1 }
+                    return scripts.command(
+                        .share,
+                        keys: [place.names.record, place.document, place.lease, place.names.words(epoch)],
+                        [
+                            place.epochBytes,
+                            sealer.seal(published.encoded, key: keys.key(of: key), place: place.document),
+                            Array("\(life * 1000)".utf8), Array(place.name.utf8),
+                        ]
+                    )
+                }
+            )
+        )
+    }
+
+    package func release(_ key: SharedKey, isForNow: Bool) {
+        let name = keys.name(of: key)
+        guard let lease = leases.withLock({ $0.removeValue(forKey: name) }) else { return }
+        let names = FleetNames(record: keys.name(ofUpstream: key.upstream))
+        let place = Place(names, name, lease.epoch)
+        let pause = Array((isForNow ? "0" : Self.pause).utf8)
+        sender.submit(
+            FleetSender.Job(make: { scripts in
+                scripts.command(
+                    .release,
+                    keys: [names.record, place.lease, names.words(lease.epoch)],
+                    [place.epochBytes, lease.token, pause, Array(place.name.utf8)]
+                )
+            })
+        )
+    }
+}

@@ -1,0 +1,127 @@
+/// What the server does in one step: scripts that it loads once, and runs by their digests.
+///
+/// Each checks the epoch first, so that nothing is done in one that is over. Redis replicates what a script has changed, and not
+/// the script, since version 5: it may ask for the time.
+enum FleetScript: String, CaseIterable, Sendable {
+    /// Enters an upstream's epoch, or begins one.
+    ///
+    /// It begins one if there is none, if the server is another one than that in which it began, if this machine knows of a later
+    /// one, or if the epoch to be ended is the current one.
+    /// Keys: the record. Arguments: the server's id; the latest epoch that this machine knows; the epoch to be ended, or nothing.
+    /// It returns the epoch and the last entry.
+    case enter = """
+        local r = redis.call('HMGET', KEYS[1], 'epoch', 'server', 'last')
+        if r[1] and r[3] and r[2] == ARGV[1] and r[1] ~= ARGV[3] and tonumber(r[1]) >= tonumber(ARGV[2]) then
+          return {r[1], r[3]}
+        end
+        local t = redis.call('TIME')
+        local n = math.max(t[1] * 1000000 + t[2], ARGV[2] + 1, (tonumber(r[1] or '0') or 0) + 1)
+        local epoch = string.format('%.0f', n)
+        if r[1] then redis.call('EXPIRE', KEYS[1] .. ':' .. r[1] .. ':news', 3600) end
+        redis.call('HSET', KEYS[1], 'epoch', epoch, 'server', ARGV[1], 'last', '0-0')
+        return {epoch, '0-0'}
+        """
+    /// Finds the entry after which a number of entries are; nothing if there are not so many.
+    ///
+    /// Keys: the stream. Arguments: the number.
+    case tail = """
+        local found = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', ARGV[1] + 1)
+        return found[ARGV[1] + 1] and found[ARGV[1] + 1][1]
+        """
+    /// Appends news.
+    ///
+    /// Keys: the record, the stream. Arguments: the epoch; how many entries the stream keeps; the sealed news. It returns the
+    /// entry's id, or nothing in another epoch.
+    case announce = """
+        local r = redis.call('HMGET', KEYS[1], 'epoch', 'last')
+        if r[1] ~= ARGV[1] or not r[2] then return false end
+        local id = redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', 'after', r[2], 'news', ARGV[3])
+        redis.call('HSET', KEYS[1], 'last', id)
+        return id
+        """
+    /// Finds a document, or takes the lease of its fetch.
+    ///
+    /// Keys: the record, the document, the lease. Arguments: the epoch; the token of the lease; how long it lasts in ms; whether a
+    /// document is wanted. It returns a word, and the document.
+    case find = """
+        if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return {'epoch'} end
+        if ARGV[4] == '1' then
+          local found = redis.call('GET', KEYS[2])
+          if found then return {'document', found} end
+        end
+        local held = redis.call('GET', KEYS[3])
+        if held == 'never' then return {'never'} end
+        if held then return {'held'} end
+        redis.call('SET', KEYS[3], ARGV[2], 'PX', ARGV[3])
+        return {'mine'}
+        """
+    /// Shares a document, and lets those who wait for it know.
+    ///
+    /// Keys: the record, the document, the lease, the words. Arguments: the epoch; the sealed document; how long it lasts in ms; its
+    /// name.
+    case share = """
+        if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return false end
+        redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+        if redis.call('DEL', KEYS[3]) == 0 then return 0 end
+        redis.call('XADD', KEYS[4], 'MAXLEN', '~', 1000, '*', ARGV[4], 'shared')
+        redis.call('EXPIRE', KEYS[4], 3600)
+        return 1
+        """
+    /// Gives a lease back, and lets those who wait know.
+    ///
+    /// Keys: the record, the lease, the words. Arguments: the epoch; the token; for how long nobody takes the lease, in ms, or 0; the
+    /// document's name.
+    case release = """
+        if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return false end
+        if redis.call('GET', KEYS[2]) ~= ARGV[2] then return 0 end
+        local word = 'failed'
+        if ARGV[3] == '0' then
+          redis.call('DEL', KEYS[2])
+        else
+          redis.call('SET', KEYS[2], 'never', 'PX', ARGV[3])
+          word = 'never'
+        end
+        redis.call('XADD', KEYS[3], 'MAXLEN', '~', 1000, '*', ARGV[4], word)
+        redis.call('EXPIRE', KEYS[3], 3600)
+        return 1
+        """
+
+    /// The command that runs it, once the server has it under this digest.
+    func command(_ digest: [UInt8], keys: [String], _ arguments: [[UInt8]]) -> RedisCommand {
+        RedisCommand(
+            [Array("EVALSHA".utf8), digest, Array("\(keys.count)".utf8)] + keys.map { Array($0.utf8) } + arguments
+        )
+    }
+}
+
+/// The digests under which a server has the scripts.
+struct LoadedScripts: Sendable {
+    private var digests: [FleetScript: [UInt8]] = [:]
+
+    init(_ connection: RedisConnection, within limit: Duration) throws(RedisError) {
+        let loads = FleetScript.allCases.map { RedisCommand("SCRIPT", "LOAD", $0.rawValue) }
+        for (script, reply) in zip(FleetScript.allCases, try connection.send(loads, within: limit)) {
+            switch reply {
+            case .bytes(let digest): digests[script] = digest
+            case .error(let message): throw .refused(message)
+            default: throw .malformed
+            }
+        }
+    }
+
+    func command(_ script: FleetScript, keys: [String], _ arguments: [[UInt8]]) -> RedisCommand {
+        guard let digest = digests[script] else { preconditionFailure("all scripts are loaded") }
+        return script.command(digest, keys: keys, arguments)
+    }
+}
+
+/// The names of an upstream's data on the server.
+struct FleetNames: Sendable {
+    /// A hash: the epoch, the server in which it began, the last entry of its stream.
+    let record: String
+
+    func stream(_ epoch: UInt64) -> String { "\(record):\(epoch):news" }
+    func words(_ epoch: UInt64) -> String { "\(record):\(epoch):words" }
+    func document(_ name: String, _ epoch: UInt64) -> String { "\(record):\(epoch):document:\(name)" }
+    func lease(_ name: String, _ epoch: UInt64) -> String { "\(record):\(epoch):lease:\(name)" }
+}

@@ -1,0 +1,272 @@
+import Dispatch
+import Foundation
+import Logging
+import Proxy
+import Settings
+import Synchronization
+
+/// The thread that sends commands: all that wait go together, and the replies come in their order.
+///
+/// Who awaits one waits no longer than his own limit, whatever the thread does. While the server is away, news are kept in a file.
+final class FleetSender: Sendable {
+    /// A command that somebody wants to be sent.
+    struct Job: Sendable {
+        /// After it, nobody needs it any more; nil for never.
+        var deadline: ContinuousClock.Instant?
+        /// How many bytes it keeps in memory.
+        var size = 0
+        /// Makes the command; nil if it is of no use any more.
+        var make: @Sendable (LoadedScripts) -> RedisCommand?
+        var reply: Awaited<RedisReply>?
+    }
+
+    private struct Jobs {
+        var waiting: [Job] = []
+        var size = 0
+    }
+
+    /// How much may wait; what is beyond is not sent.
+    private static let jobLimit = 1000
+    private static let sizeLimit = 32 << 20
+    /// How much is sent at a time.
+    private static let batch = 64
+    private static let replyLimit: Duration = .milliseconds(500)
+    /// How many news the server keeps of an upstream.
+    private static let streamLength = "100000"
+
+    private let settings: Configuration.Fleet
+    private let keys: FleetKeys
+    private let sealer: Sealer
+    private let state: FleetState
+    private let now: @Sendable () -> Int64
+    private let log: Logger
+    private let jobs = Mutex(Jobs())
+    private let work = DispatchSemaphore(value: 0)
+
+    init(
+        _ settings: Configuration.Fleet,
+        _ keys: FleetKeys,
+        _ sealer: Sealer,
+        _ state: FleetState,
+        now: @escaping @Sendable () -> Int64,
+        log: Logger
+    ) {
+        (self.settings, self.keys, self.sealer, self.state) = (settings, keys, sealer, state)
+        (self.now, self.log) = (now, log)
+    }
+
+    /// Has the thread look whether there is something to do; any thread.
+    func wake() { work.signal() }
+
+    /// Sends a command if the server is there, and returns its reply; nil if there is none within a limit.
+    func ask(within limit: Duration, _ make: @escaping @Sendable (LoadedScripts) -> RedisCommand?) async -> RedisReply? {
+        let reply = Awaited<RedisReply>()
+        guard submit(Job(deadline: .now + limit, make: make, reply: reply)) else { return nil }
+        guard let found = await reply.value(within: limit) else {
+            state.change { $0.figures.timedOut += 1 }
+            return nil
+        }
+        return found
+    }
+
+    /// Puts a command into the queue; false if the server is away, or too much waits.
+    @discardableResult
+    func submit(_ job: Job) -> Bool {
+        guard state.value(\.isSending) else { return false }
+        let isTaken = jobs.withLock { jobs in
+            guard jobs.waiting.count < Self.jobLimit, jobs.size + job.size <= Self.sizeLimit else { return false }
+            jobs.waiting.append(job)
+            jobs.size += job.size
+            return true
+        }
+        if isTaken { work.signal() }
+        return isTaken
+    }
+
+    // MARK: The thread
+
+    /// - Parameter store: the store's file, beside which news are kept.
+    func start(besideStore store: String) {
+        Thread.detachNewThread { [self] in run(NewsFile(besideStore: store, log: log)) }
+    }
+
+    private func run(_ file: NewsFile) {
+        var pause = Backoff()
+        while !state.value(\.isStopped) {
+            guard let server = state.value(\.server) else {
+                giveUp(file)
+                _ = work.wait(timeout: .now() + .milliseconds(100))
+                continue
+            }
+            do throws(RedisError) {
+                try serve(server, file) { pause = Backoff() }
+            } catch {
+                log.debug("the fleet's server gets no commands", metadata: ["cause": "\(error)"])
+                state.change { if $0.server == server { $0.figures.sendingTrouble = "\(error)" } }
+            }
+            state.change { $0.isSending = false }
+            giveUp(file)
+            if !state.value(\.isStopped) { pause.sleep() }
+        }
+        giveUp(file)
+    }
+
+    /// Sends what there is until the reader's connection ends.
+    private func serve(_ server: String, _ file: NewsFile, begun: () -> Void) throws(RedisError) {
+        let connection = try RedisConnection(
+            settings.server,
+            password: settings.password?.bytes,
+            within: FleetReader.connectLimit
+        )
+        guard connection.runID == server else {
+            // Both threads must be connected to the same server.
+            state.change { $0.mustReconnect = true }
+            throw .away("another server has taken over")
+        }
+        let scripts = try LoadedScripts(connection, within: Self.replyLimit)
+        begun()
+        state.change { ($0.isSending, $0.figures.sendingTrouble) = (true, nil) }
+        while state.value({ $0.server == server && !$0.isStopped }) {
+            let (jobs, news) = (takeJobs(), nextNews())
+            guard !jobs.isEmpty || !news.isEmpty else {
+                _ = work.wait(timeout: .now() + .milliseconds(200))
+                continue
+            }
+            try send(jobs, news, by: connection, scripts)
+            if state.value({ $0.queue.waiting.isEmpty }) { file.clear() }
+        }
+    }
+
+    private func takeJobs() -> [Job] {
+        jobs.withLock { jobs in
+            let taken = Array(jobs.waiting.prefix(Self.batch))
+            jobs.waiting.removeFirst(taken.count)
+            jobs.size -= taken.reduce(0) { $0 + $1.size }
+            return taken
+        }
+    }
+
+    /// News that can be announced in the current epochs, each with its command's arguments.
+    private func nextNews() -> [(item: NewsQueue.Item, epoch: UInt64, clock: FleetClock)] {
+        state.value { content in
+            let held = Set(content.upstreams.keys.filter { content.writing(to: $0) == nil })
+            return content.queue.next(Self.batch, without: held).compactMap { item in
+                content.writing(to: item.upstream).map { (item, $0.epoch, $0.clock) }
+            }
+        }
+    }
+
+    private func send(
+        _ jobs: [Job],
+        _ news: [(item: NewsQueue.Item, epoch: UInt64, clock: FleetClock)],
+        by connection: RedisConnection,
+        _ scripts: LoadedScripts
+    ) throws(RedisError) {
+        let start = ContinuousClock.now
+        var commands: [RedisCommand] = []
+        var asked: [Job] = []
+        for job in jobs {
+            guard job.deadline.map({ $0 > start }) ?? true, let command = job.make(scripts) else {
+                job.reply?.give(nil)
+                continue
+            }
+            commands.append(command)
+            asked.append(job)
+        }
+        commands += news.map { command(for: $0.item, $0.epoch, $0.clock, scripts) }
+        guard !commands.isEmpty else { return }
+        let replies: [RedisReply]
+        do throws(RedisError) {
+            replies = try connection.send(commands, within: Self.replyLimit)
+        } catch {
+            for job in asked { job.reply?.give(nil) }
+            throw error
+        }
+        for (job, reply) in zip(asked, replies) { job.reply?.give(reply) }
+        try wereSent(news, Array(replies.dropFirst(asked.count)))
+        for (index, reply) in replies.enumerated() {
+            guard case .error(let message) = reply else { continue }
+            // A full server takes no documents; with all other refusals it is not the one that it was.
+            if index >= asked.count || !message.hasPrefix("OOM") { throw .refused(message) }
+        }
+    }
+
+    private func command(
+        for item: NewsQueue.Item,
+        _ epoch: UInt64,
+        _ clock: FleetClock,
+        _ scripts: LoadedScripts
+    ) -> RedisCommand {
+        let names = FleetNames(record: keys.name(ofUpstream: item.upstream))
+        let bounded = PublishedNews.bounded(item.news, of: item.upstream)
+        let published = PublishedNews(bounded.event, SharedTimes(bounded.start, bounded.end, clock))
+        let stream = names.stream(epoch)
+        return scripts.command(
+            .announce,
+            keys: [names.record, stream],
+            [
+                Array("\(epoch)".utf8), Array(Self.streamLength.utf8),
+                sealer.seal(published.encoded, key: keys.newsKey, place: stream),
+            ]
+        )
+    }
+
+    /// Notes which news the server has; those of an epoch that is over wait for the next one.
+    private func wereSent(
+        _ news: [(item: NewsQueue.Item, epoch: UInt64, clock: FleetClock)],
+        _ replies: [RedisReply]
+    ) throws(RedisError) {
+        var positions: [UInt64: FleetPosition] = [:]
+        var entries: [(upstream: String, epoch: UInt64, entry: EntryID)] = []
+        var isOver = false
+        for ((item, epoch, _), reply) in zip(news, replies) {
+            guard let entry = EntryID(reply.text) else {
+                if reply == .nothing { isOver = true }
+                continue
+            }
+            positions[item.number] = FleetPosition(epoch: epoch, entry: (entry.milliseconds, entry.number))
+            entries.append((item.upstream, epoch, entry))
+        }
+        let time = now()
+        state.change { [positions, entries] content in
+            content.queue.wereAnnounced(positions, at: time)
+            content.figures.announced += UInt64(positions.count)
+            for (upstream, epoch, entry) in entries where content.upstreams[upstream]?.epoch == epoch {
+                content.upstreams[upstream]?.own = entry
+            }
+        }
+        // The reader finds out which epoch it is now.
+        if isOver { _ = work.wait(timeout: .now() + .milliseconds(50)) }
+    }
+
+    /// Gives up what waits for a reply, and keeps the news.
+    private func giveUp(_ file: NewsFile) {
+        let left = jobs.withLock { jobs in
+            defer { jobs = Jobs() }
+            return jobs.waiting
+        }
+        for job in left { job.reply?.give(nil) }
+        let (new, isCondensed, all) = state.change { content in
+            defer { content.queue.isCondensed = false }
+            return (content.queue.keep(), content.queue.isCondensed, content.queue.waiting)
+        }
+        if isCondensed {
+            log.warning("too much waits for the fleet's server; what it was is replaced: all documents are outdated for others")
+            file.clear()
+            file.append(all)
+        } else {
+            file.append(new)
+        }
+    }
+}
+
+/// How long to wait before the next attempt: longer each time, up to five seconds.
+struct Backoff {
+    private var next: Double = 0.05
+
+    mutating func sleep() {
+        // Machines that lost the server together do not come back together.
+        Thread.sleep(forTimeInterval: next * Double.random(in: 0.5...1))
+        next = min(next * 2, 5)
+    }
+}

@@ -1,0 +1,127 @@
+import Proxy
+import Store
+import Synchronization
+
+/// What the threads of this room and the callers of `FleetLink` share, behind one lock that is held for moments only.
+final class FleetState: Sendable {
+    struct Content: Sendable {
+        /// The server that the reader is connected to; nil while it is not.
+        var server: String?
+        /// Whether the reader has to connect anew.
+        var mustReconnect = false
+        /// Whether commands reach the server.
+        var isSending = false
+        var isStopped = false
+        var clock: FleetClock?
+        /// The server that it is the clock of.
+        var clockServer: String?
+        var upstreams: [String: Upstream] = [:]
+        var queue = NewsQueue()
+        var figures = FleetFigures()
+        /// Whether the log says already that something does not open.
+        var hasLoggedUnopened = false
+
+        /// The epoch and the clock for what is written now; nil while nothing can be.
+        func writing(to upstream: String) -> (epoch: UInt64, clock: FleetClock)? {
+            guard server != nil, let clock, let epoch = upstreams[upstream]?.epoch, epoch != 0 else { return nil }
+            return (epoch, clock)
+        }
+    }
+
+    /// One upstream's stream, as far as it is applied.
+    struct Upstream: Sendable {
+        /// 0 while it is not known.
+        var epoch: UInt64 = 0
+        var applied = EntryID.start
+        /// The last entry that this machine has appended in this epoch.
+        var own = EntryID.start
+        var recent = RecentNews(after: .start)
+        /// Whether it is connected, and has read all that there was.
+        var isFollowing = false
+        var waiters: [(target: FleetPosition, arrived: Awaited<Bool>)] = []
+
+        /// Whether a position is reached; nil if `arrived` will say it.
+        fileprivate mutating func wait(for target: FleetPosition, _ arrived: Awaited<Bool>) -> Bool? {
+            if target.epoch < epoch { return false }
+            if isFollowing, target <= position { return true }
+            // Those that have given up go with the next entry.
+            waiters.append((target, arrived))
+            return nil
+        }
+
+        var position: FleetPosition { FleetPosition(epoch: epoch, entry: (applied.milliseconds, applied.number)) }
+
+        /// Lets those go on whose position is reached, or will never be.
+        mutating func wake() {
+            let position = position
+            waiters.removeAll { waiter in
+                guard waiter.target.epoch < epoch || waiter.target <= position else { return false }
+                waiter.arrived.give(waiter.target.epoch == epoch)
+                return true
+            }
+        }
+    }
+
+    private let content = Mutex(Content())
+
+    func change<Result: Sendable>(_ body: (inout Content) -> Result) -> Result {
+        content.withLock { content in body(&content) }
+    }
+
+    func value<Result: Sendable>(_ body: (Content) -> Result) -> Result { content.withLock { body($0) } }
+
+    /// Changes an upstream that is shared.
+    func change<Result: Sendable>(_ upstream: String, _ body: (inout Upstream) -> Result) -> Result {
+        content.withLock { content in body(&content.upstreams[upstream, default: Upstream()]) }
+    }
+
+    /// Waits until a position is applied; false if it will not be, or not in time.
+    func reach(_ target: FleetPosition, in upstream: String, within limit: Duration) async -> Bool {
+        let arrived = Awaited<Bool>()
+        let known = change { content -> Bool? in
+            guard content.server != nil else { return false }
+            return content.upstreams[upstream, default: Upstream()].wait(for: target, arrived)
+        }
+        if let known { return known }
+        return await arrived.value(within: limit) ?? false
+    }
+}
+
+/// Who waits for the fetch of another machine, by the name of the document; any thread.
+final class FetchWords: Sendable {
+    /// What the machine that fetches it has said.
+    enum Word: String, Sendable {
+        case shared, failed
+        /// It is not to be shared.
+        case never
+    }
+
+    private let waiting = Mutex<[String: [Awaited<Word>]]>([:])
+
+    /// What will be said next of a document's fetch; it comes from `give`, until `leave` is called.
+    func expect(_ name: String) -> Awaited<Word> {
+        let awaited = Awaited<Word>()
+        waiting.withLock { $0[name, default: []].append(awaited) }
+        return awaited
+    }
+
+    func leave(_ name: String, _ awaited: Awaited<Word>) {
+        waiting.withLock { waiting in
+            waiting[name]?.removeAll { $0 === awaited }
+            if waiting[name]?.isEmpty == true { waiting[name] = nil }
+        }
+    }
+
+    func give(_ word: Word, for name: String) {
+        for awaited in waiting.withLock({ $0.removeValue(forKey: name) }) ?? [] { awaited.give(word) }
+    }
+
+    /// Lets all ask for themselves.
+    func giveUp() {
+        let all = waiting.withLock { waiting in
+            defer { waiting = [:] }
+            return waiting.values.flatMap(\.self)
+        }
+        for awaited in all { awaited.give(nil) }
+    }
+}

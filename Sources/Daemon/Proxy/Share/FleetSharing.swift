@@ -1,0 +1,132 @@
+import Store
+import Synchronization
+
+/// What this machine announces to the others of its fleet, and the position that its responses have.
+///
+/// Any thread. A response that says a position must not show anything that is announced later. So whoever makes something
+/// visible begins an announcement before, and a response waits for those that have begun (`settled`).
+package final class FleetSharing: Sendable {
+    package let link: any FleetLink
+    /// By upstream, what is being announced.
+    private let announcements = Mutex<[String: Announcements]>([:])
+
+    init(_ link: any FleetLink) { self.link = link }
+
+    /// An announcement that has begun; it counts until it is given to `announce` or `end`.
+    struct Turn: Sendable {
+        fileprivate let upstream: String
+        fileprivate let number: Int
+    }
+
+    /// Begins an announcement, before anything that it will say is visible.
+    func begin(in upstream: String) -> Turn {
+        Turn(upstream: upstream, number: announcements.withLock { $0[upstream, default: Announcements()].begin() })
+    }
+
+    /// Announces; returns once the server has it, or has taken too long.
+    func announce(_ news: FleetNews, _ turn: Turn) async {
+        let entry = await link.announce(news, in: turn.upstream)
+        end(turn, at: entry)
+    }
+
+    /// The same, without waiting for it.
+    func announceSoon(_ news: FleetNews, _ turn: Turn) { Task { await announce(news, turn) } }
+
+    /// Ends an announcement that says nothing, or that has the entry.
+    func end(_ turn: Turn, at entry: FleetPosition? = nil) {
+        let waiters = announcements.withLock { $0[turn.upstream]?.end(turn.number, at: entry) ?? [] }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Notes that something is being applied that makes this machine's position a later one.
+    func applies(_ position: FleetPosition, in upstream: String) {
+        announcements.withLock { $0[upstream, default: Announcements()].reach(position) }
+    }
+
+    /// The position after everything that is visible now; nil if the server does not have all of it.
+    func settled(in upstream: String) async -> FleetPosition? {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let isSettled = announcements.withLock {
+                $0[upstream, default: Announcements()].wait(for: continuation)
+            }
+            if isSettled { continuation.resume() }
+        }
+        guard let known = await link.clientPosition(in: upstream) else { return nil }
+        return max(known, announcements.withLock { $0[upstream]?.newest } ?? known)
+    }
+}
+
+/// The announcements of one upstream that are under way, and those who wait for them.
+///
+/// A value: who waits is to be resumed by the caller.
+struct Announcements {
+    typealias Waiter = CheckedContinuation<Void, Never>
+
+    /// The latest entry of this machine, or that it has begun to apply.
+    private(set) var newest: FleetPosition?
+    private var open: Set<Int> = []
+    private var count = 0
+    private var waiters: [(number: Int, waiter: Waiter)] = []
+
+    mutating func begin() -> Int {
+        defer { count += 1 }
+        open.insert(count)
+        return count
+    }
+
+    /// Returns who has waited long enough.
+    mutating func end(_ number: Int, at entry: FleetPosition?) -> [Waiter] {
+        open.remove(number)
+        if let entry { reach(entry) }
+        guard !waiters.isEmpty else { return [] }
+        let first = open.min() ?? .max
+        let ready = waiters.filter { $0.number <= first }.map(\.waiter)
+        waiters.removeAll { $0.number <= first }
+        return ready
+    }
+
+    mutating func reach(_ position: FleetPosition) { newest = max(newest ?? position, position) }
+
+    /// Waits for all announcements that have begun; returns whether there is none, so that nobody resumes the waiter.
+    mutating func wait(for waiter: Waiter) -> Bool {
+        if open.isEmpty { return true }
+        waiters.append((count, waiter))
+        return false
+    }
+}
+
+/// A request for a response that no machine has shared: the response is shared once it is committed.
+///
+/// It exists as long as that is possible. If it ends without, the machines that wait for the response ask the upstream.
+final class FleetTurn: Sendable {
+    let key: SharedKey
+    private let link: any FleetLink
+    /// How far this machine had read the stream when the request was sent; nil if nothing is shared.
+    private let position: FleetPosition?
+    /// Whether other machines wait for the response.
+    private let isAwaited: Bool
+    private let state = Mutex(State.open)
+
+    // Not private: the compiler (6.3.1) cannot lay it out in a mutex from other files if it is.
+    enum State { case open, shared, unshareable }
+
+    init(_ link: any FleetLink, _ key: SharedKey, isAwaited: Bool) {
+        (self.link, self.key, self.isAwaited) = (link, key, isAwaited)
+        position = link.position(in: key.upstream)
+    }
+
+    /// Shares the response, after its commit.
+    func share(_ document: SharedDocument) {
+        guard let position else { return }
+        state.withLock { $0 = .shared }
+        link.share(document, at: key, from: position)
+    }
+
+    /// Notes that the response may not be shared, nor probably the next ones.
+    func refuse() { state.withLock { if $0 == .open { $0 = .unshareable } } }
+
+    deinit {
+        let state = state.withLock { $0 }
+        if isAwaited, state != .shared { link.release(key, isForNow: state == .open) }
+    }
+}

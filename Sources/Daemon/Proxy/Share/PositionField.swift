@@ -1,0 +1,74 @@
+import HTTPSemantics
+
+/// The field `Larder-Position`: what a client has seen of an upstream, through whichever machine of a fleet.
+///
+/// Its text is `NAME=EPOCH-MILLISECONDS-NUMBER`, after the upstream's name: a position means nothing in another's stream.
+enum PositionField {
+    static let name = "Larder-Position"
+
+    /// What a request asks for.
+    enum Wish: Sendable, Equatable {
+        /// The position of the response.
+        case position
+        /// The same, and a response that is not older than this position.
+        case from(FleetPosition)
+        /// The same, but the text is none that Larder has written: the upstream is asked.
+        case unreadable
+    }
+
+    /// The wish in a request's fields for an upstream; nil if they have no such field.
+    ///
+    /// Of several positions the latest counts; those of other upstreams do not.
+    static func wish(_ fields: Fields, of upstream: String) -> Wish? {
+        guard fields.contains(.larderPosition) else { return nil }
+        var wish = Wish.position
+        for line in fields.all("larder-position") {
+            for member in String(decoding: line, as: UTF8.self).split(separator: ",") {
+                let text = member.trimmingBlanks
+                guard !text.isEmpty else { continue }
+                guard let (name, position) = read(text) else { return .unreadable }
+                guard name == upstream else { continue }
+                if case .from(let known) = wish { wish = .from(max(known, position)) } else { wish = .from(position) }
+            }
+        }
+        return wish
+    }
+
+    /// Adds the position of a response; without one, `Cache-Status` says that the machine is alone.
+    static func add(_ position: FleetPosition?, to fields: inout Fields, of upstream: String) {
+        if let position { return fields.set(name, text(position, of: upstream)) }
+        guard let index = fields.lastIndex(where: { $0.isNamed(.cacheStatus) }) else { return }
+        let value = fields[index].value
+        guard let detail = value.firstRange(of: Array("; detail=".utf8)) else {
+            return fields.replaceValue(at: index, by: value + Array("; detail=alone".utf8))
+        }
+        let end = value[detail.upperBound...].firstIndex(of: 0x3B) ?? value.endIndex
+        fields.replaceValue(at: index, by: Array(value[..<end]) + Array("+alone".utf8) + Array(value[end...]))
+    }
+
+    static func text(_ position: FleetPosition, of upstream: String) -> String {
+        "\(upstream)=\(position.epoch)-\(position.entry.0)-\(position.entry.1)"
+    }
+
+    private static func read(_ text: Substring) -> (upstream: Substring, FleetPosition)? {
+        guard let mark = text.lastIndex(of: "=") else { return nil }
+        let numbers = text[text.index(after: mark)...].split(separator: "-", omittingEmptySubsequences: false)
+        guard numbers.count == 3, let epoch = number(numbers[0]), let time = number(numbers[1]),
+            let rest = number(numbers[2])
+        else { return nil }
+        return (text[..<mark], FleetPosition(epoch: epoch, entry: (time, rest)))
+    }
+
+    /// A number as Larder writes it: digits alone.
+    private static func number(_ text: Substring) -> UInt64? {
+        text.utf8.allSatisfy { 0x30...0x39 ~= $0 } ? UInt64(text) : nil
+    }
+}
+
+extension Substring {
+    fileprivate var trimmingBlanks: Substring {
+        var text = self
+        while let last = text.utf8.last, last == 0x20 || last == 0x09 { text = text.dropLast() }
+        return text.drop { $0 == " " || $0 == "\t" }
+    }
+}

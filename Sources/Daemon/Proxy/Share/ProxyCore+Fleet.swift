@@ -1,0 +1,223 @@
+import CachePolicy
+import HTTPSemantics
+import HTTPServer
+import Logging
+import Mapping
+import Settings
+import Store
+
+/// Requests, and the responses of other machines.
+extension ProxyCore {
+    /// A request whose response machines share, if they do.
+    nonisolated func shared(_ request: ProxyRequest, _ incoming: IncomingRequest, _ fleet: FleetSharing) -> ProxyRequest
+    {
+        let key = request.key
+        guard request.isShareable, fleet.link.shares(key.upstream) else { return request }
+        let shared = SharedKey(
+            upstream: key.upstream,
+            context: key.context,
+            url: key.url,
+            credentials: incoming.credentials
+        )
+        return request.shared(under: shared)
+    }
+
+    /// Has a response refreshed in the background, unless another machine has done so.
+    func refresh(_ inquiry: Plan.Inquiry) {
+        let request = inquiry.request
+        guard request.sharedKey != nil else { return fetches.refresh(inquiry) }
+        guard fleetSearches[request.digest] == nil, fetches.mayRefresh(inquiry) else { return }
+        Task {
+            if let inquiry = await planWithFleet(request, .ask(inquiry)).inquiry { fetches.refresh(inquiry) }
+        }
+    }
+
+    /// Looks for another machine's response before the upstream is asked, and plans again.
+    ///
+    /// Nothing else runs on the loop between the end and the execution of the plan. Other requests for the same response wait for
+    /// the search, and then join the fetch that follows.
+    func planWithFleet(_ request: ProxyRequest, _ plan: Plan) async -> Plan {
+        guard let fleet, let key = request.sharedKey, case .ask(let inquiry) = plan, !request.insistsOnAsking,
+            inquiry.completing == nil, fetches.underWay(for: request) == nil
+        else { return plan }
+        guard fleetSearches[request.digest] == nil else {
+            await withCheckedContinuation { fleetSearches[request.digest]?.append($0) }
+            return await self.plan(request).plan
+        }
+        fleetSearches[request.digest] = []
+        let moment = moment(at: request.digest)
+        var turn: FleetTurn?
+        switch await fleet.link.find(key) {
+        case .document(let document): await admit(document, for: request, insteadOf: inquiry.stored, since: moment)
+        case .mine: turn = FleetTurn(fleet.link, key, isAwaited: true)
+        case .alone: break
+        }
+        let plan = await self.plan(request).plan.taking(turn)
+        for waiter in fleetSearches.removeValue(forKey: request.digest) ?? [] { waiter.resume() }
+        return plan
+    }
+
+    /// Stores another machine's response as if it had been received here, unless it is of no use for the request.
+    private func admit(
+        _ document: SharedDocument,
+        for request: ProxyRequest,
+        insteadOf stored: ReadyResponse?,
+        since moment: LookUpMoment
+    ) async {
+        let seconds = (now, wall)
+        guard let response = CachedResponse(document, to: request, now: seconds.0, wall: seconds.1),
+            !hasChanged(request, at: request.digest, since: moment)
+        else { return }
+        let ready = ReadyResponse(response, for: request)
+        // What this machine has stored itself is as good, unless it is older.
+        if let stored, stored.policy.responseTime >= ready.policy.responseTime, !stored.response.isOutdated { return }
+        guard case .whole(let head) = DiskShare(of: response, to: request) else { return }
+        let match = request.upstream.bodyMatch(request, status: response.status, fields: response.fields)
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let containsObjects = cache.admit(
+                ready,
+                sent: document.sent,
+                age: response.policy.knownAge,
+                match: match,
+                writtenAt: nil,
+                since: moment.number,
+                onDisk: .whole(head: head),
+                isAwaited: true,
+                completed: document.completed,
+                done: { continuation.resume() }
+            )
+            // The look-up waits for the commit of one without objects, as for every arrival.
+            if !containsObjects { continuation.resume() }
+        }
+    }
+}
+
+/// What a client has seen through other machines.
+extension ProxyCore {
+    /// What a request says of positions; nil without a field, or if its upstream is not shared.
+    nonisolated func positionWish(of incoming: IncomingRequest, _ fleet: FleetSharing) -> PositionField.Wish? {
+        guard incoming.live == nil, fleet.link.shares(incoming.upstream.storeKey) else { return nil }
+        return PositionField.wish(incoming.message.fields, of: incoming.upstream.name)
+    }
+
+    /// Holds a response back until its position is known.
+    nonisolated func hold(_ reply: Reply, of incoming: IncomingRequest) {
+        guard let fleet else { return }
+        let (upstream, name) = (incoming.upstream.storeKey, incoming.upstream.name)
+        reply.hold(upTo: incoming.upstream.daemon.limits.relayWindow / 2) { response in
+            Task {
+                let position = await fleet.settled(in: upstream)
+                response.release { fields in PositionField.add(position, to: &fields, of: name) }
+            }
+        }
+    }
+
+    /// Waits until this machine has read what its client may have seen; otherwise the upstream will be asked.
+    func reaching(_ wish: PositionField.Wish, _ request: ProxyRequest) async -> ProxyRequest {
+        guard let fleet, MethodFacts.isSafe(request.message.method) else { return request }
+        switch wish {
+        case .position: return request
+        case .unreadable: return request.afterPosition(maximumAge: 0)
+        case .from(let position):
+            guard await fleet.link.reach(position, in: request.key.upstream),
+                let since = fleet.link.followedSince(request.key.upstream)
+            else { return request.afterPosition(maximumAge: 0) }
+            // The position says nothing of what was announced before its epoch, and may be lost. Ages are counted in whole seconds.
+            return request.afterPosition(maximumAge: max(0, (cache.now - since) / 1_000_000 - 1))
+        }
+    }
+}
+
+extension Plan {
+    /// The plan with this machine's turn to fetch the response, if it fetches it.
+    fileprivate func taking(_ turn: FleetTurn?) -> Plan {
+        switch self {
+        case .ask(var inquiry):
+            inquiry.turn = turn
+            return .ask(inquiry)
+        case .serveAndRefresh(let ready, let use, let reason, var inquiry):
+            inquiry?.turn = turn
+            return .serveAndRefresh(ready, use, reason, inquiry)
+        case .serve, .write, .refuse, .refuseAndExpire: return self
+        }
+    }
+}
+
+extension CachedResponse {
+    /// A response that another machine has received, by the rules of this one; nil if it may not be stored for the request, or
+    /// was selected by other fields.
+    ///
+    /// - Parameters:
+    ///   - now: in seconds of the store's clock.
+    ///   - wall: the same of the wall clock.
+    init?(_ document: SharedDocument, to request: ProxyRequest, now: Int64, wall: Int64) {
+        let fields = Fields(encoded: document.head)
+        let arrival = document.completed / 1_000_000
+        let times = ExchangeTimes(
+            request: document.sent / 1_000_000,
+            response: arrival,
+            wall: wall - max(0, now - arrival)
+        )
+        guard document.sent <= document.completed, (200..<500).contains(document.status), document.status != 206,
+            document.status != 304, document.body.count <= request.upstream.daemon.limits.document,
+            NotStoredReason.refusal(of: request) == nil
+        else { return nil }
+        let policy = request.policy(status: document.status, fields: fields, times: times)
+        guard policy.storability == .yes,
+            let selection = request.selection(policy, isJSON: request.upstream.isJSON(fields)),
+            selection.bytes == document.variant
+        else { return nil }
+        self.init(
+            key: request.key,
+            status: document.status,
+            fields: request.storable(fields, policy, at: times.wall),
+            body: document.body,
+            policy: policy.stored
+        )
+        self.selection = selection
+    }
+}
+
+extension Fetches {
+    /// A turn for a response that is shared if it can be, although no other machine waits for it.
+    func turn(of request: ProxyRequest) -> FleetTurn? {
+        guard let fleet, let key = request.sharedKey else { return nil }
+        return FleetTurn(fleet.link, key, isAwaited: false)
+    }
+
+    /// What shares a response once it is stored; nil if it may not be shared.
+    func sharing(_ ready: ReadyResponse, _ share: DiskShare, of fetch: RunningFetch, _ turn: FleetTurn)
+        -> (@Sendable ([ObjectName]) -> Void)?
+    {
+        let (response, lifetime) = (ready.response, ready.policy.timeToLive(at: now))
+        guard case .whole(let head) = share, var fields = FieldsOnDisk.withoutDigests(head), lifetime > 0,
+            response.status != 206, response.body.count <= SharedDocument.limit, response.form == .asReceived,
+            !response.selection.hasFixedCoding, !ready.policy.flags.contains(.noCache)
+        else {
+            turn.refuse()
+            return nil
+        }
+        // It is not stored, but the reader's policy is made of the response as it was received.
+        if response.policy.ageValue >= 0 { fields.append("Age", String(response.policy.ageValue)) }
+        let document = SharedDocument(
+            status: response.status,
+            head: fields.encoded,
+            body: response.body,
+            variant: response.selection.bytes,
+            sent: fetch.start,
+            completed: cache.now,
+            lifetime: lifetime,
+            objects: []
+        )
+        return { names in
+            var document = document
+            document.objects = names
+            turn.share(document)
+        }
+    }
+}
+
+extension SharedDocument {
+    /// The largest body that is shared.
+    package static let limit = 512 << 10
+}

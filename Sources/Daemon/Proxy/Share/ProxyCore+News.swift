@@ -1,0 +1,331 @@
+import HTTPSemantics
+import Logging
+import Mapping
+import Settings
+import Store
+
+/// Announces what this machine changes.
+extension ProxyCore {
+    /// Announces that a write is about to be sent; nil without a fleet.
+    func announceWrite(_ request: ProxyRequest) async -> AnnouncedWrite? {
+        let upstream = request.upstream
+        guard let fleet, fleet.link.shares(upstream.storeKey) else { return nil }
+        let further = upstream.routeInvalidations(by: request, status: nil)
+        let now = cache.now
+        let write = AnnouncedWrite(fleet: fleet, upstream: upstream.storeKey)
+        let invalidation = Invalidation(
+            of: upstream.storeKey,
+            paths: Set(request.suspects + further.paths),
+            patterns: further.patterns,
+            objects: upstream.written(request).map { [$0] } ?? [],
+            at: now
+        )
+        await fleet.announce(FleetNews(.suspect(write.number, invalidation), start: now, end: now), write.begin())
+        return write
+    }
+
+    /// Begins to announce objects that will no longer be known; nil without a fleet.
+    func announcement(in upstream: String) -> LossAnnouncement? {
+        guard let fleet, fleet.link.shares(upstream) else { return nil }
+        return LossAnnouncement(fleet: fleet, upstream: upstream, turn: fleet.begin(in: upstream))
+    }
+
+    /// Has every other machine carry out a clean of each shared upstream that it concerns; returns their names.
+    ///
+    /// - Parameter upstream: the name of an upstream; nil for all.
+    package func announce(_ clean: SharedClean, ofUpstreamNamed upstream: String?) async -> [String] {
+        guard let fleet else { return [] }
+        var names: [String] = []
+        for known in configuration.value.upstreams
+        where fleet.link.shares(known.storeKey) && (upstream ?? known.name) == known.name {
+            let now = cache.now
+            await fleet.announce(FleetNews(.cleaned(clean), start: now, end: now), fleet.begin(in: known.storeKey))
+            names.append(known.name)
+        }
+        return names
+    }
+
+    /// Whether it belongs to a fleet.
+    package nonisolated var isInFleet: Bool { fleet != nil }
+}
+
+extension ObjectStore {
+    /// Announces the new values that responses show.
+    func showValues(to fleet: FleetSharing) {
+        showValues(where: { fleet.link.shares($0) }) { values in
+            if !values.observation.objects.isEmpty {
+                let news = FleetNews(.observed(values.observation), start: values.start, end: values.end)
+                fleet.announceSoon(news, fleet.begin(in: values.upstream))
+            }
+            guard !values.oversized.isEmpty else { return }
+            let objects = values.oversized.map { BoundObject(model: $0.model, identity: $0.identity) }
+            let invalidation = Invalidation(of: values.upstream, objects: objects, at: values.end)
+            fleet.announceSoon(
+                FleetNews(.invalidated(invalidation), start: values.start, end: values.end),
+                fleet.begin(in: values.upstream)
+            )
+        }
+    }
+}
+
+/// Announces that objects are no longer known.
+struct LossAnnouncement {
+    fileprivate let fleet: FleetSharing
+    fileprivate let upstream: String
+    fileprivate let turn: FleetSharing.Turn
+
+    func announce(_ objects: [BoundObject], paths: Set<String> = [], at time: Int64) async {
+        guard !objects.isEmpty || !paths.isEmpty else { return withdraw() }
+        let invalidation = Invalidation(of: upstream, paths: paths, objects: objects, at: time)
+        await fleet.announce(FleetNews(.invalidated(invalidation), start: time, end: time), turn)
+    }
+
+    /// Announces nothing.
+    func withdraw() { fleet.end(turn) }
+}
+
+/// A write that other machines know to be under way.
+struct AnnouncedWrite: Sendable {
+    let fleet: FleetSharing
+    let upstream: String
+    let number = UInt64.random(in: .min ... .max)
+
+    func begin() -> FleetSharing.Turn { fleet.begin(in: upstream) }
+
+    /// Announces what the write has made outdated.
+    ///
+    /// - Parameters:
+    ///   - objects: those that it has changed.
+    ///   - turn: begun before that was visible.
+    func end(
+        _ invalidation: Invalidation,
+        _ objects: [BoundObject],
+        _ turn: FleetSharing.Turn,
+        since start: Int64,
+        at end: Int64
+    ) async {
+        var invalidation = invalidation
+        invalidation.objects = objects
+        await fleet.announce(FleetNews(.wrote(number, invalidation), start: start, end: end), turn)
+    }
+
+    /// Announces that the write has changed nothing.
+    func withdraw(since start: Int64, at end: Int64) async {
+        await fleet.announce(FleetNews(.withdrawn(number), start: start, end: end), begin())
+    }
+}
+
+/// Applies what other machines announce.
+extension ProxyCore: FleetFollower {
+    package nonisolated func apply(_ news: [FleetNews], at position: FleetPosition, in upstream: String) async {
+        // Responses may show it before all of it is applied.
+        fleet?.applies(position, in: upstream)
+        var values: [AppliedValues] = []
+        for piece in news {
+            if case .observed(let observation) = piece.event {
+                values.append(AppliedValues(observation, start: piece.start, end: piece.end))
+                continue
+            }
+            await apply(values, in: upstream)
+            values = []
+            await apply(piece, in: upstream)
+        }
+        await apply(values, in: upstream)
+    }
+
+    private func apply(_ values: [AppliedValues], in upstream: String) async {
+        guard !values.isEmpty else { return }
+        await persistently(in: upstream) { () async throws(StoreError) in
+            try await self.cache.store.apply(values, of: upstream)
+        }
+    }
+
+    private func apply(_ news: FleetNews, in upstream: String) async {
+        switch news.event {
+        case .suspect(let number, let invalidation):
+            suspects.begin(number, invalidation, in: upstream, at: .now)
+            await endOverdueSuspects()
+            guard !isAwaitingSuspects else { return }
+            isAwaitingSuspects = true
+            Task { await awaitSuspects() }
+        case .wrote(let number, let invalidation):
+            suspects.end(number)
+            await outdate(invalidation.of(upstream, at: news.end), isWrite: true)
+        case .withdrawn(let number): suspects.end(number)
+        case .invalidated(let invalidation): await outdate(invalidation.of(upstream, at: news.end), isWrite: false)
+        case .cleaned(let clean): await carryOut(clean, in: upstream)
+        case .observed(let observation):
+            await apply([AppliedValues(observation, start: news.start, end: news.end)], in: upstream)
+        }
+    }
+
+    /// Row W4: writes of other machines have no end in time.
+    private func endOverdueSuspects() async {
+        for invalidation in suspects.takeOverdue(at: .now) {
+            await outdate(invalidation.of(invalidation.upstream ?? "", at: cache.now), isWrite: true)
+        }
+    }
+
+    private func awaitSuspects() async {
+        while let time = suspects.nextEnd {
+            // Nothing cancels this task.
+            try? await Task.sleep(until: time, clock: .continuous)
+            await endOverdueSuspects()
+        }
+        isAwaitingSuspects = false
+    }
+
+    /// Makes everything that an invalidation covers outdated, in memory and on disk.
+    private func outdate(_ invalidation: Invalidation, isWrite: Bool) async {
+        guard !invalidation.isOfEverything else { return await outdateEverything(of: invalidation.upstream ?? "") }
+        invalidate(invalidation)
+        await persistently(in: invalidation.upstream ?? "") { () async throws(StoreError) in
+            try await self.cache.store.apply(invalidation, isWrite: isWrite)
+        }
+        // Responses read from disk before the commit may have returned to memory meanwhile.
+        var again = invalidation
+        again.time = max(invalidation.time, cache.now)
+        invalidate(again)
+        liveDocuments.invalidationsCommitted()
+    }
+
+    private func outdateEverything(of upstream: String) async {
+        await persistently(in: upstream) { () async throws(StoreError) in
+            _ = try await self.clean(CleanFilter(upstream: UpstreamKey.name(of: upstream)), dryRun: false) { _ in true }
+        }
+    }
+
+    /// Carries out a clean of another machine: nothing requested before is stored from now on, and what is stored goes while other
+    /// news are applied.
+    private func carryOut(_ clean: SharedClean, in upstream: String) async {
+        guard let known = configuration.value.upstreams.first(where: { $0.storeKey == upstream }) else { return }
+        var filter = CleanFilter(
+            model: clean.model,
+            identity: clean.identity,
+            upstream: known.name,
+            principal: clean.principal,
+            olderThan: clean.olderThan
+        )
+        filter.url = clean.covers(by: known)
+        log.notice("another machine of the fleet has asked for a clean", metadata: ["upstream": "\(known.name)"])
+        Task { [filter] in
+            await persistently(in: upstream) { () async throws(StoreError) in
+                _ = try await self.clean(filter, dryRun: false) { _ in true }
+            }
+        }
+    }
+
+    /// Repeats something until the store has committed it, because the news do not come again; until then, everything older of the
+    /// upstream is distrusted.
+    private func persistently(
+        in upstream: String,
+        _ commit: @escaping @Sendable () async throws(StoreError) -> Void
+    ) async {
+        let failure: StoreError
+        do throws(StoreError) {
+            return try await commit()
+        } catch { failure = error }
+        if case .closed = failure { return }
+        repeated.log(
+            .error,
+            "news of another machine could not be stored: until they are, everything older is asked of its upstream again",
+            about: ["error": "\(failure)", "upstream": "\(UpstreamKey.name(of: upstream))"],
+            [:]
+        )
+        let everything = Invalidation(of: upstream, at: cache.now)
+        let number = cache.uncommittedWrites.begin(everything)
+        cache.memory.remove(everything)
+        fetches.invalidations.append(everything)
+        Task {
+            var pause = Duration.seconds(1)
+            while true {
+                // Nothing cancels this task; it ends with the store.
+                try? await Task.sleep(for: pause)
+                pause = min(pause * 2, .seconds(30))
+                do throws(StoreError) {
+                    try await commit()
+                } catch {
+                    if case .closed = error { return }
+                    continue
+                }
+                fetches.invalidations.append(Invalidation(of: upstream, at: cache.now))
+                cache.memory.remove(Invalidation(of: upstream, at: cache.now))
+                return cache.uncommittedWrites.end(number)
+            }
+        }
+    }
+}
+
+extension Invalidation {
+    /// The same for the upstream and the clock of this machine.
+    fileprivate func of(_ upstream: String, at time: Int64) -> Invalidation {
+        var own = self
+        (own.upstream, own.time) = (upstream, time)
+        return own
+    }
+}
+
+extension SharedClean {
+    /// Whether a document of an upstream is meant, by its URL; nil for all of them.
+    fileprivate func covers(by upstream: ProxiedUpstream) -> (@Sendable (String) -> Bool)? {
+        if let url {
+            let beginning = url.hasSuffix("*") ? String(url.dropLast()) : nil
+            return { $0.utf8.elementsEqual(url.utf8) || beginning.map($0.hasPrefix) ?? false }
+        }
+        guard let route else { return nil }
+        return { url in
+            let (path, query) = (upstream.route(ofURL: url), ProxiedUpstream.query(ofURL: url))
+            return upstream.routePath(method: CacheKey.method(ofURL: url), path: path, query: query) == route
+        }
+    }
+}
+
+/// The writes of other machines that are under way.
+///
+/// Their number is bounded: the oldest is overdue at once if there are more.
+struct FleetSuspects {
+    /// After this time a write counts as unanswered.
+    static let limit: Duration = .seconds(60)
+    static let countLimit = 4_096
+
+    private struct Write {
+        var invalidation: Invalidation
+        var end: ContinuousClock.Instant
+    }
+
+    private var writes: [UInt64: Write] = [:]
+    /// Their numbers in the order of their begin, and of writes that have ended.
+    private var order: ArraySlice<UInt64> = []
+
+    mutating func begin(
+        _ number: UInt64,
+        _ invalidation: Invalidation,
+        in upstream: String,
+        at time: ContinuousClock.Instant
+    ) {
+        var write = Write(invalidation: invalidation, end: time + Self.limit)
+        write.invalidation.upstream = upstream
+        if writes.updateValue(write, forKey: number) == nil { order.append(number) }
+        if order.count > 2 * Self.countLimit { order.removeAll { writes[$0] == nil } }
+    }
+
+    /// Ends a write, if it has not ended before.
+    mutating func end(_ number: UInt64) { writes[number] = nil }
+
+    /// When the next write is overdue; nil if none is under way.
+    var nextEnd: ContinuousClock.Instant? { order.lazy.compactMap { writes[$0]?.end }.first }
+
+    /// Ends the writes that are overdue; returns what they make outdated.
+    mutating func takeOverdue(at time: ContinuousClock.Instant) -> [Invalidation] {
+        var overdue: [Invalidation] = []
+        while let number = order.first {
+            if let write = writes[number] {
+                guard write.end <= time || writes.count > Self.countLimit else { break }
+                overdue.append(write.invalidation)
+            }
+            writes[number] = nil
+            order.removeFirst()
+        }
+        return overdue
+    }
+}

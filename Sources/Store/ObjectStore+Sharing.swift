@@ -1,0 +1,115 @@
+public import Mapping
+
+/// What a response has shown of objects, so that the stores of other machines can merge it.
+///
+/// It contains names alone, no row ids of a store.
+public struct SharedObservation: Sendable, Equatable, Codable {
+    /// One object as the response showed it.
+    public struct Object: Sendable, Equatable, Codable {
+        public var model: String
+        /// The canonical identity.
+        public var identity: String
+        /// The object's JSON, in which references stand for the objects within it.
+        public var payload: [UInt8]
+        /// Whether it was within another object, or one of several.
+        public var isEmbedded: Bool
+
+        /// Describes an object.
+        public init(model: String, identity: String, payload: [UInt8], isEmbedded: Bool = false) {
+            (self.model, self.identity, self.payload, self.isEmbedded) = (model, identity, payload, isEmbedded)
+        }
+    }
+
+    /// The digest that identifies the principal on every machine with the same key; empty for requests without credentials.
+    public var principal: [UInt8]
+    /// The context of the objects.
+    public var context: String
+    /// Path and query of the response, as in its cache key.
+    public var url: String
+    /// Whether it is a list, a search, or the like, which may lag.
+    public var isList: Bool
+    /// As in `ReceivedDocument`.
+    public var dividedBy: Int64?
+    public var objects: [Object]
+
+    /// Describes what a response has shown.
+    public init(
+        principal: [UInt8],
+        context: String,
+        url: String,
+        isList: Bool,
+        dividedBy: Int64? = nil,
+        objects: [Object]
+    ) {
+        (self.principal, self.context, self.url) = (principal, context, url)
+        (self.isList, self.dividedBy, self.objects) = (isList, dividedBy, objects)
+    }
+}
+
+/// New values of objects that a response has shown here, for the stores of other machines.
+public struct ShownValues: Sendable, Equatable {
+    /// The upstream, as named by `UpstreamKey`.
+    public var upstream: String
+    public var observation: SharedObservation
+    /// The objects whose values are too large to be sent, and whose former values were known here.
+    public var oversized: [ObjectName] = []
+    /// When the response's request was sent, minus `Age`.
+    public var start: Int64
+    /// When the response was complete.
+    public var end: Int64
+
+    /// The largest payload of an object, and of all objects of one response, that is sent.
+    static let (objectLimit, limit) = (16 << 10, 256 << 10)
+}
+
+/// What a response on another machine has shown.
+public struct AppliedValues: Sendable, Equatable {
+    var observation: SharedObservation
+    /// When its request was sent, minus `Age`, and when it was complete; µs of this store's clock, widened by what is not known of
+    /// the other machine's.
+    var start: Int64
+    var end: Int64
+
+    /// Describes an observation of another machine.
+    public init(_ observation: SharedObservation, start: Int64, end: Int64) {
+        (self.observation, self.start, self.end) = (observation, start, end)
+    }
+}
+
+/// To whom new values are shown.
+struct ValueSharing: Sendable {
+    /// Whether an upstream's values are wanted.
+    var isWanted: @Sendable (String) -> Bool
+    var show: @Sendable (ShownValues) -> Void
+}
+
+/// Shares with the stores of other machines.
+extension ObjectStore {
+    /// Sets the function that gets the new values that responses show: before the commit that makes them visible.
+    ///
+    /// There is at most one. It is called on the writer's thread, and must be quick. If the commit fails, the values were observed
+    /// all the same. What other machines have observed does not come.
+    public func showValues(
+        where isWanted: @escaping @Sendable (_ upstream: String) -> Bool,
+        to show: @escaping @Sendable (ShownValues) -> Void
+    ) { core.sharing = ValueSharing(isWanted: isWanted, show: show) }
+
+    /// Merges what responses on another machine have shown, with their own times; returns after the commit.
+    ///
+    /// Of objects and principals that are not known here it is remembered, in bounded memory, until a response shows them.
+    public func apply(_ values: [AppliedValues], of upstream: String) async throws(StoreError) {
+        try await core.commit(.sharing, .prompt) { session in
+            for shown in values { try session.apply(shown, of: upstream) }
+        }
+    }
+
+    /// Removes what something on another machine has made outdated, and marks its objects as unknown; returns after the commit.
+    ///
+    /// It goes ahead of queued responses, as a write does. An invalidation of everything is a clean, which this does not do.
+    ///
+    /// - Parameter isWrite: whether a write was the cause; then nothing that may be older is served from the cache (law 10).
+    public func apply(_ invalidation: Invalidation, isWrite: Bool) async throws(StoreError) {
+        try await removeDocumentsOfPatterns(invalidation)
+        try await core.commit(.sharing, .express) { try $0.apply(invalidation, isWrite: isWrite) }
+    }
+}

@@ -1,0 +1,62 @@
+import Foundation
+
+/// A real `redis-server` of one test's own, on a Unix socket; what it knows is in memory only.
+package final class RedisServer: Sendable {
+    /// Whether this machine has the server.
+    package static let isAvailable = (try? ChildProcess.run("redis-server", ["--version"])) != nil
+
+    package let folder = TemporaryFolder()
+    private let arguments: [String]
+    private let running = Monitor<ChildProcess?>(nil)
+
+    /// The URL for a config.
+    package var url: String { "unix:\(socket)" }
+    package var socket: String { folder.file("redis.sock") }
+
+    /// Starts it; returns once it serves.
+    ///
+    /// - Parameter arguments: further options, such as `--maxmemory`, `1mb`.
+    package init(_ arguments: [String] = []) throws {
+        self.arguments = arguments
+        try start()
+    }
+
+    deinit { kill() }
+
+    /// Starts it, empty, after `kill`.
+    package func start() throws {
+        let process = try ChildProcess(
+            "redis-server",
+            ["--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", folder.path]
+                + ["--loglevel", "warning"] + arguments
+        )
+        running.withLock { $0 = process }
+        guard eventually(within: .seconds(60), { process.end != nil || (try? command("PING")) == "PONG" }), process.end == nil
+        else { throw ChildProcess.Failure(description: "redis-server did not start: \(process.output)\(process.errors)") }
+    }
+
+    /// Ends it at once, with everything that it knows.
+    package func kill() {
+        guard let process = running.withLock({ running in
+            defer { running = nil }
+            return running
+        }) else { return }
+        process.signal(SIGCONT)
+        process.signal(SIGKILL)
+        process.waitForEnd()
+        unlink(socket)
+    }
+
+    /// Has it hang: it accepts connections, and says nothing.
+    package func hang() { running.current?.signal(SIGSTOP) }
+
+    /// Has it go on.
+    package func goOn() { running.current?.signal(SIGCONT) }
+
+    /// Sends a command, and returns the reply as `redis-cli` prints it.
+    @discardableResult
+    package func command(_ words: String...) throws -> String {
+        try ChildProcess.run("redis-cli", ["-s", socket] + words, limit: .seconds(30))
+            .trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+}
