@@ -21,7 +21,7 @@ extension ResponseCache {
     ///   - number: the number in memory at that time.
     ///   - share: how much of it may be on disk. If that is nothing, it is kept in memory, and only if it contains no objects.
     ///   - isAwaited: whether a client waits for the commit, which is then not delayed to form a batch.
-    ///   - findCoverage: as in `ReceivedDocument`.
+    ///   - findCoverage: as in `ReceivedDocument`, like `resembled`.
     ///   - done: called once, on the writer's thread, when it is committed, or never will be.
     /// - Returns: whether it contains objects; if not, `done` is not called.
     @discardableResult
@@ -35,6 +35,7 @@ extension ResponseCache {
         onDisk share: DiskShare,
         isAwaited: Bool = false,
         findCoverage: (@Sendable ([UInt8]) -> TagCoverage?)? = nil,
+        resembled: DocumentID? = nil,
         done: @escaping @Sendable () -> Void = {}
     ) -> Bool {
         let size = ready.response.body.count
@@ -94,7 +95,7 @@ extension ResponseCache {
         document.isInMemoryOnly = head == nil
         document.upstreamWrittenAt = writtenAt
         document.variantForAllFields = ready.variantForAllFields
-        document.findCoverage = findCoverage
+        (document.findCoverage, document.resembled) = (findCoverage, resembled)
         document.dividedBy = ready.otherFields?.division
         store.receive(document, isAwaited: isAwaited && containsObjects) { [self] result in
             committed(result, ready, containsObjects: containsObjects, start: sent - age)
