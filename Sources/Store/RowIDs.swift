@@ -82,6 +82,9 @@ struct ObservationID: RowID { let rawValue: Int64 }
 
 struct VersionID: RowID { let rawValue: Int64 }
 
+/// The id of bytes that documents of several principals have in common.
+struct SharedBodyID: RowID { let rawValue: Int64 }
+
 /// The id of a scope: an upstream, a principal and a context.
 struct ScopeID: RowID { let rawValue: Int64 }
 

@@ -292,5 +292,27 @@ import Testing
             #expect(try Self.get(larder, path, Self.token(index)).text == github.truth(path, for: ""))
         }
         #expect(github.fulls == 2 && github.notModified == 300)
+        // Each has a document and objects of its own, and their bytes are stored once.
+        #expect(try larder.waitForDocuments(302))
+        #expect(try larder.sql("SELECT count(*) FROM _objects") == ["\(2 * 302)"])
+        #expect(try larder.sql("SELECT count(*) FROM _versions") == ["2"])
+        #expect(try larder.sql("SELECT documents FROM _shared_bodies") == ["302"])
+    }
+
+    @Test func `what contains no objects is stored once for all tokens, too`() throws {
+        let path = "/emojis"
+        let body = "{" + (0..<500).map { #""e\#($0)":"https://example.com/\#($0).png""# }.joined(separator: ",") + "}"
+        let github = try GitHubOrigin([path: .init(body: body)])
+        let larder = try Self.proved(github, path)
+        for index in 0..<20 { #expect(try Self.get(larder, path, Self.token(index)).text == body) }
+        #expect(try larder.waitForDocuments(22))
+        #expect(try larder.sql("SELECT count(*), sum(length(body)) FROM _shared_bodies") == ["1|\(body.utf8.count)"])
+        #expect(try larder.sql("SELECT total(length(body)) FROM _bodies") == ["0.0"])
+        // Each token's copy can be cleaned alone.
+        let label = try #require(try larder.sql("SELECT label FROM _principals ORDER BY id DESC LIMIT 1").first)
+        #expect(try larder.admin("POST", "/clean", body: #"{"principal":"\#(label)"}"#).status == 200)
+        try larder.restart()
+        #expect(try larder.sql("SELECT documents FROM _shared_bodies") == ["21"])
+        #expect(try Self.get(larder, path, Self.token(3)).text == body)
     }
 }

@@ -57,6 +57,26 @@ import Testing
         #expect(origin.requests.count == 2)
     }
 
+    @Test(arguments: [1, -1])
+    func `a used-up limit ends when it would have ended, however the wall clock is set`(direction: Int) throws {
+        let folder = TemporaryFolder()
+        let reset = Monitor(3_600)
+        let origin = try Origin { _ in
+            .json("{}", ["X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "\(reset.current)"])
+        }
+        try Self.set(folder, to: 0)
+        let larder = try Self.larder(origin, folder)
+        _ = try larder.get("/x/1")
+        try Self.set(folder, to: direction * Self.day)
+        let refusal = try larder.get("/x/2")
+        #expect(refusal.status == 429 && (3_000...3_600).contains(Int(refusal["Retry-After"] ?? "") ?? 0))
+        // Another path has another limit, as long as the upstream names none.
+        reset.withLock { $0 = 2 }
+        _ = try larder.get("/y/1")
+        try Self.set(folder, to: -direction * Self.day)
+        #expect(try eventually { try larder.get("/y/2").status == 200 })
+    }
+
     @Test func `if the wall clock was ahead when the store was closed, later responses are not stale on arrival`()
         throws
     {

@@ -112,7 +112,7 @@ struct ForeignCopyTests {
     @Test func `numbers that no store reaches are refused in every column`() async throws {
         let keys = [
             "_names.id", "_scopes.id", "_collections.id", "_observations.id", "_objects.id", "_versions.id",
-            "_documents.id", "_marks.object",
+            "_documents.id", "_marks.object", "_shared_versions.version", "_shared_bodies.id",
         ]
         let others = [
             "_scopes.upstream", "_scopes.principal", "_scopes.context", "_collections.scope", "_collections.model",
@@ -120,7 +120,8 @@ struct ForeignCopyTests {
             "_objects.changed", "_objects.version", "_objects.unobserved", "_versions.declared", "_keys.object",
             "_documents.scope", "_documents.observation", "_documents.verified", "_documents.length",
             "_documents.status", "_used.at", "_suspects.suspect", "_suspect_objects.suspect", "_warnings.count",
-            "_warnings.first", "_warnings.last",
+            "_warnings.first", "_warnings.last", "_shared_versions.owners", "_shared_bodies.documents",
+            "_bodies.shared",
         ]
         func changes(_ columns: [String], _ values: [String]) -> [(sql: String, reason: String)] {
             columns.flatMap { column in
@@ -159,6 +160,8 @@ struct ForeignCopyTests {
                 "UPDATE _bodies SET keyed = x'ffffffff0f' WHERE skeleton IS NOT NULL",
                 "UPDATE _bodies SET keyed = x'ff' WHERE skeleton IS NOT NULL",
                 "UPDATE _bodies SET skeleton = NULL, body = NULL", "DELETE FROM _bodies", "DELETE FROM _versions",
+                "DELETE FROM _shared_bodies", "UPDATE _bodies SET shared = shared + 1",
+                "UPDATE _shared_bodies SET skeleton = x'5b'", "UPDATE _shared_bodies SET skeleton = NULL",
                 "DELETE FROM _observations", "DELETE FROM _objects", "DELETE FROM _collections", "DELETE FROM _scopes",
                 "DELETE FROM _names", "DELETE FROM _principals", "UPDATE _principals SET digest = x'01' WHERE id > 1",
                 "UPDATE _principals SET digest = zeroblob(32) WHERE id = 1",

@@ -203,6 +203,9 @@ struct StoreFileTests {
             ALTER TABLE _documents DROP COLUMN covered;
             DROP TABLE _recent_marks;
             DROP TABLE _deliveries;
+            ALTER TABLE _bodies DROP COLUMN shared;
+            DROP TABLE _shared_bodies;
+            DROP TABLE _shared_versions;
             DELETE FROM grdb_migrations WHERE identifier >= '1002';
             """
         #expect(alter(path, changes) == "")

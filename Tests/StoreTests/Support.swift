@@ -201,7 +201,10 @@ extension Bench {
         let bench = try Bench()
         let mine = try await bench.store.principal([UInt8](repeating: 1, count: 32))
         let list = #"[{"id":1,"title":"a","user":{"id":7,"login":"ada"},"labels":[{"id":3}]},{"id":2,"title":"b"}]"#
-        try await bench.receive("/issues", list, issues)
+        let other = try await bench.receive("/issues", list, issues).document
+        var same = bench.response("/issues", list, issues, principal: mine)
+        same.resembled = other
+        _ = try await bench.store.receive(same)
         try await bench.receive("/issues/1", #"{"id":1,"title":"c","user":{"id":7,"login":"ada"}}"#, issue)
         try await bench.receive("/issues/1", #"{"id":1,"title":"mine"}"#, issue, principal: mine)
         try await bench.receive("/plain", "no objects")

@@ -183,7 +183,6 @@ package actor ProxyCore {
         case .ask(let inquiry):
             request.note?.asked(because: inquiry.request.reason)
             notice(inquiry, of: request)
-            if let stored = inquiry.stored { cache.recordInquiry(about: stored) }
             fetches.ask(inquiry, reply)
         case .write(let request): await write(request, reply)
         case .refuse(let problem): refuse(problem, reply)

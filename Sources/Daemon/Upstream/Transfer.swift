@@ -382,6 +382,8 @@ package enum Flow: Sendable, Equatable {
 /// last call. During each call, `resume()`, `cancel()` and new requests are allowed; none of those calls the delegate
 /// directly.
 package protocol TransferDelegate: AnyObject {
+    /// Whether a request that has waited for its turn is still to be sent; if not, it ends as cancelled.
+    func isStillWanted() -> Bool
     /// An interim response (102, 103 …), but no 100, which concerns only Larder and the upstream.
     func informational(status: Int, fields: Fields)
     func received(head: UpstreamHead)
@@ -389,6 +391,11 @@ package protocol TransferDelegate: AnyObject {
     func received(body: UnsafeRawBufferPointer) -> Flow
     /// The end: the whole response has been received, or it failed.
     func completed(_ result: Result<TransferSummary, UpstreamError>)
+}
+
+extension TransferDelegate {
+    /// Sends it, as if it had not waited.
+    package func isStillWanted() -> Bool { true }
 }
 
 /// Facts about a successful transfer.

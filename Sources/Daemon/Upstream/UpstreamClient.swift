@@ -77,9 +77,14 @@ package final class UpstreamClient {
     private func release(_ transfer: Transfer) -> Bool {
         guard active.removeValue(forKey: ObjectIdentifier(transfer)) != nil else { return false }
         for next in slots.leave(ObjectIdentifier(transfer)) {
-            if let transfer = active[next] { later { [unowned self] in add(transfer) } }
+            if let transfer = active[next] { later { [unowned self] in addAfterWait(transfer) } }
         }
         return true
+    }
+
+    private func addAfterWait(_ transfer: Transfer) {
+        guard !transfer.state.isCancelled else { return }
+        if transfer.delegate?.isStillWanted() == false { drop(transfer, .cancelled) } else { add(transfer) }
     }
 
     /// Ends the slowest holders of contested slots, at most as many as requests wait.

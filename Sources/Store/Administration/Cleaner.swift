@@ -45,6 +45,9 @@ private struct Cleaner {
     var isStopped = false
     /// For a dry run: how many of the places that show each object would go.
     var unpinned: [ObjectID: Int64] = [:]
+    /// For a dry run: how many of their owners would stay of what several principals share.
+    var sharedBodies: [SharedBodyID: Int64] = [:]
+    var sharedVersions: [VersionID: Int64] = [:]
 
     mutating func run() async throws(StoreError) -> CleanResult {
         let (time, last) = isDryRun ? (core.clock.now(), .max) : try await begin()
@@ -239,17 +242,24 @@ private struct Cleaner {
 
     /// Counts documents, and their bytes without the overhead of the file.
     private mutating func countDocuments(_ documents: [DocumentID]) async throws(StoreError) {
-        let (bytes, places) = try await core.scan { database, _ in
-            var (bytes, places) = (Int64(0), [ObjectID: Int64]())
+        let (bytes, places, shared) = try await core.scan { database, _ in
+            var (bytes, places, shared) = (Int64(0), [ObjectID: Int64](), [Shared<SharedBodyID>]())
             let length = try database.query("\(StoreCount.bytesOfDocument)")
+            let body = try database.query(
+                """
+                SELECT s.id, s.documents, ifnull(length(s.skeleton), 0) + ifnull(length(s.body), 0) FROM _bodies b
+                JOIN _shared_bodies s ON s.id = b.shared AND s.documents > 1 WHERE b.document = ?
+                """
+            )
             for id in documents {
                 bytes += try length.integer(id) ?? 0
+                try body.each(id) { shared.append(Shared($0)) }
                 for pin in try StoredBody.pins(of: id, in: database) { places[pin.object, default: 0] += 1 }
             }
-            return (bytes, places)
+            return (bytes, places, shared)
         }
         removed.documents += documents.count
-        removed.bytes += bytes
+        removed.bytes += bytes + shared.reduce(0) { $0 + $1.bytesGone(&sharedBodies) }
         unpinned.merge(places, uniquingKeysWith: +)
     }
 
@@ -258,15 +268,16 @@ private struct Cleaner {
         while !rest.isEmpty, shouldContinue() {
             let slice = Array(rest.prefix(1024))
             rest = rest.dropFirst(1024)
-            let (gone, left) = try await search(at: time) { selection, _ in
-                var (gone, left) = (StoreCount(), 0)
+            let (gone, left, shared) = try await search(at: time) { selection, _ in
+                var (gone, left, shared) = (StoreCount(), 0, [Shared<VersionID>]())
                 for (id, places) in slice {
-                    try Self.countObject(id, unpinned: places, to: &gone, unshown: &left, selection)
+                    try Self.countObject(id, unpinned: places, to: &gone, unshown: &left, &shared, selection)
                 }
-                return (gone, left)
+                return (gone, left, shared)
             }
             unshown += left
             removed += gone
+            removed.bytes += shared.reduce(0) { $0 + $1.bytesGone(&sharedVersions) }
         }
     }
 
@@ -276,6 +287,7 @@ private struct Cleaner {
         unpinned: Int64,
         to count: inout StoreCount,
         unshown: inout Int,
+        _ shared: inout [Shared<VersionID>],
         _ selection: CleanSelection
     ) throws {
         let database = selection.database
@@ -293,19 +305,47 @@ private struct Cleaner {
         count.objects += 1
         count.models[found.model, default: 0] += 1
         let length = try database.query("\(StoreCount.bytesOfVersion)")
-        for version in Set(found.entries.map(\.version)) { count.bytes += try length.integer(version) ?? 0 }
+        let owners = try database.query("SELECT owners FROM _shared_versions WHERE version = ?")
+        for version in Set(found.entries.map(\.version)) {
+            let bytes = try length.integer(version) ?? 0
+            if let owners = try owners.integer(version) {
+                shared.append(Shared(id: version, owners: owners, bytes: bytes))
+            } else {
+                count.bytes += bytes
+            }
+        }
     }
+
+    /// Bytes that go with the last of their owners.
+    struct Shared<ID: RowID> {
+        let id: ID
+        let owners: Int64
+        let bytes: Int64
+
+        /// Notes that one owner goes; returns how many bytes go with it.
+        func bytesGone(_ left: inout [ID: Int64]) -> Int64 {
+            left[id, default: owners] -= 1
+            return left[id] == 0 ? bytes : 0
+        }
+    }
+}
+
+extension Cleaner.Shared {
+    /// Reads the columns id, owners and bytes.
+    init(_ row: QueryRow) { (id, owners, bytes) = (row.id(0), row.integer(1), row.integer(2)) }
 }
 
 /// What a clean counts as the size of what it removes: the content, without the overhead of the file.
 ///
 /// The file itself shrinks by whole pages, which small documents share.
 extension StoreCount {
-    /// The query for the size of a document, without the objects that it shows.
+    /// The query for the size of a document, without the objects that it shows, and without what others share with it.
     static let bytesOfDocument: StaticString = """
         SELECT length(d.head) + length(d.policy) + length(b.pins) + ifnull(length(b.skeleton), 0)
             + ifnull(length(b.body), 0)
-        FROM _documents d JOIN _bodies b ON b.document = d.id WHERE d.id = ?
+            + CASE WHEN s.documents = 1 THEN ifnull(length(s.skeleton), 0) + ifnull(length(s.body), 0) ELSE 0 END
+        FROM _documents d JOIN _bodies b ON b.document = d.id LEFT JOIN _shared_bodies s ON s.id = b.shared
+        WHERE d.id = ?
         """
     static let bytesOfVersion: StaticString = "SELECT length(CAST(payload AS BLOB)) FROM _versions WHERE id = ?"
 }

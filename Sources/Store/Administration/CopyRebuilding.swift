@@ -61,6 +61,7 @@ struct CopyRebuilding {
         try new.query("DELETE FROM _principals").run()
         for table in Self.tables { try copy(table) }
         try copyDocuments()
+        try recountOwners()
         try checkRelations()
     }
 
@@ -120,6 +121,14 @@ struct CopyRebuilding {
                 columns: [("id", .id), ("payload", .text), ("declared", .orNull(.number(0...Int64(Int32.max))))]
             ),
             Table(name: "_spilled", columns: [("version", .id), ("uses", .count)]),
+            Table(name: "_shared_versions", columns: [("version", .id), ("owners", .count)]),
+            Table(
+                name: "_shared_bodies",
+                columns: [
+                    ("id", .id), ("documents", .count), ("skeleton", .orNull(.blob)), ("body", .orNull(.blob)),
+                    ("keyed", .orNull(.blob)),
+                ]
+            ),
             Table(name: "_keys", columns: [("object", .id), ("value", .digest), ("bound", .orNull(.number(0...1)))]),
             Table(
                 name: "_models",
@@ -160,6 +169,7 @@ struct CopyRebuilding {
         name: "_bodies",
         columns: [
             ("pins", .blob), ("skeleton", .orNull(.blob)), ("body", .orNull(.blob)), ("keyed", .orNull(.blob)),
+            ("shared", .orNull(.id)),
         ],
         condition: "WHERE document = ?"
     )
@@ -232,6 +242,7 @@ struct CopyRebuilding {
     }
 
     private func copy(_ table: Table) throws {
+        guard try new.tableExists(table.name) else { return }
         let table = try existing(table)
         let insert = try insert(into: table.name, columns: table.columns.map(\.name))
         try select(table).each { row in try insert.run(values: values(row, of: table)) }
@@ -269,11 +280,12 @@ struct CopyRebuilding {
     }
 
     private func copyDocuments() throws {
-        let (body, use) = (try select(Self.body), try select(Self.use))
+        let bodies = try existing(Self.body)
+        let (body, use) = (try select(bodies), try select(Self.use))
         let undivided = try copy.query("SELECT 1 FROM _undivided WHERE document = ?")
         var documents = try existing(Self.document)
         let insertDocument = try insert(into: "_documents", columns: documents.columns.map(\.name))
-        let insertBody = try insert(into: "_bodies", columns: ["document"] + Self.body.columns.map(\.name))
+        let insertBody = try insert(into: "_bodies", columns: ["document"] + bodies.columns.map(\.name))
         // Documents are in the order of their observations.
         documents.condition = "ORDER BY id"
         var id = DocumentID.zero
@@ -283,7 +295,7 @@ struct CopyRebuilding {
             var values = try values(row, of: documents)
             values[0] = new
             try insertDocument.run(values: values)
-            guard let body = try body.first(number, read: { try self.values($0, of: Self.body) }) else {
+            guard let body = try body.first(number, read: { try self.values($0, of: bodies) }) else {
                 throw StoreError.corrupt("the body of a document is missing")
             }
             try insertBody.run(values: [new] + body)
@@ -298,6 +310,31 @@ struct CopyRebuilding {
     }
 
     // MARK: Relations
+
+    /// Counts who shares versions and bodies, whatever the copy says: too low a number would delete what is still needed.
+    private func recountOwners() throws {
+        guard try new.tableExists("_shared_versions") else { return }
+        var owners: [VersionID: Int64] = [:]
+        try new.query("SELECT version FROM _shared_versions").each { owners[$0.id(0)] = 0 }
+        try new.query("SELECT state FROM _objects").each { row in
+            for entry in try ObjectRecord.decode(row.bytes(0)) { owners[entry.version]? += 1 }
+        }
+        try new.query("SELECT version FROM _spilled").each { owners[$0.id(0)]? += 1 }
+        for (version, count) in owners {
+            try new.query("UPDATE _shared_versions SET owners = ? WHERE version = ?").run(count, version)
+        }
+        try new.query("DELETE FROM _shared_versions WHERE owners < 2").run()
+        var documents: [SharedBodyID: Int64] = [:]
+        try new.query("SELECT id FROM _shared_bodies").each { documents[$0.id(0)] = 0 }
+        try new.query("SELECT shared FROM _bodies WHERE shared IS NOT NULL").each { row in
+            guard documents[row.id(0)] != nil else { throw StoreError.corrupt("the body of a document is missing") }
+            documents[row.id(0), default: 0] += 1
+        }
+        for (id, count) in documents {
+            try new.query("UPDATE _shared_bodies SET documents = ? WHERE id = ?").run(count, id)
+        }
+        try new.query("DELETE FROM _shared_bodies WHERE documents < 1").run()
+    }
 
     /// The rows that other rows must name: a missing one counts as damage of the store.
     private static let relations: [(table: String, column: String, target: String)] = [

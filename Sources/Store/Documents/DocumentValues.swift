@@ -91,6 +91,8 @@ public struct ReceivedDocument: Sendable {
     public var findCoverage: (@Sendable (_ body: [UInt8]) -> TagCoverage?)?
     /// The result of `findCoverage`.
     var coverage: TagCoverage?
+    /// A document of another principal that probably has the same bytes, which are then stored once; nil for none.
+    public var resembled: DocumentID?
 
     /// Creates a document; without `sent`, the request was sent at `start`.
     public init(

@@ -10,8 +10,12 @@ struct StoredBody {
     let keyed: [Int]
 
     init(document id: DocumentID, in database: Database) throws {
-        let found = try database.query("SELECT pins, skeleton, body, keyed FROM _bodies WHERE document = ?")
-            .first(id, read: StoredBody.init)
+        let found = try database.query(
+            """
+            SELECT b.pins, coalesce(b.skeleton, s.skeleton), coalesce(b.body, s.body), coalesce(b.keyed, s.keyed)
+            FROM _bodies b LEFT JOIN _shared_bodies s ON s.id = b.shared WHERE b.document = ?
+            """
+        ).first(id, read: StoredBody.init)
         guard let found else { throw StoreError.corrupt("the body of document \(id) is missing") }
         self = found
     }

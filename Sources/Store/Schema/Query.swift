@@ -30,6 +30,7 @@ extension ObjectID: SQLBindable {}
 extension DocumentID: SQLBindable {}
 extension ObservationID: SQLBindable {}
 extension VersionID: SQLBindable {}
+extension SharedBodyID: SQLBindable {}
 extension CommitNumber: SQLBindable {}
 extension SuspectID: SQLBindable {}
 extension ScopeID: SQLBindable {}

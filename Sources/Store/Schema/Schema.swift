@@ -76,6 +76,24 @@ enum Schema {
                     """
             )
         }
+        migrator.registerMigration("1007") { database in
+            try database.execute(
+                sql: """
+                    -- Equal bytes of several principals, stored once (WriterSession+Sharing). owners: how many objects' states
+                    -- name the version, and one more if it is in _spilled. No row: one.
+                    CREATE TABLE _shared_versions (version INTEGER PRIMARY KEY, owners INTEGER NOT NULL);
+                    -- documents: in how many rows of _bodies `shared` names it. Such a row has nothing but its pins beside.
+                    CREATE TABLE _shared_bodies (
+                        id INTEGER PRIMARY KEY,
+                        documents INTEGER NOT NULL,
+                        skeleton BLOB,
+                        body BLOB,
+                        keyed BLOB
+                    );
+                    ALTER TABLE _bodies ADD COLUMN shared INTEGER;
+                    """
+            )
+        }
         return migrator
     }
 
@@ -156,8 +174,8 @@ enum Schema {
         -- was in progress when the daemon ended. No row: not known.
         CREATE TABLE _marks (object INTEGER PRIMARY KEY, source TEXT NOT NULL);
 
-        -- Immutable. Each belongs to the one object whose state names it. declared: the version of the model under which it was
-        -- stored; NULL: 0.
+        -- Immutable. Each belongs to the one object whose state names it, unless it is in _shared_versions. declared: the version of
+        -- the model under which it was stored; NULL: 0.
         CREATE TABLE _versions (id INTEGER PRIMARY KEY, payload TEXT NOT NULL, declared INTEGER);
 
         -- Versions of objects with very many of them, stored apart from the objects' states, which are read and written whole.

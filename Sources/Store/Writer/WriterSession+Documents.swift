@@ -56,6 +56,8 @@ extension WriterSession {
         /// Whether it is not known which objects it contains.
         var isUndivided: Bool
         var coverage: TagCoverage?
+        /// As in `ReceivedDocument`.
+        var resembled: DocumentID?
     }
 
     /// Writes the rows of a document.
@@ -86,12 +88,14 @@ extension WriterSession {
             document.policy,
             document.coverage?.rawValue
         )
-        try query("INSERT INTO _bodies VALUES (?, ?, ?, ?, ?)").run(
+        let shared = try document.resembled.flatMap { try share(document, with: $0) }
+        try query("INSERT INTO _bodies VALUES (?, ?, ?, ?, ?, ?)").run(
             id,
             Pins.encode(document.pins),
-            document.skeleton,
-            document.skeleton == nil ? document.literal.sql : .null,
-            document.keyed.isEmpty ? SQLValue.null : .blob(StoredBody.encode(document.keyed))
+            shared == nil ? document.skeleton : nil,
+            shared == nil && document.skeleton == nil ? document.literal.sql : .null,
+            shared == nil && !document.keyed.isEmpty ? StoredBody.encode(document.keyed).sql : .null,
+            shared
         )
         try query("INSERT INTO _used VALUES (?, ?)").run(id, seconds)
         if document.isUndivided { try query("INSERT INTO _undivided VALUES (?, ?)").run(id, document.key.upstream) }

@@ -145,6 +145,7 @@ extension WriterSession {
         let found = try query("SELECT declared FROM _versions WHERE id = ?").integer(base.version)
         guard found ?? 0 < declared else { return base.versionID }
         return try version(of: record, hasher.contentHash(base.payload), payload: base.payload, declared: declared)
+            .version
     }
 
     /// Numbers the change of an object, and publishes it with the commit.

@@ -109,7 +109,7 @@ extension WriterSession {
         for record in recordOrder where record.isModified {
             if try deleteUnusedVersions(of: record) { continue }
             for entry in record.takeSurplus() {
-                try query("INSERT INTO _spilled VALUES (?, ?)").run(entry.version, entry.uses)
+                try spill(entry)
             }
             if case .unobserved = record.mark, !record.isPinned, try isNewerThanMark(record) {
                 // No document is left that was observed before the mark.

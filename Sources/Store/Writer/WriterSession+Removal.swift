@@ -19,6 +19,7 @@ extension WriterSession {
         for pin in try StoredBody.pins(of: id, in: database) { try unpin(pin) }
         try use(found.observation, by: -1)
         if !isErased { try setSource("GET \(found.url)", of: found.observation) }
+        try releaseSharedBody(of: id)
         try query("DELETE FROM _bodies WHERE document = ?").run(id)
         try query("DELETE FROM _used WHERE document = ?").run(id)
         try query("DELETE FROM _undivided WHERE document = ?").run(id)
@@ -52,7 +53,7 @@ extension WriterSession {
             record.isModified = true
             if uses > 1 { return try query("UPDATE _spilled SET uses = uses - 1 WHERE version = ?").run(pin.version) }
             try query("DELETE FROM _spilled WHERE version = ?").run(pin.version)
-            try query("DELETE FROM _versions WHERE id = ?").run(pin.version)
+            try release(pin.version)
         }
     }
 }
@@ -105,10 +106,7 @@ extension WriterSession {
     func deleteUnusedVersions(of record: ObjectRecord) throws -> Bool {
         for entry in record.entries where entry.uses == 0 && entry.observation == .zero {
             // An object that stays is not removed, however many of its versions go.
-            if let bytes = deletedBytes, record.isEmpty {
-                deletedBytes = bytes + (try query(StoreCount.bytesOfVersion).integer(entry.version) ?? 0)
-            }
-            try query("DELETE FROM _versions WHERE id = ?").run(entry.version)
+            try release(entry.version, isCounted: record.isEmpty)
         }
         record.entries.removeAll { $0.uses == 0 && $0.observation == .zero }
         if record.isEmpty { try deleteObjectRows(of: record) }

@@ -49,6 +49,8 @@ extension WriterSession {
                 try self.observation($0.observation).end > min(document.end, document.upstreamWrittenAt ?? .max)
             }
         let isInMemoryOnly = prepared.isSecret || document.isInMemoryOnly
+        // While the document is there, so are its versions; the commit of this response leaves both.
+        let known = try document.resembled.map { try KnownVersions(of: $0, in: database) } ?? .none
         let origin = Int64(bitPattern: digest.low)
         let observation = newObservation(
             start: document.start,
@@ -65,6 +67,7 @@ extension WriterSession {
             observation: observation,
             origin: origin,
             pinning: !isSuperseded && !isInMemoryOnly,
+            sharing: known,
             collectingNews: showsValues(of: document)
         )
         try show(observed, by: document)
@@ -99,7 +102,8 @@ extension WriterSession {
                 literal: document.body,
                 keyed: skeleton == nil ? [] : prepared.decomposed?.keyed ?? [],
                 isUndivided: prepared.isUndivided,
-                coverage: document.coverage
+                coverage: document.coverage,
+                resembled: document.resembled
             ),
             digest: digest,
             pathHash: pathHash,
@@ -154,6 +158,7 @@ extension WriterSession {
         observation: Observation,
         origin: Int64,
         pinning: Bool,
+        sharing known: KnownVersions = .none,
         collectingNews: Bool = false
     ) throws -> ObservedObjects {
         guard let decomposed = prepared.decomposed, let models = models[upstream] else { return ObservedObjects() }
@@ -181,14 +186,14 @@ extension WriterSession {
                     try apply(mark, to: record, by: recent.source)
                 }
             }
-            let known = numbers.version
-            let version = try self.version(
+            let (version, isNew) = try self.version(
                 of: record,
                 prepared.contents[index],
                 payload: occurrence.payload,
-                declared: declared
+                declared: declared,
+                sharing: known
             )
-            if version > known || !occurrence.boundKeys.isEmpty {
+            if isNew || !occurrence.boundKeys.isEmpty {
                 try writeKeys(of: occurrence, for: record, observation.kind)
             }
             if pinning, let index = record.index(of: version) {
@@ -234,21 +239,33 @@ extension WriterSession {
         return observed
     }
 
-    /// The version of an object with a payload, stored if it is new.
+    /// The version of an object with a payload, and whether it is new to the object; stored if no version is known that has it.
     ///
     /// The same bytes under another version of the model are another version of the object.
-    func version(of record: ObjectRecord, _ digest: UInt64, payload: [UInt8], declared: Int) throws -> VersionID {
+    func version(
+        of record: ObjectRecord,
+        _ digest: UInt64,
+        payload: [UInt8],
+        declared: Int,
+        sharing known: KnownVersions = .none
+    ) throws -> (version: VersionID, isNew: Bool) {
         let content = digest ^ UInt64(truncatingIfNeeded: declared) &* 0x9E37_79B9_7F4A_7C15
-        if let known = record.index(ofContent: content) { return record.entries[known].version }
-        let version = numbers.version.increment()
-        try query("INSERT INTO _versions (id, payload, declared) VALUES (?, ?, ?)").run(
-            version,
-            SQLValue.text(payload),
-            declared == 0 ? SQLValue.null : .integer(Int64(declared))
-        )
+        if let index = record.index(ofContent: content) { return (record.entries[index].version, false) }
+        let version: VersionID
+        if let shared = known.version(payload, declared) {
+            try share(shared)
+            version = shared
+        } else {
+            version = numbers.version.increment()
+            try query("INSERT INTO _versions (id, payload, declared) VALUES (?, ?, ?)").run(
+                version,
+                SQLValue.text(payload),
+                declared == 0 ? SQLValue.null : .integer(Int64(declared))
+            )
+        }
         record.entries.append(ObjectRecord.Entry(version: version, content: content, uses: 0, observation: .zero))
         record.isModified = true
-        return version
+        return (version, true)
     }
 
     /// Records the keys of an object.

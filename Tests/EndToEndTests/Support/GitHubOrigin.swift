@@ -66,14 +66,24 @@ final class GitHubOrigin: Sendable {
         var notModified = 0
         /// The `Cache-Control` of its responses.
         var directives: String
+        /// The fields of a request on which its tags depend.
+        var tagFields: [String]
     }
 
     let origin: Origin
     private let state: Monitor<State>
 
-    /// - Parameter lifetime: of its responses, in seconds.
-    init(lifetime: Int = 3600, _ pages: [String: Page] = [:]) throws {
-        let state = Monitor(State(pages: pages, directives: "private, max-age=\(lifetime)"))
+    /// - Parameters:
+    ///   - lifetime: of its responses, in seconds.
+    ///   - tagFields: the fields of a request on which its tags depend.
+    init(
+        lifetime: Int = 3600,
+        tagOf tagFields: [String] = ["Accept", "Authorization", "Cookie"],
+        _ pages: [String: Page] = [:]
+    ) throws {
+        let state = Monitor(
+            State(pages: pages, directives: "private, max-age=\(lifetime)", tagFields: tagFields)
+        )
         self.state = state
         origin = try Origin { request in
             let token = Self.token(of: request) ?? ""
@@ -85,7 +95,8 @@ final class GitHubOrigin: Sendable {
     }
 
     private static func token(of request: Origin.Request) -> String? {
-        request["Authorization"].map { String($0.drop { $0 != " " }.dropFirst()) }
+        // The second is GitLab's.
+        request["Authorization"].map { String($0.drop { $0 != " " }.dropFirst()) } ?? request["Private-Token"]
     }
 
     // MARK: What it is
@@ -148,7 +159,7 @@ final class GitHubOrigin: Sendable {
         let page = page(request.target, for: token, state)
         let isCompressed = request["Accept-Encoding"]?.contains("gzip") == true
         let body = Array((page?.body ?? #"{"message":"Not Found"}"#).utf8)
-        let opaque = state.manner == .otherTags ? "v\(request.number)" : tag(of: body, to: request)
+        let opaque = state.manner == .otherTags ? "v\(request.number)" : tag(of: body, to: request, state.tagFields)
         let asked = (request["If-None-Match"] ?? "").split(separator: ",").map { member in
             let tag = member.trimmingPrefix { $0 == " " }
             return String((tag.hasPrefix("W/") ? tag.dropFirst(2) : tag).dropFirst().dropLast())
@@ -182,8 +193,8 @@ final class GitHubOrigin: Sendable {
     }
 
     /// The tag of a body in response to a request, without its quotes.
-    private static func tag(of body: [UInt8], to request: Origin.Request) -> String {
-        let prefix = ["Accept", "Authorization", "Cookie"].compactMap { request[$0] }.map { $0 + ":" }.joined()
+    private static func tag(of body: [UInt8], to request: Origin.Request, _ fields: [String]) -> String {
+        let prefix = fields.compactMap { request[$0] }.map { $0 + ":" }.joined()
         let content = Array(prefix.utf8) + body
         var (digest, count) = ([UInt8](repeating: 0, count: 32), UInt32(0))
         EVP_Digest(content, content.count, &digest, &count, EVP_sha256(), nil)

@@ -35,7 +35,9 @@ struct PythonEnvironment: Sendable {
     func program(_ name: String) -> String { "\(folder)/bin/\(name)" }
 
     /// Runs a script to its end and gives what it printed.
-    func run(_ script: String, _ arguments: String...) throws -> String {
+    func run(_ script: String, _ arguments: String...) throws -> String { try run(script, arguments) }
+
+    func run(_ script: String, _ arguments: [String]) throws -> String {
         try ChildProcess.run(program("python"), ["-c", script] + arguments)
     }
 }

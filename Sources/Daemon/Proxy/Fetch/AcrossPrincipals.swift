@@ -42,14 +42,21 @@ struct RecipeTags: Sendable {
 
 /// A tag that a request carries because a response is stored for another principal.
 package enum AcrossTag: Sendable {
-    /// One that the upstream never gave: a 304 would show that it does not compare tags.
-    case wrong(EntityTag)
+    /// One that the upstream never gave, in place of the one for a stored response: a 304 would show that it does not compare tags.
+    case wrong(EntityTag, of: DocumentID)
     /// The one that the upstream gives this request's principal for the bytes of a stored response, if they are current.
     case expected(EntityTag, of: DocumentID)
 
     package var tag: EntityTag {
         switch self {
-        case .wrong(let tag), .expected(let tag, _): tag
+        case .wrong(let tag, _), .expected(let tag, _): tag
+        }
+    }
+
+    /// The stored response.
+    var document: DocumentID {
+        switch self {
+        case .wrong(_, let document), .expected(_, let document): document
         }
     }
 }
@@ -132,7 +139,7 @@ extension Fetches {
         guard validatesAcross(request.upstream) else { return nil }
         if trust(in: request.upstream).isProved(at: loop.now) { return .expected(expected, of: document) }
         let wrong = Crypto.hexadecimal(Crypto.sha256([(0..<32).map { _ in UInt8.random(in: .min ... .max) }]))
-        return isAlone ? EntityTag([0x22] + wrong + [0x22]).map { .wrong($0) } : nil
+        return isAlone ? EntityTag([0x22] + wrong + [0x22]).map { .wrong($0, of: document) } : nil
     }
 
     /// Draws conclusions from the head of a response to a request with such a tag.

@@ -40,6 +40,18 @@ extension Fetches {
         )
     }
 
+    /// Decides once more about a request that has waited for its turn, by what the upstream has said since.
+    ///
+    /// - Parameter former: what the request has reserved until now, which this ends.
+    func reserveAgain(for request: ProxyRequest, isRefresh: Bool, _ former: BackOffs.Reservation?)
+        -> (isHeldBack: Bool, BackOffs.Reservation?)
+    {
+        if let former { backOffs.end(former, isCounted: false) }
+        let backOff = backOffs.backOff(for: request, as: isRefresh ? .background : .needed, now: loop.now)
+        if let backOff, Hold.backOff(backOff, secondsLeft: 0).concerns(request) { return (true, nil) }
+        return (false, backOffs.reserve(for: request))
+    }
+
     private static func message(for backOff: BackOff) -> Logger.Message {
         backOff.isForLimit ? "backing off: the rate limit is used up" : "backing off: the upstream sent Retry-After"
     }

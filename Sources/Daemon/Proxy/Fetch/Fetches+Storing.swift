@@ -155,7 +155,6 @@ extension Fetches {
             return (ready, false)
         }
         notStored.forget(request.key)
-        compare(response, in: fetch)
         cache.forgetParts(of: request)
         supersede(fetch, by: ready)
         let match = request.upstream.bodyMatch(request, status: response.status, fields: response.fields)
@@ -163,6 +162,7 @@ extension Fetches {
         let isWithheld = admit(ready, match, from: fetch, isAwaited: isAwaited) {
             fetches.enqueue { $0.committed(number) }
         }
+        compare(response, in: fetch)
         return (ready, isWithheld)
     }
 
@@ -189,6 +189,7 @@ extension Fetches {
             onDisk: share,
             isAwaited: isAwaited,
             findCoverage: coverage(of: ready.response, in: fetch),
+            resembled: fetch.released ?? fetch.validation.across?.document,
             stored: fetch.turn.flatMap { sharing(ready, share, of: fetch, $0) },
             done: done
         )

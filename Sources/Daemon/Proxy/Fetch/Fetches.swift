@@ -85,12 +85,18 @@ final class Fetches {
     ///
     func ask(_ inquiry: Plan.Inquiry, _ reply: any Recipient) {
         let request = inquiry.request
+        let stored = reply.isRequest ? inquiry.stored : nil
         // A fetch under way from an upstream that cannot be reached is not worth waiting for.
         if let fetch = underWay(for: request), !isUnreachable(for: request) {
+            if let stored { cache.recordInquiry(about: stored) }
             metrics.upstream(request.upstream.name).coalesced.add()
             return fetch.join(request, reply, isLeader: false)
         }
-        if isHeldBack(Relay(request, reply, isLeader: true), stored: inquiry.stored) { return }
+        if isHeldBack(Relay(request, reply, isLeader: true), stored: inquiry.stored) {
+            if let stored { cache.postponeInquiry(about: stored) }
+            return
+        }
+        if let stored { cache.recordInquiry(about: stored) }
         start(inquiry, isJoinable: sharedPlace(of: request) != nil).join(request, reply, isLeader: true)
     }
 

@@ -45,6 +45,8 @@ final class RunningFetch: TransferDelegate {
     private var relays: [(id: Int, relay: Relay)] = []
     private var nextID = 0
     private var error: UpstreamError?
+    /// Whether it was not sent after all, because the upstream has said meanwhile that it would be refused.
+    private var isHeldBack = false
     /// Why a complete response is not shown to be whole.
     private var defect: UpstreamError?
     /// The response that was kept or freshened.
@@ -181,6 +183,11 @@ final class RunningFetch: TransferDelegate {
 
     // MARK: Transfer events
 
+    func isStillWanted() -> Bool {
+        (isHeldBack, reservation) = fetches.reserveAgain(for: request, isRefresh: refreshes != nil, reservation)
+        return !isHeldBack
+    }
+
     func informational(status: Int, fields: Fields) {
         for (_, relay) in relays { relay.inform(status: status, fields: fields) }
     }
@@ -272,6 +279,8 @@ final class RunningFetch: TransferDelegate {
         case .serveMeanwhile(let id):
             guard let meanwhile else { return }
             fetches.serve(meanwhile.ready, to: take([id]), as: { _ in meanwhile.use })
+        case .fail(let ids) where isHeldBack:
+            for relay in take(ids) { fetches.askAlone(relay, stored: stored) }
         case .fail(let ids): fetches.failed(error ?? .cancelled, self, relays: take(ids))
         case .fetchApart(let ids): fetches.askApart(take(ids), by: storing?.selection, stored: stored)
         case .fetchWhole(let ids): fetches.askForWhole(take(ids), insteadOf: self)

@@ -76,7 +76,7 @@ extension ProxyCore {
             isOffline: mode == .offline,
             // Its commit triggers another look, which can plan the next inquiry.
             need: isUnfindable ? nil : need(of: document, plan, hasChanged: hasChanged),
-            backOff: backOff?.until ?? 0,
+            backOff: backOff.map { $0.isForLimit ? min($0.until, loop.now + Self.limitPause) : $0.until } ?? 0,
             now: loop.now
         )
         let (refusal, cacheStatus) = opening(of: document, plan, stored, asks: asks)
@@ -91,6 +91,9 @@ extension ProxyCore {
         )
         document.looked(finding, news) { ask(document, found, plan) }
     }
+
+    /// How long a stream that a limit holds back waits before it looks again whether more is left, in ns.
+    private static let limitPause: UInt64 = 10_000_000_000
 
     /// Waits for pending commits of a document, because a client that returns after a crash must find what it was sent.
     ///

@@ -21,7 +21,7 @@ extension ResponseCache {
     ///   - number: the number in memory at that time.
     ///   - share: how much of it may be on disk. If that is nothing, it is kept in memory, and only if it contains no objects.
     ///   - isAwaited: whether a client waits for the commit, which is then not delayed to form a batch.
-    ///   - findCoverage: as in `ReceivedDocument`.
+    ///   - findCoverage: as in `ReceivedDocument`, like `resembled`.
     ///   - completed: when another machine had received it, on the store's clock; nil if it has just arrived here.
     ///   - stored: called with the names of its objects when it is stored and shows all that is known; on the writer's thread.
     ///   - done: called once, on the writer's thread, when it is committed, or never will be.
@@ -37,6 +37,7 @@ extension ResponseCache {
         onDisk share: DiskShare,
         isAwaited: Bool = false,
         findCoverage: (@Sendable ([UInt8]) -> TagCoverage?)? = nil,
+        resembled: DocumentID? = nil,
         completed: Int64? = nil,
         stored: (@Sendable ([ObjectName]) -> Void)? = nil,
         done: @escaping @Sendable () -> Void = {}
@@ -98,7 +99,7 @@ extension ResponseCache {
         document.isInMemoryOnly = head == nil
         document.upstreamWrittenAt = writtenAt
         document.variantForAllFields = ready.variantForAllFields
-        document.findCoverage = findCoverage
+        (document.findCoverage, document.resembled) = (findCoverage, resembled)
         document.dividedBy = ready.otherFields?.division
         (document.isShared, document.namesObjects) = (completed != nil, stored != nil)
         store.receive(document, isAwaited: isAwaited && (containsObjects || completed != nil)) { [self] result in

@@ -144,6 +144,11 @@ package final class ResponseCache: Sendable {
         setNextInquiry(of: ready)
     }
 
+    /// Serves hits for a second although a doubt is due, because the upstream is not asked now.
+    func postponeInquiry(about ready: ReadyResponse) {
+        if ready.isDoubtDue(at: seconds) { ready.asksAgain.store(seconds + 1, ordering: .relaxed) }
+    }
+
     /// The response put into memory while another was read from disk; it is no older than that one.
     private func admitted(insteadOf ready: ReadyResponse, for request: ProxyRequest) -> ReadyResponse? {
         let kept = memory.responses(at: ready.entry.digest)?

@@ -12,12 +12,9 @@ extension ProxyCore {
     func write(_ request: ProxyRequest, _ reply: Reply) async {
         // Each write that could not be stored keeps its response in memory until it is.
         guard !cache.uncommittedWrites.isFull else { return refuse(.storeFailed(.queueFull), reply) }
-        // Nothing is sent, so nothing may have changed.
-        if let hold = fetches.hold(onWrite: request) {
-            fetches.heldBack(by: hold, request)
-            return refuse(hold.problem(request), reply)
-        }
-        guard await waitsForTurn(request, reply) else { return }
+        guard !isHeldBack(request, reply), await waitsForTurn(request, reply) else { return }
+        // While it waited, others may have spent what was left.
+        guard !isHeldBack(request, reply) else { return }
         let suspect: SuspectID
         do {
             let further = request.upstream.routeInvalidations(by: request, status: nil)
@@ -50,6 +47,15 @@ extension ProxyCore {
             fetches.admit(posted, of: request)
         }
         write.committed()
+    }
+
+    /// Refuses a write that is held back; returns false if it may be sent.
+    private func isHeldBack(_ request: ProxyRequest, _ reply: Reply) -> Bool {
+        guard let hold = fetches.hold(onWrite: request) else { return false }
+        fetches.heldBack(by: hold, request)
+        // Nothing is sent, so nothing may have changed.
+        refuse(hold.problem(request), reply)
+        return true
     }
 
     /// Waits until the gap after the credential's last write is over; returns false if the client has left meanwhile.
