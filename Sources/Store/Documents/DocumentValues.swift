@@ -84,8 +84,6 @@ public struct ReceivedDocument: Sendable {
     ///
     /// It runs off the caller's thread.
     public var findCoverage: (@Sendable (_ body: [UInt8]) -> TagCoverage?)?
-    /// The result of `findCoverage`.
-    var coverage: TagCoverage?
 
     /// Creates a document; without `sent`, the request was sent at `start`.
     public init(
