@@ -193,7 +193,7 @@ package final class ProxyHandler: HTTPHandler {
         ready.entry.recordUse()
         variable.clear()
         var (headCount, notModifiedCount): (Int?, Int?)
-        if let newest = ready.upstream.newestLimits, let limits = ready.limits {
+        if let limits = ready.limits, let newest = ready.upstream.newestLimits {
             let (lines, areNewer) = newest.lines(for: ready.key.principal, limits.resource)
             variable.append(lines)
             if areNewer { (headCount, notModifiedCount) = (limits.headCount, limits.notModifiedCount) }

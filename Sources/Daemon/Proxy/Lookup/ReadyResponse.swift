@@ -26,11 +26,12 @@ package final class ReadyResponse: MemoryResident {
     let hitDetail: [UInt8]
     /// The address in rewritten links; nil if there are none.
     let base: ClientAuthority?
-    /// The fields before those that change.
-    private let servedFields: Fields
-    private let areHeadsMade = Atomic(false)
-    // Written once, with the lock of `storedObjects` held, before `areHeadsMade` says so; read after that.
-    @exclusivity(unchecked) nonisolated(unsafe) private var heads = Heads()
+    /// The status line and the fields before those that change.
+    let head: [UInt8]
+    /// The same for a 304.
+    let notModifiedHead: [UInt8]
+    /// The rate-limit fields at the ends of both heads, if newer ones take their place; nil if they are sent as they are.
+    let limits: Limits?
     package let body: [UInt8]
     let preconditions: Preconditions.Stored
     /// Whether it is restricted to requests that agree in their `OtherFields`, and the digest of these; nil for none.
@@ -52,12 +53,6 @@ package final class ReadyResponse: MemoryResident {
     private let document: Atomic<DocumentID>
     /// The objects that it shows, once the store has reported them.
     private let storedObjects: Mutex<[ObjectID]>
-
-    private struct Heads {
-        var whole: [UInt8] = []
-        var notModified: [UInt8] = []
-        var limits: Limits?
-    }
 
     /// The limited resource, and the lengths of both heads without the rate-limit fields.
     struct Limits {
@@ -133,12 +128,29 @@ package final class ReadyResponse: MemoryResident {
         // Its `Date` is that of the received bytes, which a client may have from before.
         if response.isBodyComposed || response.isAssembled { stored.date = nil }
         preconditions = stored
-        servedFields = rendering.fields
+        var (fields, limitLines) = (rendering.fields, Fields())
+        if upstream.newestLimits != nil {
+            limitLines = fields.filter(RateLimitFields.isOne)
+            fields.removeAll(where: RateLimitFields.isOne)
+        }
+        var head = Self.head(response.status, fields, length: body.count)
+        var notModifiedHead = Self.head(304, StoredFields.notModified(fields), length: nil)
+        limits =
+            upstream.newestLimits == nil
+            ? nil
+            : Limits(
+                resource: RateLimitFields.resource(rendering.fields),
+                headCount: head.count,
+                notModifiedCount: notModifiedHead.count
+            )
+        limitLines.append(to: &head)
+        limitLines.append(to: &notModifiedHead)
+        (self.head, self.notModifiedHead) = (head, notModifiedHead)
         // The constant was measured: a response's objects, its places in tables, and the allocator's overhead. The allocator
         // wastes a quarter on large bodies, whose blocks vary in size.
         byteCount =
             2_200 + body.count + body.count / 4 + (rendering.dependsOnBase ? kept.body.count : 0)
-            + 3 * servedFields.byteCount + 2 * variant.count + 3 * hitDetail.count + response.overhead
+            + head.count + notModifiedHead.count + 2 * variant.count + 3 * hitDetail.count + response.overhead
     }
 
     /// The response in the upstream's shape, for the address of a request.
@@ -146,51 +158,6 @@ package final class ReadyResponse: MemoryResident {
     /// - Parameter digest: where look-ups will find it; nil for the request's key.
     convenience init(_ response: CachedResponse, for request: ProxyRequest, at digest: Digest128? = nil) {
         self.init(response, digest: digest ?? request.digest, upstream: request.upstream, base: request.base)
-    }
-
-    /// The status line and the fields before those that change.
-    var head: [UInt8] {
-        makeHeads()
-        return heads.whole
-    }
-
-    /// The same for a 304.
-    var notModifiedHead: [UInt8] {
-        makeHeads()
-        return heads.notModified
-    }
-
-    /// The rate-limit fields at the ends of both heads, if newer ones take their place; nil if they are sent as they are.
-    var limits: Limits? {
-        makeHeads()
-        return heads.limits
-    }
-
-    /// Makes the heads at their first use: most responses that are stored are never served from memory.
-    @inline(__always)
-    private func makeHeads() {
-        if !areHeadsMade.load(ordering: .acquiring) { storedObjects.withLock { _ in makeHeadsOnce() } }
-    }
-
-    private func makeHeadsOnce() {
-        guard !areHeadsMade.load(ordering: .acquiring) else { return }
-        var (fields, limitLines) = (servedFields, Fields())
-        if upstream.newestLimits != nil {
-            limitLines = fields.filter(RateLimitFields.isOne)
-            fields.removeAll(where: RateLimitFields.isOne)
-        }
-        heads.whole = Self.head(response.status, fields, length: body.count)
-        heads.notModified = Self.head(304, StoredFields.notModified(fields), length: nil)
-        if upstream.newestLimits != nil {
-            heads.limits = Limits(
-                resource: RateLimitFields.resource(servedFields),
-                headCount: heads.whole.count,
-                notModifiedCount: heads.notModified.count
-            )
-        }
-        limitLines.append(to: &heads.whole)
-        limitLines.append(to: &heads.notModified)
-        areHeadsMade.store(true, ordering: .releasing)
     }
 
     /// The fields as they are served; decoded on each access.
