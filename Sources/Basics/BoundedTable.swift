@@ -30,15 +30,15 @@ public struct BoundedTable<Key: Hashable, Value> {
     /// The value of a key; setting it makes the entry young, and setting nil removes it.
     @inlinable
     public subscript(key: Key) -> Value? {
-        get { young[key] ?? old[key] }
+        get { young[key] ?? (old.isEmpty ? nil : old[key]) }
         set { set(newValue, for: key) }
     }
 
     @inlinable
     mutating func set(_ value: Value?, for key: Key) {
-        old[key] = nil
+        if !old.isEmpty { old[key] = nil }
         guard let value else {
-            young[key] = nil
+            if !young.isEmpty { young[key] = nil }
             return
         }
         if young.count >= max(limit / 2, 1), young[key] == nil { age() }

@@ -381,45 +381,28 @@ extension ObjectStore {
         isAwaited: Bool = false,
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
-        let arrival = countAsQueued(document)
+        let response = QueuedResponse(document, in: core, done: done)
+        core.queuedResponses.enter(response)
         core.queueLimit.enter(bytes: document.body.count) { [self] in
-            ingest(document, arrival, isAwaited ? .prompt : .batched, done: done)
+            ingest(response, isAwaited ? .prompt : .batched)
         }
     }
 
-    private func countAsQueued(_ document: ReceivedDocument) -> (time: Int64, pathHash: Int64) {
-        let pathHash = core.hasher.pathHash(upstream: document.key.upstream, url: document.key.url)
-        core.queuedResponses.enter(document, pathHash: pathHash)
-        return (core.clock.now(), pathHash)
-    }
-
-    private func ingest(
-        _ document: ReceivedDocument,
-        _ arrival: (time: Int64, pathHash: Int64),
-        _ urgency: Job.Urgency = .batched,
-        done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
-    ) {
+    private func ingest(_ response: QueuedResponse, _ urgency: Job.Urgency) {
         // Capturing the store keeps it alive until the response has reached the writer.
         let work: @Sendable () -> Void = { [self] in
             let core = core
-            let finish: @Sendable (Result<Receipt, StoreError>, _ weight: Int?) -> Void = { result, weight in
-                if let weight { core.preparedBodies.leave(bytes: weight) }
-                // `close` counts abandoned responses as still queued.
-                let isGivenUp = if case .failure(.closed) = result { true } else { false }
-                let waited = Double(core.clock.now() - arrival.time) / 1_000_000
-                if case .success = result { core.updateStatistics { $0.responseTimes.record(seconds: waited) } }
-                if !isGivenUp { core.queuedResponses.leave(document, pathHash: arrival.pathHash) }
-                // This precedes leaving the queue: an empty queue means that every `done` has run.
-                done(result)
-                core.queueLimit.leave(bytes: document.body.count)
+            guard !core.isGivenUp else { return response.end(.failure(.closed), weight: nil, in: core) }
+            let coverage = response.document.findCoverage?(response.document.body)
+            let subject = response.document.rule.map { rule in
+                MappedSubject(
+                    body: response.document.body,
+                    rule: rule,
+                    surroundings: response.document.surroundings,
+                    url: response.document.key.url
+                )
             }
-            guard !core.isGivenUp else { return finish(.failure(.closed), nil) }
-            var document = document
-            document.coverage = document.findCoverage?(document.body)
-            let subject = document.rule.map {
-                MappedSubject(body: document.body, rule: $0, surroundings: document.surroundings, url: document.key.url)
-            }
-            let prepared = subject.map { core.prepare($0, upstream: document.key.upstream) } ?? PreparedBody()
+            let prepared = subject.map { core.prepare($0, upstream: response.document.key.upstream) } ?? PreparedBody()
             let weight = subject == nil ? nil : prepared.weight
             // A decomposed object of ten bytes takes a kilobyte. So the next body is decomposed only when there is room.
             if let weight {
@@ -430,24 +413,26 @@ extension ObjectStore {
             core.submit(
                 .response,
                 urgency,
-                bytes: document.body.count + document.head.count + document.policy.count,
+                bytes: response.byteCount,
                 isDispensable: true,
-                { [document] session in
-                    let current = session.current(prepared, of: subject, upstream: document.key.upstream)
-                    let receipt = try session.receive(document, queuedAt: arrival.time, current)
+                { session in
+                    let current = session.current(prepared, of: subject, upstream: response.document.key.upstream)
+                    let receipt = try session.receive(response, coverage, current)
                     try session.warn(
                         receipt.warnings,
-                        about: document.rule,
-                        url: document.key.url,
+                        about: response.document.rule,
+                        url: response.document.key.url,
                         at: session.clock.now()
                     )
                     return receipt
                 },
-                done: { finish($0, weight) }
+                done: { response.end($0, weight: weight, in: core) }
             )
         }
         // What need not be decomposed, nor waits for others, does not need the queue's thread.
-        guard document.rule != nil || document.findCoverage != nil || core.ingesting.load(ordering: .acquiring) > 0
+        guard
+            response.document.rule != nil || response.document.findCoverage != nil
+                || core.ingesting.load(ordering: .acquiring) > 0
         else { return work() }
         core.ingesting.add(1, ordering: .relaxed)
         ingest.async { [core] in

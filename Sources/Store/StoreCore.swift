@@ -82,6 +82,11 @@ final class StoreCore: Sendable {
         set { shared.withLock { $0.configuration = newValue } }
     }
 
+    /// A part of the configuration, without a copy of the rest; every commit asks for some.
+    func setting<Value: Sendable>(_ read: (StoreConfiguration) -> Value) -> Value {
+        shared.withLock { read($0.configuration) }
+    }
+
     var budget: FileBudget {
         get { shared.withLock(\.budget) }
         set { shared.withLock { $0.budget = newValue } }
@@ -89,7 +94,7 @@ final class StoreCore: Sendable {
 
     var reserve: DiskReserve { DiskReserve(budget: budget, file: lock.file) }
     /// In microseconds.
-    var batchDelay: Int64 { Int64(configuration.batchDelay / .microseconds(1)) }
+    var batchDelay: Int64 { Int64(setting(\.batchDelay) / .microseconds(1)) }
 
     /// An upstream's label: its name if it is in the current configuration, otherwise its name with the URL.
     func label(ofUpstream key: String) -> String {
@@ -148,12 +153,12 @@ final class StoreCore: Sendable {
         recent.announce(changed, at: session.numbers.sequence)
         if !changed.isEmpty { listener?.objectsWillChange(changed) }
         if !effects.shown.isEmpty, let sharing { for values in effects.shown { sharing.show(values) } }
-        configuration.commitStep?(.marked)
+        setting(\.commitStep)?(.marked)
     }
 
     /// Publishes a commit to the state in memory and to the listener; writer's thread only.
     func publish(_ effects: WriterSession.BatchEffects, of session: WriterSession) {
-        configuration.commitStep?(.committed)
+        setting(\.commitStep)?(.committed)
         recent.confirm(at: session.numbers.sequence)
         publicNumbers.advance(to: session.numbers.sequence)
         if effects.isJournaled { onChanges?() }

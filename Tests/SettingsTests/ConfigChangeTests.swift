@@ -36,7 +36,7 @@ struct ConfigChangeTests {
         ("store: { path: /x }", "changed store.path /x, restart"),
         ("store: { group: x }", "changed store.group x, restart"),
         ("store: { maximum_size: 64MiB }", "changed store.maximum_size 1GiB → 64MiB"),
-        ("store: { batch_delay: 1s }", "changed store.batch_delay 5ms → 1s"),
+        ("store: { batch_delay: 1s }", "changed store.batch_delay 20ms → 1s"),
         ("store: { withhold: 1s }", "changed store.withhold 50ms → 1s"),
         ("store: { queue_size: 1MiB }", "changed store.queue_size 64MiB → 1MiB"),
         ("store: { readers: 2 }", "changed store.readers 4 → 2, restart"),

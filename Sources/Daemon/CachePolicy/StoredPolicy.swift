@@ -156,14 +156,15 @@ extension StoredPolicy {
     /// The stored form: a version byte, the numbers as little-endian 64-bit integers in the order of declaration, the source in
     /// one byte, the flags in four.
     package var bytes: [UInt8] {
-        var bytes: [UInt8] = [Self.formVersion]
+        var bytes: [UInt8] = []
         bytes.reserveCapacity(Self.byteCount)
-        for number in [
-            status, requestTime, responseTime, date, ageValue, lastModified, initialAge, lifetime,
-            staleWhileRevalidate, staleIfError,
-        ] {
-            withUnsafeBytes(of: number.littleEndian) { bytes += $0 }
-        }
+        bytes.append(Self.formVersion)
+        let numbers = (
+            status.littleEndian, requestTime.littleEndian, responseTime.littleEndian, date.littleEndian,
+            ageValue.littleEndian, lastModified.littleEndian, initialAge.littleEndian, lifetime.littleEndian,
+            staleWhileRevalidate.littleEndian, staleIfError.littleEndian
+        )
+        withUnsafeBytes(of: numbers) { bytes += $0 }
         bytes.append(lifetimeSource.rawValue)
         withUnsafeBytes(of: flags.rawValue.littleEndian) { bytes += $0 }
         return bytes

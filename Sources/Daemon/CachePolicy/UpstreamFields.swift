@@ -11,6 +11,9 @@ package enum UpstreamFields {
         "access-control-request-method", "access-control-request-headers", "access-control-request-private-network",
     ]
 
+    /// Those of them that most requests have, found without a text.
+    private static let knownRemoved: KnownFields = [.host, .contentLength, .acceptEncoding]
+
     /// Fields that most requests have, and that go upstream as they are.
     private static let plain: KnownFields = [
         .accept, .acceptLanguage, .userAgent, .contentType, .authorization, .cookie,
@@ -40,6 +43,7 @@ package enum UpstreamFields {
     ) -> Fields {
         var result = request.withoutHopByHop().filter { line in
             if line.isOne(of: plain) { return true }
+            if line.isOne(of: knownRemoved) { return false }
             let name = dashed(line.lowercasedName)
             if name == "origin" { return origin == .pass }
             if name == "larder-view" { return passesView }

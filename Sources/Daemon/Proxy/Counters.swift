@@ -185,8 +185,10 @@ package final class UpstreamMetrics: Sendable {
     }
 
     func ended(status: Int, seconds: Double) {
-        ended(result: (100..<600).contains(status) ? "\(status / 100)xx" : "other", seconds: seconds)
+        ended(result: (100..<600).contains(status) ? Self.classes[status / 100 - 1] : "other", seconds: seconds)
     }
+
+    private static let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"]
 
     package var allFinished: Finished { finished.withLock { $0 } }
     package var health: UpstreamHealth { condition.withLock { $0 } }

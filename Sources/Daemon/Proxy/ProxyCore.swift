@@ -81,7 +81,12 @@ package actor ProxyCore {
 
     /// Takes over a request from a worker; any thread.
     package nonisolated func accept(_ incoming: IncomingRequest, _ reply: Reply) {
-        Task(executorPreference: loop.taskExecutor) { await self.serve(incoming, reply) }
+        loop.enqueue { self.assumeIsolated { $0.begin(incoming, reply) } }
+    }
+
+    /// Serves a request, in this turn of the loop as far as it need not wait.
+    private func begin(_ incoming: IncomingRequest, _ reply: Reply) {
+        Task.immediate(executorPreference: loop.taskExecutor) { await serve(incoming, reply) }
     }
 
     func makeRequest(_ incoming: IncomingRequest, of principal: PrincipalID) -> ProxyRequest {
@@ -99,10 +104,15 @@ package actor ProxyCore {
     func serve(_ incoming: IncomingRequest, _ reply: Reply) async {
         let wish = fleet.flatMap { positionWish(of: incoming, $0) }
         if wish != nil { hold(reply, of: incoming) }
-        // A body that does not arrive as a whole was refused by the connection, or its client has left.
-        guard let incoming = try? await knowingBody(of: incoming) else { return reply.abort() }
+        var incoming = incoming
+        if incoming.upstream.reading(incoming) != nil {
+            // A body that does not arrive as a whole was refused by the connection, or its client has left.
+            guard let known = try? await knowingBody(of: incoming) else { return reply.abort() }
+            incoming = known
+        }
         do {
-            let principal = try await principals.identify(incoming)
+            let known = principals.recognise(incoming.credentialsDigest)
+            let principal = if let known { known } else { try await principals.identify(incoming) }
             incoming.note?.isOf(principals.label(of: principal))
             var request = makeRequest(incoming, of: principal)
             if let wish { request = await reaching(wish, request) }
@@ -142,16 +152,25 @@ package actor ProxyCore {
     ) {
         if let plan = Plan(withoutLookUp: request, mode: mode ?? modes.current) { return (plan, LookUpResult()) }
         for repetitionsLeft in (0...Self.repetitionLimit).reversed() {
-            var found = LookUpResult(whole: await lookUp(request, admits: admits))
+            var found = LookUpResult()
+            let mayBeKnown = cache.mayKnow(request.digest)
+            if mayBeKnown { found.whole = await lookUp(request, admits: admits) }
             let moment = moment(at: request.digest)
-            if found.whole == nil { found.absence = await cache.absence(of: request) }
+            if mayBeKnown, found.whole == nil { found.absence = await cache.absence(of: request) }
             let plan = plan(request, found, mode ?? modes.current)
             switch plan {
             case .serve, .serveAndRefresh: return (plan, found)
             case .ask, .write, .refuse, .refuseAndExpire: break
             }
-            found.variants = await variants(besides: found.whole, for: request)
-            found.parts = await lookUpParts(request, admits: admits)
+            let mayHaveParts = cache.mayKnow(request.partsDigest)
+            // Most requests are for what nothing is known of.
+            if !mayBeKnown, !mayHaveParts, !fetches.validatesAcross(request.upstream),
+                mode ?? modes.current != .offline
+            {
+                return (plan, found)
+            }
+            if mayBeKnown { found.variants = await variants(besides: found.whole, for: request) }
+            if mayHaveParts { found.parts = await lookUpParts(request, admits: admits) }
             if mode ?? modes.current != .offline { found.across = await across(found, for: request) }
             if found.whole == nil, mode ?? modes.current == .offline { found.assembled = await assembled(request) }
             guard hasChanged(request, at: request.digest, since: moment) else {

@@ -37,7 +37,7 @@ package struct Configuration: Sendable, Equatable {
         /// The group that may read the file; nil to leave that to the folder's permissions and the owner.
         package var group: String?
         package var maximumSize = 1 << 30
-        package var batchDelay: Duration = .milliseconds(5)
+        package var batchDelay: Duration = .milliseconds(20)
         package var withhold: Duration = .milliseconds(50)
         package var queueSize = 64 << 20
         package var readers = 4

@@ -16,7 +16,10 @@ final class CurlMulti {
 
     private let loop: EventLoop
     private let handle: UnsafeMutableRawPointer
-    private var watches: [curl_socket_t: EventWatch] = [:]
+    /// The watch of each socket.
+    ///
+    /// One that libcurl does not want is disabled, because mostly the next transfer wants the same.
+    private var watches: [curl_socket_t: (watch: EventWatch, events: ReadyEvents)] = [:]
     private var timer: EventTimer!
 
     /// - Parameters:
@@ -110,18 +113,23 @@ final class CurlMulti {
     // MARK: Callbacks of libcurl
 
     private func interestChanged(_ socket: curl_socket_t, _ what: Int32) {
-        guard what != CURL_POLL_REMOVE else {
-            watches[socket] = nil
-            return
-        }
+        // To remove it is neither of these.
         var events: ReadyEvents = []
         if what & CURL_POLL_IN != 0 { events.insert(.read) }
         if what & CURL_POLL_OUT != 0 { events.insert(.write) }
-        // The old watch is removed first: two events of one descriptor would add up.
-        watches[socket] = nil
-        watches[socket] = loop.watch(descriptor: socket, events: events) { [unowned self] ready in
-            let mask = (ready.contains(.read) ? CURL_CSELECT_IN : 0) | (ready.contains(.write) ? CURL_CSELECT_OUT : 0)
-            act(on: socket, mask: mask)
+        if events.isEmpty {
+            watches[socket]?.watch.disable()
+        } else if let known = watches[socket], known.events == events {
+            known.watch.enable()
+        } else {
+            // The old watch is removed first: two events of one descriptor would add up.
+            watches[socket] = nil
+            let watch = loop.watch(descriptor: socket, events: events) { [unowned self] ready in
+                let mask =
+                    (ready.contains(.read) ? CURL_CSELECT_IN : 0) | (ready.contains(.write) ? CURL_CSELECT_OUT : 0)
+                act(on: socket, mask: mask)
+            }
+            watches[socket] = (watch, events)
         }
     }
 

@@ -42,6 +42,8 @@ final class CurlTransfer {
 
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private var fieldList: UnsafeMutablePointer<curl_slist>?
+    /// The fields in that list; nil if it is not set.
+    private var listedFields: Fields?
     /// Whether only URL and fields are to be set for another GET of the same options.
     private(set) var isReusable = false
 
@@ -242,9 +244,6 @@ extension CurlTransfer {
     }
 
     private func setFields(_ request: UpstreamRequest, body: BodyFraming) throws(UpstreamError) {
-        larder_easy_set_list(handle, CURLOPT_HTTPHEADER, nil)
-        curl_slist_free_all(fieldList)
-        fieldList = nil
         var fields = request.fields.withoutHopByHop()
         // Larder has handled the client's expectation; libcurl would wait a second for an upstream that ignores it.
         fields.removeAll { $0.isOne(of: Self.ownFields) }
@@ -256,12 +255,18 @@ extension CurlTransfer {
             // A server may want a length from methods that usually have a body (RFC 9110 §8.6).
             fields.append("Content-Length", "0")
         }
+        // Most requests have the fields of the last one.
+        if listedFields == fields { return }
+        larder_easy_set_list(handle, CURLOPT_HTTPHEADER, nil)
+        curl_slist_free_all(fieldList)
+        (fieldList, listedFields) = (nil, nil)
         for line in fields { try add(line) }
         // A name without a value prevents libcurl from adding the field.
         if !fields.contains(.accept) { add(fieldLine: "Accept:") }
         add(fieldLine: "Expect:")
         add(fieldLine: "Proxy-Connection:")
         larder_easy_set_list(handle, CURLOPT_HTTPHEADER, fieldList)
+        listedFields = fields
     }
 
     private static let ownFields: KnownFields = [.contentLength, .expect]

@@ -14,8 +14,7 @@ package final class Transfer {
     var state: TransferState
     var head: ResponseHeadReader
     var body: RequestBodySender?
-    private var watchdog: EventTimer?
-    /// The wire bytes at the watchdog's last look: input that decodes to nothing for a while is progress, too.
+    /// The wire bytes at the last look: input that decodes to nothing for a while is progress, too.
     private var watchedBytes = 0
     private var stallTimeout: Duration?
     /// The decoder for the response's content coding; nil if there is none.
@@ -129,7 +128,6 @@ package final class Transfer {
     /// Reports the end to the delegate and releases everything; must be called with libcurl off the stack.
     func end(_ result: Result<TransferSummary, UpstreamError>) {
         guard state.ended() else { return }
-        watchdog = nil
         if case .success = result, let curl { client.giveBack(curl) }
         curl = nil
         body = nil
@@ -181,23 +179,15 @@ package final class Transfer {
 
     // MARK: Time
 
-    /// Arms the watchdog for the current deadline.
+    /// Has the client look at the deadline when it is due.
     ///
-    /// It is not moved with every piece received: if it fires too early, it is armed again for the remaining time.
+    /// Nothing is moved with every piece received: if the look comes too early, there is another one.
     func watch() {
-        guard let deadline = currentDeadline() else {
-            watchdog?.cancel()
-            return
-        }
-        let now = client.loop.now
-        let rest = deadline.at > now ? Int64(deadline.at - now) : 0
-        let timer = watchdog ?? EventTimer(loop: client.loop) { [unowned self] in watchdogFired() }
-        watchdog = timer
-        // A little later than needed, because the loop's clock is coarse.
-        timer.schedule(after: .nanoseconds(rest) + .milliseconds(5))
+        if let deadline = currentDeadline() { client.watch(until: deadline.at) }
     }
 
-    private func watchdogFired() {
+    /// Ends the transfer if its deadline has passed.
+    func lookAtDeadline() {
         if let received = curl?.receivedBytes, received != watchedBytes {
             watchedBytes = received
             state.progressed(now: client.loop.now)

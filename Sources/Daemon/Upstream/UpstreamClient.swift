@@ -22,6 +22,10 @@ package final class UpstreamClient {
     private var slotTimer: EventTimer!
     /// Called when requests start to wait for slots, and when none has waited for some time.
     package var crowdChanged: ((UpstreamSlots.Change) -> Void)?
+    /// Fires at the earliest deadline of a transfer, or at one that has moved since.
+    private var watchdog: EventTimer!
+    /// When it fires, in ns of the loop's clock; `.max` for never.
+    private var watchdogDue = UInt64.max
     /// Origins that respond in HTTP/2, so that a burst of requests should share one connection.
     private var http2Origins: Set<Substring> = []
     /// Handles for the next transfers, because making one takes longer than setting its URL and its fields.
@@ -43,6 +47,7 @@ package final class UpstreamClient {
         )
         actionTimer = EventTimer(loop: loop) { [unowned self] in performWaiting() }
         slotTimer = EventTimer(loop: loop, isRepeating: true) { [unowned self] in lookAtSlots() }
+        watchdog = EventTimer(loop: loop) { [unowned self] in lookAtDeadlines() }
         multi.completed = { [unowned self] curl, result in completed(curl, result) }
         multi.worked = { [unowned self] in performWaiting() }
     }
@@ -100,6 +105,22 @@ package final class UpstreamClient {
         }
         for change in slots.tick(now: loop.now) { crowdChanged?(change) }
         if !slots.isCrowded { slotTimer.cancel() }
+    }
+
+    // MARK: Deadlines
+
+    /// Has all transfers look at their deadlines at a time of the loop's clock, or before.
+    func watch(until deadline: UInt64) {
+        guard deadline < watchdogDue else { return }
+        watchdogDue = deadline
+        let rest = deadline > loop.now ? Int64(deadline - loop.now) : 0
+        // A little later than needed, because the loop's clock is coarse.
+        watchdog.schedule(after: .nanoseconds(rest) + .milliseconds(5))
+    }
+
+    private func lookAtDeadlines() {
+        watchdogDue = .max
+        for transfer in active.values { transfer.lookAtDeadline() }
     }
 
     // MARK: For transfers
@@ -237,6 +258,7 @@ package struct UpstreamSlots {
 
         /// Gives a slot to the next waiting request, if one is free for it.
         mutating func next(_ credentials: inout Credentials) -> ID? {
+            if waiting.isEmpty { return nil }
             let eligible = waiting.indices.filter { isFree(for: waiting[$0].client, credentials) }
             let fewest = eligible.min {
                 counts[waiting[$0].client, default: 0] < counts[waiting[$1].client, default: 0]
@@ -267,8 +289,13 @@ package struct UpstreamSlots {
     }
 
     private var credentials: Credentials
-    private var pools: [Kind: Pool]
-    private var kinds: [ID: Kind] = [:]
+    private var exchanges: Pool
+    private var uploads: Pool
+
+    private subscript(kind: Kind) -> Pool {
+        get { kind == .exchange ? exchanges : uploads }
+        _modify { if kind == .exchange { yield &exchanges } else { yield &uploads } }
+    }
 
     /// The time without waiting requests after which a kind no longer counts as crowded.
     static let relief: UInt64 = 10_000_000_000
@@ -279,64 +306,65 @@ package struct UpstreamSlots {
     /// - Parameters: The number of slots of each kind that one client may have, and of all that one credential may have; 0 for no
     ///   limit.
     init(exchanges: Int, uploads: Int, perCredential: Int = 0) {
-        pools = [.exchange: Pool(limit: exchanges), .upload: Pool(limit: uploads)]
+        (self.exchanges, self.uploads) = (Pool(limit: exchanges), Pool(limit: uploads))
         credentials = Credentials(limit: perCredential)
     }
 
     /// Whether requests wait, or did until a moment ago.
-    var isCrowded: Bool { pools.values.contains { $0.lastWaited != nil } }
+    var isCrowded: Bool { exchanges.lastWaited != nil || uploads.lastWaited != nil }
 
     /// Requests a slot; the result says whether it is free, or the request must wait.
     ///
     /// - Returns: Also the change for the kind as a whole, if any.
     mutating func enter(_ id: ID, _ kind: Kind, of client: Client, now: UInt64) -> (isFree: Bool, change: Change?) {
-        guard var pool = pools[kind] else { return (true, nil) }
-        defer { pools[kind] = pool }
-        kinds[id] = kind
-        if pool.isFree(for: client, credentials) {
-            pool.take(id, client)
+        if self[kind].isFree(for: client, credentials) {
+            self[kind].take(id, client)
             credentials.add(1, to: client)
             return (true, nil)
         }
-        let wasCrowded = pool.lastWaited != nil
-        pool.waiting.append((id, client))
-        pool.lastWaited = now
+        let wasCrowded = self[kind].lastWaited != nil
+        self[kind].waiting.append((id, client))
+        self[kind].lastWaited = now
         let isForCredential = !credentials.isFree(for: client)
-        let limit = isForCredential ? credentials.limit : pool.limit
+        let limit = isForCredential ? credentials.limit : self[kind].limit
         let change = Change(kind: kind, isCrowded: true, limit: limit, isForCredential: isForCredential)
         return (false, wasCrowded ? nil : change)
     }
 
     /// Removes a request that is over, or gave up waiting; returns the ids of those to start now.
     mutating func leave(_ id: ID) -> [ID] {
-        guard let kind = kinds.removeValue(forKey: id) else { return [] }
-        if let client = pools[kind]?.giveBack(id) { credentials.add(-1, to: client) }
-        pools[kind]?.waiting.removeAll { $0.id == id }
+        for kind in Kind.allCases {
+            if let client = self[kind].giveBack(id) { credentials.add(-1, to: client) }
+            if !self[kind].waiting.isEmpty { self[kind].waiting.removeAll { $0.id == id } }
+        }
         var started: [ID] = []
         // A credential's slot may be what a request of the other kind waits for.
-        for kind in credentials.limit == 0 ? [kind] : Kind.allCases {
-            while let next = pools[kind]?.next(&credentials) { started.append(next) }
+        for kind in Kind.allCases {
+            while let next = next(kind) { started.append(next) }
         }
         return started
     }
 
+    private mutating func next(_ kind: Kind) -> ID? {
+        kind == .exchange ? exchanges.next(&credentials) : uploads.next(&credentials)
+    }
+
     /// For each kind with waiting requests: the holders of its slots, and how many wait.
     var contested: [(holders: [ID], waiting: Int)] {
-        pools.values.filter { !$0.waiting.isEmpty }.map { (Array($0.holders.keys), $0.waiting.count) }
+        [exchanges, uploads].filter { !$0.waiting.isEmpty }.map { (Array($0.holders.keys), $0.waiting.count) }
     }
 
     /// Updates the state after some time; returns the kinds that are no longer crowded.
     mutating func tick(now: UInt64) -> [Change] {
         var changes: [Change] = []
         for kind in Kind.allCases {
-            guard var pool = pools[kind], let last = pool.lastWaited else { continue }
-            if !pool.waiting.isEmpty {
-                pool.lastWaited = now
+            guard let last = self[kind].lastWaited else { continue }
+            if !self[kind].waiting.isEmpty {
+                self[kind].lastWaited = now
             } else if now >= last + Self.relief {
-                pool.lastWaited = nil
-                changes.append(Change(kind: kind, isCrowded: false, limit: pool.limit))
+                self[kind].lastWaited = nil
+                changes.append(Change(kind: kind, isCrowded: false, limit: self[kind].limit))
             }
-            pools[kind] = pool
         }
         return changes
     }

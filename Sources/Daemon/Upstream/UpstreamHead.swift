@@ -117,7 +117,7 @@ struct ResponseHeadReader {
         return statusLine == nil ? .failed(.badResponse("a malformed status line")) : .incomplete
     }
 
-    private mutating func received(fieldLine content: Slice<UnsafeRawBufferPointer>) -> Step {
+    private mutating func received(fieldLine content: UnsafeRawBufferPointer) -> Step {
         if content.first == 0x20 || content.first == 0x09 {
             // A folded line continues the value with a space (RFC 9112 §5.2).
             guard let begun = fields.last else { return .failed(.badResponse("a folded line before the first field")) }
@@ -128,21 +128,21 @@ struct ResponseHeadReader {
         guard let colon = content.firstIndex(of: UInt8(ascii: ":"))
         else { return .failed(.badResponse("a header line without a colon")) }
         // White space before the colon must be removed from responses (RFC 9112 §5.1).
-        let name = content[..<colon].withoutBlanks
+        let name = UnsafeRawBufferPointer(rebasing: content[..<colon]).withoutBlanks
         // An invalid name is not passed on: the next parser might interpret it differently.
         guard FieldSyntax.isToken(name) else { return .incomplete }
         if fields.isEmpty { fields.reserve(lines: 24, bytes: 1_024) }
-        let value = content[(colon + 1)...].withoutBlanks
+        let value = UnsafeRawBufferPointer(rebasing: content[(colon + 1)...]).withoutBlanks
         if value.contains(where: { $0 == 0x0D || $0 == 0 }) {
-            Self.value(value).withUnsafeBytes { fields.append(name: UnsafeRawBufferPointer(rebasing: name), value: $0) }
+            Self.value(value).withUnsafeBytes { fields.append(name: name, value: $0) }
         } else {
-            fields.append(name: UnsafeRawBufferPointer(rebasing: name), value: UnsafeRawBufferPointer(rebasing: value))
+            fields.append(name: name, value: value)
         }
         return .incomplete
     }
 
     /// A value without blanks at its ends; a bare CR in it becomes a space (RFC 9112 §2.2).
-    private static func value(_ content: Slice<UnsafeRawBufferPointer>) -> [UInt8] {
+    private static func value(_ content: UnsafeRawBufferPointer) -> [UInt8] {
         content.map { $0 == 0x0D || $0 == 0 ? 0x20 : $0 }.trimmingBlanks()
     }
 
@@ -216,7 +216,7 @@ private struct StatusLine {
     private static let usual = Array("HTTP/1.1 200 OK".utf8)
     private static let usualReason = Array("OK".utf8)
 
-    init?(_ line: Slice<UnsafeRawBufferPointer>) {
+    init?(_ line: UnsafeRawBufferPointer) {
         if Self.usual.elementsEqual(line) {
             (version, status, reason) = (.http11, 200, Self.usualReason)
             return
@@ -310,21 +310,19 @@ extension Fields {
 }
 
 extension UnsafeRawBufferPointer {
-    fileprivate func withoutLineEnd() -> Slice<UnsafeRawBufferPointer> {
+    fileprivate func withoutLineEnd() -> UnsafeRawBufferPointer {
         var end = count
         if end > 0, self[end - 1] == 0x0A { end -= 1 }
         if end > 0, self[end - 1] == 0x0D { end -= 1 }
-        return self[..<end]
+        return UnsafeRawBufferPointer(rebasing: self[..<end])
     }
-}
 
-extension Slice<UnsafeRawBufferPointer> {
     /// The bytes without spaces and tabs at both ends.
-    fileprivate var withoutBlanks: Slice<UnsafeRawBufferPointer> {
-        var rest = self
-        while let first = rest.first, FieldSyntax.isWhitespace(first) { rest.removeFirst() }
-        while let last = rest.last, FieldSyntax.isWhitespace(last) { rest.removeLast() }
-        return rest
+    fileprivate var withoutBlanks: UnsafeRawBufferPointer {
+        var (start, end) = (0, count)
+        while start < end, FieldSyntax.isWhitespace(self[start]) { start += 1 }
+        while start < end, FieldSyntax.isWhitespace(self[end - 1]) { end -= 1 }
+        return UnsafeRawBufferPointer(rebasing: self[start..<end])
     }
 }
 

@@ -89,8 +89,6 @@ public struct ReceivedDocument: Sendable {
     ///
     /// It runs off the caller's thread.
     public var findCoverage: (@Sendable (_ body: [UInt8]) -> TagCoverage?)?
-    /// The result of `findCoverage`.
-    var coverage: TagCoverage?
     /// A document of another principal that probably has the same bytes, which are then stored once; nil for none.
     public var resembled: DocumentID?
 

@@ -74,9 +74,7 @@ extension WriterSession {
     /// The label of a principal.
     ///
     /// Nil if it was forgotten; nothing of it must be stored then.
-    func principalLabel(_ id: PrincipalID) throws -> String? {
-        try query("SELECT label FROM _principals WHERE id = ?").first(id) { $0.string(0) }
-    }
+    func principalLabel(_ id: PrincipalID) throws -> String? { try names.label(of: id, in: database) }
 
     /// Gives forgotten principals that still have data a new row, so that the data can be listed, cleaned and evicted.
     ///

@@ -41,7 +41,7 @@ struct FileKeeper {
     /// Removes principals without data after every `unusedPrincipals` new ones.
     private mutating func sweep(_ session: WriterSession) {
         let newest = session.numbers.principal
-        let interval = core.configuration.unusedPrincipals
+        let interval = core.setting(\.unusedPrincipals)
         guard newest.rawValue - sweptPrincipal.rawValue >= interval else { return }
         // The latest may have requests under way.
         let last = PrincipalID(rawValue: newest.rawValue - interval / 4)
@@ -387,7 +387,9 @@ struct FileBudget: Sendable {
     /// The size of a file, and how many bytes of the disk are allocated to it.
     static func extent(of path: String) -> (bytes: Int64, allocated: Int64) {
         var status = stat()
-        return stat(path, &status) == 0 ? (Int64(status.st_size), 512 * Int64(status.st_blocks)) : (0, 0)
+        // A call with the `String` itself would make an array of it.
+        let isFound = path.withCString { stat($0, &status) } == 0
+        return isFound ? (Int64(status.st_size), 512 * Int64(status.st_blocks)) : (0, 0)
     }
 }
 

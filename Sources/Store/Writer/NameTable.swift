@@ -1,7 +1,7 @@
 import Basics
 import GRDB
 
-/// The ids of upstreams, contexts, models, scopes and collections, cached for the writer.
+/// The ids of upstreams, contexts, models, scopes and collections, and the labels of principals, cached for the writer.
 struct NameTable {
     struct Scope: Hashable {
         var upstream: String
@@ -39,6 +39,7 @@ struct NameTable {
     private var scopesByID = BoundedTable<ScopeID, Scope>(limit: limit)
     private var collections = BoundedTable<Collection, CollectionID>(limit: limit)
     private var collectionsByID = BoundedTable<CollectionID, (scope: ScopeID, model: String)>(limit: limit)
+    private var labels = BoundedTable<PrincipalID, String>(limit: limit)
 
     mutating func forget() { self = NameTable() }
 
@@ -92,6 +93,14 @@ struct NameTable {
         guard let found else { throw StoreError.corrupt("collection \(id) is missing") }
         collectionsByID[id] = found
         return found
+    }
+
+    /// The label of a principal; nil if it was forgotten.
+    mutating func label(of principal: PrincipalID, in database: Database) throws -> String? {
+        if let label = labels[principal] { return label }
+        let label = try database.query("SELECT label FROM _principals WHERE id = ?").first(principal) { $0.string(0) }
+        labels[principal] = label
+        return label
     }
 
     private mutating func name(_ text: String, in database: Database) throws -> Int64 {

@@ -179,6 +179,44 @@ final class QueueLimit: Sendable {
     }
 }
 
+/// A response that is queued to be stored; in one place, because many hold it until its commit.
+final class QueuedResponse: Sendable {
+    let document: ReceivedDocument
+    /// When it was queued, in µs of the store's clock.
+    let time: Int64
+    /// The hash of its path.
+    let pathHash: Int64
+    private let done: @Sendable (Result<Receipt, StoreError>) -> Void
+
+    init(
+        _ document: ReceivedDocument,
+        in core: StoreCore,
+        done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
+    ) {
+        (self.document, self.done) = (document, done)
+        pathHash = core.hasher.pathHash(upstream: document.key.upstream, url: document.key.url)
+        time = core.clock.now()
+    }
+
+    /// About how much it adds to the file, in bytes.
+    var byteCount: Int { document.body.count + document.head.count + document.policy.count }
+
+    /// Reports its commit, or that there is none, and gives up its place in the queue.
+    ///
+    /// - Parameter weight: of the decomposed body, if there is one.
+    func end(_ result: Result<Receipt, StoreError>, weight: Int?, in core: StoreCore) {
+        if let weight { core.preparedBodies.leave(bytes: weight) }
+        // `close` counts abandoned responses as still queued.
+        let isGivenUp = if case .failure(.closed) = result { true } else { false }
+        let waited = Double(core.clock.now() - time) / 1_000_000
+        if case .success = result { core.updateStatistics { $0.responseTimes.record(seconds: waited) } }
+        if !isGivenUp { core.queuedResponses.leave(self) }
+        // This precedes leaving the queue: an empty queue means that every `done` has run.
+        done(result)
+        core.queueLimit.leave(bytes: document.body.count)
+    }
+}
+
 /// The responses that are queued to be stored.
 ///
 /// The effects of a write go ahead of them, unless one of them may be needed to identify the written object.
@@ -195,21 +233,21 @@ final class QueuedResponses: Sendable {
 
     var count: Int { state.withLock(\.count) }
 
-    func enter(_ document: ReceivedDocument, pathHash: Int64) {
+    func enter(_ response: QueuedResponse) {
         state.withLock { state in
             state.count += 1
-            guard let rule = document.rule else { return }
-            state.upstreams[document.key.upstream, default: 0] += 1
-            if !rule.isList { state.paths[pathHash, default: 0] += 1 }
+            guard let isList = response.document.rule?.isList else { return }
+            state.upstreams[response.document.key.upstream, default: 0] += 1
+            if !isList { state.paths[response.pathHash, default: 0] += 1 }
         }
     }
 
-    func leave(_ document: ReceivedDocument, pathHash: Int64) {
+    func leave(_ response: QueuedResponse) {
         state.withLock { state in
             state.count -= 1
-            guard let rule = document.rule else { return }
-            Self.decrement(&state.upstreams[document.key.upstream])
-            if !rule.isList { Self.decrement(&state.paths[pathHash]) }
+            guard let isList = response.document.rule?.isList else { return }
+            Self.decrement(&state.upstreams[response.document.key.upstream])
+            if !isList { Self.decrement(&state.paths[response.pathHash]) }
         }
     }
 

@@ -203,7 +203,7 @@ final class Writer {
                 $0.record(report)
                 $0.warnings += effects.warnings
             }
-            core.configuration.committed(report)
+            core.setting(\.committed)(report)
             for completion in completions { completion() }
             return completions.count
         } catch {

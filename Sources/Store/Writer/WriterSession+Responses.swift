@@ -4,10 +4,10 @@ import Mapping
 extension WriterSession {
     /// Stores a response: document, versions and objects, all in this transaction.
     ///
-    /// - Parameter arrival: when the store received it.
-    func receive(_ document: ReceivedDocument, queuedAt arrival: Int64, _ prepared: PreparedBody) throws -> Receipt {
+    /// - Parameter coverage: the result of its `findCoverage`.
+    func receive(_ response: QueuedResponse, _ coverage: TagCoverage?, _ prepared: PreparedBody) throws -> Receipt {
+        let (document, pathHash) = (response.document, response.pathHash)
         let key = document.key
-        let pathHash = hasher.pathHash(upstream: key.upstream, url: key.url)
         let occurrences = prepared.decomposed?.occurrences ?? []
         let label = try principalLabel(key.principal)
         var receipt = Receipt(sequence: numbers.sequence, warnings: prepared.warnings)
@@ -15,7 +15,7 @@ extension WriterSession {
         guard let label else { return receipt }
         let verdict = bans.verdict(
             on: document,
-            queuedAt: arrival,
+            queuedAt: response.time,
             pathHash: pathHash,
             principal: label,
             objects: occurrences,
@@ -102,7 +102,7 @@ extension WriterSession {
                 literal: document.body,
                 keyed: skeleton == nil ? [] : prepared.decomposed?.keyed ?? [],
                 isUndivided: prepared.isUndivided,
-                coverage: document.coverage,
+                coverage: coverage,
                 resembled: document.resembled
             ),
             digest: digest,

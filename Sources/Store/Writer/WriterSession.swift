@@ -170,8 +170,12 @@ final class WriterSession {
     func flush() throws {
         try flushObjects()
         try flushObservations()
-        try Meta.sequence.set(numbers.sequence.rawValue, in: database)
-        try Meta.clock.set(clock.now(), in: database)
+        try query(
+            """
+            INSERT INTO _meta VALUES ('sequence', ?), ('clock', ?)
+            ON CONFLICT DO UPDATE SET value = excluded.value WHERE value IS NOT excluded.value
+            """
+        ).run(numbers.sequence, clock.now())
         try flushWallLead()
         if hasRemovedObjects { try Meta.object.set(numbers.object.rawValue, in: database) }
         hasRemovedObjects = false

@@ -15,7 +15,7 @@ extension Fetches {
     ///
     /// - Parameter reservation: what the request has reserved.
     func recordRetryAfter(of head: UpstreamHead, to request: ProxyRequest, _ reservation: BackOffs.Reservation?) {
-        let metrics = metrics.upstream(request.upstream.name)
+        let metrics = counters(of: request.upstream)
         if let limit = RateLimitFields.limit(head.fields, now: wall) { metrics.record { $0.limited(limit) } }
         request.upstream.newestLimits?.record(head.fields, of: request.key.principal)
         let isFree = head.status == 304 && request.upstream.settings.budget.hasFreeNotModified
@@ -67,7 +67,7 @@ extension Fetches {
 
     /// Counts a request that is held back.
     func heldBack(by hold: Hold, _ request: ProxyRequest) {
-        let metrics = metrics.upstream(request.upstream.name)
+        let metrics = counters(of: request.upstream)
         switch hold {
         case .backOff(let backOff, _):
             metrics.backedOff.add()
@@ -191,6 +191,9 @@ struct BackOffs {
     /// The limit for the back-offs by rate limits, and for those of documents.
     static let limit: Int = 4_096
 
+    /// Whether nothing holds any request back, or is known that might.
+    var areNone: Bool { places.isEmpty && documents.isEmpty && budgets.isEmpty }
+
     /// The number of back-offs by rate limits.
     var count: Int { places.count }
 
@@ -248,7 +251,7 @@ struct BackOffs {
 
     /// Why a retrieval is not sent now; nil if it is.
     func backOff(for request: ProxyRequest, as urgency: Budget.Urgency = .needed, now: UInt64) -> BackOff? {
-        if let backOff = documents[request.digest], backOff.until > now { return backOff }
+        if !documents.isEmpty, let backOff = documents[request.digest], backOff.until > now { return backOff }
         if places.isEmpty { return limit(on: request, as: urgency, now: now) }
         return self.places(of: request).lazy.compactMap { [places] in places[$0] }.first { $0.until > now }
             ?? limit(on: request, as: urgency, now: now)

@@ -179,7 +179,8 @@ struct Fetch: Hashable {
 
     /// Processes an event; returns the actions to perform, in order.
     mutating func handle(_ event: Event) -> [Action] {
-        var actions = step(event)
+        var actions: [Action] = []
+        step(event, &actions)
         if phase == .over, isTransferred, !isOver {
             isOver = true
             actions.append(.end)
@@ -187,73 +188,77 @@ struct Fetch: Hashable {
         return actions
     }
 
-    private mutating func step(_ event: Event) -> [Action] {
+    private mutating func step(_ event: Event, _ actions: inout [Action]) {
         switch event {
         case .joined(let client):
             clients.append(client)
-            return phase == .relaying ? [.begin(client.id, body.pieces)] : []
-        case .left(let id): return left(id)
+            if phase == .relaying { actions.append(.begin(client.id, body.pieces)) }
+        case .left(let id): left(id, &actions)
         case .absence:
             phase = .noting
-            return [.commitAbsence]
-        case .head(let head): return received(head)
-        case .body(let piece, let fits): return received(piece, fits)
-        case .lagging(let ids): return take { ids.contains($0.id) }.map { .abort($0) }
-        case .ended(let end): return ended(end)
-        case .admitted(let admission): return admitted(admission)
+            actions.append(.commitAbsence)
+        case .head(let head): received(head, &actions)
+        case .body(let piece, let fits): received(piece, fits, &actions)
+        case .lagging(let ids): for id in take(where: { ids.contains($0.id) }) { actions.append(.abort(id)) }
+        case .ended(let end): ended(end, &actions)
+        case .admitted(let admission): admitted(admission, &actions)
         case .freshened(.unusable):
             phase = .over
-            return [.fetchUnconditionally(take())]
-        case .freshened(.ready): return serve()
-        case .freshened(.withheld):
-            (phase, isServedWhole) = (.committing, true)
-            return []
-        case .committed: return conclude()
+            actions.append(.fetchUnconditionally(take()))
+        case .freshened(.ready): serve(&actions)
+        case .freshened(.withheld): (phase, isServedWhole) = (.committing, true)
+        case .committed: conclude(&actions)
         case .commitIsLate:
-            guard phase == .committing else { return [] }
-            let actions = conclude()
+            guard phase == .committing else { return }
+            conclude(&actions)
             phase = .committing
-            return actions
-        case .lostPatience(let id): return lostPatience(id)
+        case .lostPatience(let id): lostPatience(id, &actions)
         }
     }
 
     // MARK: Clients
 
-    private mutating func take(where isTaken: (Client) -> Bool = { _ in true }) -> [Int] {
+    private mutating func take(where isTaken: (Client) -> Bool) -> [Int] {
         let taken = clients.filter(isTaken)
         clients.removeAll(where: isTaken)
         return taken.map(\.id)
     }
 
-    private mutating func left(_ id: Int) -> [Action] {
-        guard !take(where: { $0.id == id }).isEmpty, !isTransferred else { return [] }
-        if phase == .freshening || phase == .committing { return [] }
-        // The transfer may have been paused for this client.
-        return [.resume] + cancelIfUseless()
+    private mutating func take() -> [Int] {
+        defer { clients = [] }
+        return clients.map(\.id)
     }
 
-    private mutating func lostPatience(_ id: Int) -> [Action] {
-        guard phase == .asking || phase == .gathering, !take(where: { $0.id == id }).isEmpty else { return [] }
+    private mutating func left(_ id: Int, _ actions: inout [Action]) {
+        guard !take(where: { $0.id == id }).isEmpty, !isTransferred else { return }
+        if phase == .freshening || phase == .committing { return }
+        // The transfer may have been paused for this client.
+        actions.append(.resume)
+        cancelIfUseless(&actions)
+    }
+
+    private mutating func lostPatience(_ id: Int, _ actions: inout [Action]) {
+        guard phase == .asking || phase == .gathering, !take(where: { $0.id == id }).isEmpty else { return }
         goesOn = true
-        return [.serveMeanwhile(id)] + (phase == .gathering ? cancelIfUseless() : [])
+        actions.append(.serveMeanwhile(id))
+        if phase == .gathering { cancelIfUseless(&actions) }
     }
 
     /// Cancels a transfer that no client waits for and that stores nothing.
     ///
     /// A body to be stored is worth finishing once it has begun to arrive. A background refresh never had a client, and clients
     /// that lost patience were served in the hope that the next ones find the new response.
-    private func cancelIfUseless() -> [Action] {
+    private func cancelIfUseless(_ actions: inout [Action]) {
         let isUseful = isStoring && body.isWhole || goesOn && phase == .asking
-        return clients.isEmpty && !isUseful ? [.stopJoining, .cancel] : []
+        if clients.isEmpty, !isUseful { actions += [.stopJoining, .cancel] }
     }
 
     // MARK: The response
 
-    private mutating func received(_ head: Head) -> [Action] {
+    private mutating func received(_ head: Head, _ actions: inout [Action]) {
         let wasNoting = phase == .noting
         // Clients may have the whole response before the transfer ends, so later requests need a new fetch.
-        var actions: [Action] = wasNoting ? [.stopJoining] : []
+        if wasNoting { actions.append(.stopJoining) }
         switch head.kind {
         case .notModified:
             phase = .freshening
@@ -262,25 +267,27 @@ struct Fetch: Hashable {
         case .unfitPart:
             phase = .over
             // No client asked for a part, so the stored parts are of no use.
-            actions += fetchWhole() + [.cancel]
-        case .ordinary: actions += begin(head)
+            fetchWhole(&actions)
+            actions.append(.cancel)
+        case .ordinary: begin(head, &actions)
         }
         if let end = endWhileNoting {
             endWhileNoting = nil
-            return actions + ended(end)
+            ended(end, &actions)
+        } else if wasNoting, phase != .over {
+            actions.append(.resume)
         }
-        return wasNoting && phase != .over ? actions + [.resume] : actions
     }
 
-    private mutating func begin(_ head: Head) -> [Action] {
-        var actions: [Action] = []
+    private mutating func begin(_ head: Head, _ actions: inout [Action]) {
         if let able = head.canHaveStale {
             let served = take { able.contains($0.id) }
             if !served.isEmpty { actions.append(.serveStale(served)) }
             if clients.isEmpty {
                 phase = .over
                 // The error's body is not worth waiting for.
-                return actions + [.cancel]
+                actions.append(.cancel)
+                return
             }
         }
         isStoring = head.isStorable
@@ -289,7 +296,7 @@ struct Fetch: Hashable {
             hasRefreshed = true
             actions.append(.supersede)
         }
-        let others = take { !$0.isLeader && head.others.contains($0.id) }
+        let others = head.others.isEmpty ? [] : take { !$0.isLeader && head.others.contains($0.id) }
         if !others.isEmpty { actions.append(.fetchApart(others)) }
         let isRendered = head.isRenderable && clients.contains(where: \.wantsRendering)
         // A body that is not stored is buffered only if a client gets it transformed.
@@ -297,106 +304,122 @@ struct Fetch: Hashable {
         let isMadeOfWhole = head.completesParts || head.isWhole && clients.contains(where: \.wantsCut)
         if isRendered || isStoring && isMadeOfWhole {
             phase = .gathering
-            return actions
+            return
         }
         phase = .relaying
-        return actions + clients.map { .begin($0.id, []) } + cancelIfUseless()
+        for client in clients { actions.append(.begin(client.id, [])) }
+        cancelIfUseless(&actions)
     }
 
-    private mutating func received(_ piece: [UInt8], _ fits: Bool) -> [Action] {
-        guard phase == .relaying || phase == .gathering else { return [] }
-        var actions: [Action] = []
-        let (held, wasWhole) = (body.pieces, body.isWhole)
-        body.append(piece)
-        if !fits { body.letGo() }
-        if wasWhole, !body.isWhole { actions = outgrew(held) }
-        return phase == .relaying ? actions + [.write(piece)] : actions
+    private mutating func received(_ piece: [UInt8], _ fits: Bool, _ actions: inout [Action]) {
+        guard phase == .relaying || phase == .gathering else { return }
+        if body.isWhole, !fits || !body.hasRoom(for: piece.count) {
+            outgrew(with: piece, &actions)
+        } else {
+            body.append(piece)
+        }
+        if phase == .relaying { actions.append(.write(piece)) }
     }
 
     /// Stops buffering, because the body or all bodies together are too large; from now on the body is only relayed.
-    private mutating func outgrew(_ held: [[UInt8]]) -> [Action] {
-        var actions: [Action] = isStoring ? [.supersede, .explainLoss(.tooLarge)] : []
+    private mutating func outgrew(with piece: [UInt8], _ actions: inout [Action]) {
+        let held = body.pieces
+        body.append(piece)
+        body.letGo()
+        if isStoring { actions += [.supersede, .explainLoss(.tooLarge)] }
         isStoring = false
         actions.append(.stopJoining)
-        guard phase == .gathering else { return actions + clients.map { .keptNoLonger($0.id) } }
-        return actions + passOn(held) + (phase == .relaying ? cancelIfUseless() : [])
+        guard phase == .gathering else {
+            for client in clients { actions.append(.keptNoLonger(client.id)) }
+            return
+        }
+        passOn(held, &actions)
+        if phase == .relaying { cancelIfUseless(&actions) }
     }
 
     /// Sends the gathered body untransformed.
-    private mutating func passOn(_ pieces: [[UInt8]]) -> [Action] {
+    private mutating func passOn(_ pieces: [[UInt8]], _ actions: inout [Action]) {
         if completesParts {
             phase = .over
-            return fetchWhole()
+            return fetchWhole(&actions)
         }
         phase = .relaying
-        return clients.map { .begin($0.id, pieces) }
+        for client in clients { actions.append(.begin(client.id, pieces)) }
     }
 
     // MARK: The end
 
-    private mutating func ended(_ end: End) -> [Action] {
+    private mutating func ended(_ end: End, _ actions: inout [Action]) {
         guard phase != .noting else {
             endWhileNoting = end
-            return []
+            return
         }
         isTransferred = true
+        actions.append(.stopJoining)
         switch (phase, end) {
-        case (.over, _), (.freshening, _), (.committing, _), (.noting, _): return [.stopJoining]
+        case (.over, _), (.freshening, _), (.committing, _), (.noting, _): break
         case (_, .whole) where phase != .asking:
-            if isStoring { return [.stopJoining, .admit] }
-            return [.stopJoining] + (phase == .relaying ? finish() : finishUnstored())
+            if isStoring { actions.append(.admit) } else { endUnstored(&actions) }
         case (_, .odd) where phase != .asking:
-            let loss: [Action] = isStoring ? [.supersede, .explainLoss(.odd)] : []
+            if isStoring { actions += [.supersede, .explainLoss(.odd)] }
             isStoring = false
-            return [.stopJoining] + loss + (phase == .relaying ? finish() : finishUnstored())
+            endUnstored(&actions)
         case (.relaying, _), (.gathering, .cut):
             // A truncated response reaches the clients as it came, must look truncated, and is not stored (law 8).
-            var actions: [Action] = isStoring ? [.stopJoining, .explainLoss(.truncated)] : [.stopJoining]
-            if phase == .gathering { actions += passOn(body.pieces) }
+            if isStoring { actions.append(.explainLoss(.truncated)) }
+            if phase == .gathering { passOn(body.pieces, &actions) }
             phase = .over
-            return actions + take().map { .abort($0) }
+            for id in take() { actions.append(.abort(id)) }
         case (.asking, _), (.gathering, _):
-            let loss: [Action] = isStoring ? [.explainLoss(.truncated)] : []
+            if isStoring { actions.append(.explainLoss(.truncated)) }
             phase = .over
-            return [.stopJoining] + loss + (clients.isEmpty ? [] : [.fail(take())])
+            if !clients.isEmpty { actions.append(.fail(take())) }
         }
     }
 
-    private mutating func admitted(_ admission: Admission) -> [Action] {
+    private mutating func admitted(_ admission: Admission, _ actions: inout [Action]) {
         hasRefreshed = hasRefreshed || admission != .unusable
         switch (admission, phase) {
         case (.withheld, _):
             isServedWhole = phase == .gathering
             phase = .committing
-            return []
-        case (.unusable, .gathering): return finishUnstored()
-        case (_, .gathering): return serve()
-        default: return finish()
+        case (.unusable, .gathering): finishUnstored(&actions)
+        case (_, .gathering): serve(&actions)
+        default: finish(&actions)
         }
     }
 
     /// Whether clients have got nothing so far, and get the whole response after the commit.
     private var isServedWhole = false
 
-    private mutating func conclude() -> [Action] { isServedWhole ? serve() : finish() }
-
-    private mutating func serve() -> [Action] {
-        phase = .over
-        return clients.isEmpty ? [] : [.serve(take())]
+    private mutating func conclude(_ actions: inout [Action]) {
+        if isServedWhole { serve(&actions) } else { finish(&actions) }
     }
 
-    private mutating func fetchWhole() -> [Action] { clients.isEmpty ? [] : [.fetchWhole(take())] }
-
-    private mutating func finish() -> [Action] {
+    private mutating func serve(_ actions: inout [Action]) {
         phase = .over
-        return take().map { .finish($0) }
+        if !clients.isEmpty { actions.append(.serve(take())) }
+    }
+
+    private mutating func fetchWhole(_ actions: inout [Action]) {
+        if !clients.isEmpty { actions.append(.fetchWhole(take())) }
+    }
+
+    private mutating func finish(_ actions: inout [Action]) {
+        phase = .over
+        for id in take() { actions.append(.finish(id)) }
+    }
+
+    private mutating func endUnstored(_ actions: inout [Action]) {
+        if phase == .relaying { finish(&actions) } else { finishUnstored(&actions) }
     }
 
     /// Ends a gathered response that is not stored: transformed for the clients that want that, untransformed for the others.
-    private mutating func finishUnstored() -> [Action] {
+    private mutating func finishUnstored(_ actions: inout [Action]) {
         let rendered = body.isWhole ? take(where: \.wantsRendering) : []
-        let rest = passOn(body.pieces)
-        return (rendered.isEmpty ? [] : [.serveUnstored(rendered)]) + rest + (phase == .relaying ? finish() : [])
+        if !rendered.isEmpty { actions.append(.serveUnstored(rendered)) }
+        passOn(body.pieces, &actions)
+        if phase == .relaying { finish(&actions) }
     }
 }
 

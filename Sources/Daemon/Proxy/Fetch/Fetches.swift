@@ -29,6 +29,8 @@ final class Fetches {
     /// Clients whose options are no longer those of their upstream, until their requests are over.
     private var retiredClients: [UpstreamClient] = []
     let metrics: Metrics
+    /// The counters that were used last.
+    private var latestMetrics: (upstream: ProxiedUpstream, counters: UpstreamMetrics)?
     /// Counts the responses of the upstream loop by outcome.
     let outcomes: WorkerMetrics
     let log: Logger
@@ -89,7 +91,7 @@ final class Fetches {
         // A fetch under way from an upstream that cannot be reached is not worth waiting for.
         if let fetch = underWay(for: request), !isUnreachable(for: request) {
             if let stored { cache.recordInquiry(about: stored) }
-            metrics.upstream(request.upstream.name).coalesced.add()
+            counters(of: request.upstream).coalesced.add()
             return fetch.join(request, reply, isLeader: false)
         }
         if isHeldBack(Relay(request, reply, isLeader: true), stored: inquiry.stored) {
@@ -199,7 +201,7 @@ final class Fetches {
         let write = RunningWrite(request, reply, fetches: self)
         write.reservation = backOffs.reserve(for: request)
         runningWrites[ObjectIdentifier(write)] = write
-        metrics.upstream(request.upstream.name).started()
+        counters(of: request.upstream).started()
         write.send(request.upstreamRequest(), through: client(for: request.upstream))
         return write
     }
@@ -213,7 +215,7 @@ final class Fetches {
         fetch.reservation = backOffs.reserve(for: request)
         if isJoinable, let place = place(of: request) { joinable[place] = fetch }
         running[ObjectIdentifier(fetch)] = fetch
-        metrics.upstream(request.upstream.name).started()
+        counters(of: request.upstream).started()
         fetch.send(inquiry.upstreamRequest, through: client(for: request.upstream))
         return fetch
     }
@@ -258,7 +260,7 @@ final class Fetches {
         _ reservation: BackOffs.Reservation?
     ) -> (Fetch.End, seconds: Double) {
         let seconds = Double(max(0, cache.now - start)) / 1_000_000
-        let metrics = metrics.upstream(request.upstream.name)
+        let metrics = counters(of: request.upstream)
         if case .failure(let error) = result, status == nil {
             recordNoResponse(error, to: request, since: start)
             if let reservation { backOffs.end(reservation, isCounted: error.requestMayHaveBeenProcessed) }
@@ -273,6 +275,14 @@ final class Fetches {
             metrics.ended(result: error.label, seconds: seconds)
             return (.failed, seconds)
         }
+    }
+
+    /// The counters of an upstream.
+    func counters(of upstream: ProxiedUpstream) -> UpstreamMetrics {
+        if let latestMetrics, latestMetrics.upstream === upstream { return latestMetrics.counters }
+        let counters = metrics.upstream(upstream.name)
+        latestMetrics = (upstream, counters)
+        return counters
     }
 
     // MARK: Connections

@@ -68,6 +68,8 @@ extension Fetches {
     /// How long a request waits for a used-up limit that is about to be reset, because nothing stored may be served; nil if it
     /// does not wait.
     func pause(before plan: Plan) -> Duration? {
+        // Most requests are held back by nothing.
+        if backOffs.areNone { return nil }
         let (request, hold): (ProxyRequest, Hold?)
         switch plan {
         case .ask(let inquiry):

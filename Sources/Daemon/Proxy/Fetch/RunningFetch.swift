@@ -235,12 +235,11 @@ final class RunningFetch: TransferDelegate {
         var meaning: Fetch.Head
         (meaning, storing, containsObjects) = fetches.meaning(of: head, in: self)
         if let turn, meaning.kind == .ordinary, storing == nil, head.status < 500, !isInvalidated { turn.refuse() }
-        let waiting = relays
         if let stored, request.upstream.isFailure(status: head.status, fields: head.fields) {
-            let able = waiting.filter { stored.maySubstitute(at: fetches.now, for: $0.relay.request) }
+            let able = relays.filter { stored.maySubstitute(at: fetches.now, for: $0.relay.request) }
             meaning.canHaveStale = Set(able.map(\.id))
         }
-        meaning.others = Set(waiting.filter { !$0.relay.isLeader && !matches($0.relay.request) }.map(\.id))
+        for (id, relay) in relays where !relay.isLeader && !matches(relay.request) { meaning.others.insert(id) }
         // Events come at any time, so a silent stream has not stalled.
         if head.isEventStream { transfer?.setStallTimeout(nil) }
         handle(.head(meaning))
@@ -302,7 +301,7 @@ final class RunningFetch: TransferDelegate {
             head,
             storing: storing,
             isKept: fetches.cache.keeps(
-                head.fields.text("content-length").flatMap(Int.init),
+                head.fields.contentLength,
                 withObjects: containsObjects
             ),
             withholdsEnd: containsObjects,

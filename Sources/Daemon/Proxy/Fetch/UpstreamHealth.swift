@@ -187,7 +187,7 @@ extension RateLimit {
 extension Fetches {
     /// Records what the end of a transfer shows about its upstream.
     func record(_ result: Result<TransferSummary, UpstreamError>, status: Int?, of request: ProxyRequest) {
-        let metrics = metrics.upstream(request.upstream.name)
+        let metrics = counters(of: request.upstream)
         let time = RequestClock.wall
         let failed = status.flatMap { $0 >= 500 ? Failure(status: $0, of: request) : nil }
         switch result {
@@ -213,7 +213,7 @@ extension Fetches {
     }
 
     private func responded(_ failure: Failure?, to request: ProxyRequest, at time: Int64) {
-        let news = metrics.upstream(request.upstream.name).record { $0.responded(failure?.message, at: time) }
+        let news = counters(of: request.upstream).record { $0.responded(failure?.message, at: time) }
         for one in news { log(one, failure ?? Failure("", nil, of: request)) }
     }
 

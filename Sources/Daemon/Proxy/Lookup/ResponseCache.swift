@@ -59,6 +59,9 @@ package final class ResponseCache: Sendable {
             .max { $1.isPreferred(to: $0, for: request.directives, now: now) }
     }
 
+    /// Whether anything may be stored under a digest, or is on its way to disk; looks into memory only.
+    func mayKnow(_ digest: Digest128) -> Bool { store.mayHave(digest) || memory.knows(digest) }
+
     /// Whether a response is on its way to disk under a request's key.
     func isArriving(_ request: ProxyRequest) -> Bool { memory.isArriving(at: request.digest) }
 

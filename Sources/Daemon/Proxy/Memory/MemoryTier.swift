@@ -56,6 +56,8 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
         var woken: [@Sendable () -> Void] = []
         /// Whether nothing resides under the digest any more.
         var isVacant = false
+        /// Whether a response has become resident.
+        var hasEntered: Bool { actions.contains { if case .enter = $0 { true } else { false } } }
     }
 
     static var shardCount: Int { 16 }
@@ -116,7 +118,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
         // Both happen under one lock: otherwise an invalidation could miss a response not yet listed under its path.
         let outcome = paths.withLock { paths in
             let outcome = shard(digest).lock.withLock { $0.handle(event(), at: digest, largest: largest) }
-            if !outcome.isVacant { paths.insert(digest, of: key) }
+            if outcome.hasEntered { paths.insert(digest, of: key) }
             return outcome
         }
         return perform(outcome, at: digest)
@@ -125,6 +127,13 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     /// What a reader of the disk must know of the documents under a digest.
     package func overlay(at digest: Digest128) -> Overlay {
         shard(digest).lock.withLock { Overlay($0.residences[digest]) }
+    }
+
+    /// Whether a response is resident under a digest, or on its way to disk.
+    package func knows(_ digest: Digest128) -> Bool {
+        shard(digest).lock.withLock { shard in
+            shard.residences[digest].map { !$0.residents.isEmpty || $0.isArriving } ?? false
+        }
     }
 
     /// Whether a response is on its way to disk under a digest.

@@ -108,7 +108,20 @@ package final class TopLists: Sendable {
         }
     }
 
+    /// What consecutive requests mostly have in common, so that they are counted together.
+    private struct Sender: Equatable {
+        let program, principal, upstream, route: String?
+
+        init(of served: ServedRequest) {
+            (program, principal) = (served.program, served.principal)
+            (upstream, route) = (served.upstream, served.route)
+        }
+    }
+
     private struct State {
+        /// The latest sender, and its latest requests, which are not in the interval yet but for their URLs.
+        var sender: Sender?
+        var unattributed = Counts()
         /// The interval under way, of the shortest kind; later it becomes part of the others.
         var current = Interval(number: 0)
         var finished: [Period: [Interval]] = [:]
@@ -130,13 +143,12 @@ package final class TopLists: Sendable {
             bytes: served.bytes * weight,
             seconds: served.seconds * Double(weight)
         )
-        let names: [(Subject, String?)] = [
-            (.program, served.program), (.principal, served.principal), (.upstream, served.upstream),
-            (.route, served.route), (.url, served.url),
-        ]
+        let sender = Sender(of: served)
         state.withLock { state in
             Self.advance(&state, to: now)
-            for case (let subject, let name?) in names { state.current.add(counts, to: subject, name) }
+            if state.sender != sender { Self.attribute(&state, to: sender) }
+            state.unattributed += counts
+            state.current.add(counts, to: .url, served.url)
         }
     }
 
@@ -151,6 +163,7 @@ package final class TopLists: Sendable {
         var sums: [String: Counts] = [:]
         state.withLock { state in
             Self.advance(&state, to: now)
+            Self.attribute(&state, to: nil)
             for interval in (state.finished[period] ?? []) + [state.current] {
                 for (name, counts) in interval.counts[subject.place] { sums[name, default: Counts()] += counts }
             }
@@ -159,10 +172,23 @@ package final class TopLists: Sendable {
             .map { ($0.key, $0.value) }
     }
 
+    /// Adds the latest requests to the interval; those that follow are another sender's.
+    private static func attribute(_ state: inout State, to next: Sender?) {
+        if let sender = state.sender {
+            let names: [(Subject, String?)] = [
+                (.program, sender.program), (.principal, sender.principal), (.upstream, sender.upstream),
+                (.route, sender.route),
+            ]
+            for case (let subject, let name?) in names { state.current.add(state.unattributed, to: subject, name) }
+        }
+        (state.sender, state.unattributed) = (next, Counts())
+    }
+
     /// Adds the current interval to the others when it is over, and drops those that are too old.
     private static func advance(_ state: inout State, to now: Int64) {
         let number = now / Period.minute.intervals.seconds
         guard number != state.current.number else { return }
+        attribute(&state, to: nil)
         for period in Period.allCases {
             let (seconds, count) = period.intervals
             let own = state.current.number * Period.minute.intervals.seconds / seconds
