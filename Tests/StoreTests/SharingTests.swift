@@ -125,6 +125,20 @@ struct SharingTests {
         await bench.store.close()
     }
 
+    @Test func `a first response is not served alone if another machine has seen something else meanwhile`() async throws {
+        let bench = try Bench()
+        let early = bench.response("/users/7", ada("a"), user)
+        // It was observed while the response was under way.
+        let time = bench.store.clock.now() - 50_000
+        try await bench.store.apply([values(bench, [object(ada("b"))], start: time, end: time)], of: "github")
+        let receipt = try await bench.store.receive(early)
+        #expect(receipt.isDirty)
+        #expect(try await !isServed(bench, "/users/7"))
+        try await bench.receive("/users/7", ada("b"), user)
+        #expect(try await isServed(bench, "/users/7"))
+        await bench.store.close()
+    }
+
     @Test func `nothing is stored of unknown objects and principals until a response shows them`() async throws {
         let bench = try Bench()
         let digest = [UInt8](repeating: 9, count: 32)
