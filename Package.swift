@@ -77,7 +77,7 @@ let package = Package(
         room("Admin", belowProxy + ["Proxy", "Recording", "Fleet", logging], resources: [.embedInCode("Dashboard")]),
         .executableTarget(
             name: "Larder",
-            dependencies: belowProxy + ["Proxy", "Recording", "Admin", argumentParser, logging],
+            dependencies: belowProxy + ["Proxy", "Recording", "Fleet", "Admin", argumentParser, logging],
             path: "Sources/Daemon/Larder",
             swiftSettings: settings
         ),

@@ -142,7 +142,6 @@ import Testing
                 held.withLock { $0 = response }
                 isWhole.raise()
             }
-            reply.informational(status: 103, fields: Fields())
             reply.start(status: 200, fields: Fields([Field("X", "y")]), framing: .length(5))
             reply.onDrain(below: 1) {}
             reply.write(Array("hel".utf8))

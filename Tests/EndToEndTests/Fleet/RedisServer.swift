@@ -47,9 +47,9 @@ final class RedisServer: @unchecked Sendable {  // `process` is replaced by one 
     func command(_ line: String) throws -> String {
         let client = try Client(.port(port), limit: .seconds(10))
         try client.send("\(line)\r\n")
-        var text = ""
-        while !text.hasSuffix("\r\n") { text += String(decoding: try client.bytes(1), as: UTF8.self) }
-        return String(text.dropLast(2))
+        var line: [UInt8] = []
+        while line.last != 0x0A { line += try client.bytes(1) }
+        return String(decoding: line.dropLast(2), as: UTF8.self)
     }
 }
 

@@ -1,5 +1,6 @@
 import Admin
 import EventLoops
+import Fleet
 import Glibc
 import HTTPSemantics
 import HTTPServer
