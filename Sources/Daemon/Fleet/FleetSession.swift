@@ -12,7 +12,6 @@ struct FleetSession {
     private var savedAt = ContinuousClock.now
 
     private static let block: Duration = .milliseconds(250)
-    private static let replyLimit: Duration = .seconds(1)
 
     init(
         _ reader: FleetReader,
@@ -39,7 +38,7 @@ struct FleetSession {
     /// Asks for the server's time; false if a clock was set since the last time. The clock then begins anew.
     private func readClock() throws(RedisError) -> Bool {
         let sent = reader.now()
-        let reply = try connection.single(RedisCommand("TIME"), within: Self.replyLimit)
+        let reply = try connection.single(RedisCommand("TIME"), within: reader.limits.server)
         return addReading(sent, reply)
     }
 
@@ -64,7 +63,7 @@ struct FleetSession {
     private mutating func enter(_ index: Int, ending: Bool = false, because reason: String = "") throws(RedisError) {
         let (epoch, names) = (followed[index].epoch, followed[index].names)
         let arguments = [connection.runID, "\(epoch)", ending && epoch != 0 ? "\(epoch)" : ""]
-        let reply = try run(.enter, keys: [names.record], arguments, within: Self.replyLimit)
+        let reply = try run(.enter, keys: [names.record], arguments, within: reader.limits.server)
         guard let parts = reply.array, parts.count == 2, let current = parts[0].text.flatMap({ UInt64($0) }),
             let last = EntryID(parts[1].text)
         else { throw .malformed }
@@ -135,7 +134,7 @@ struct FleetSession {
     private mutating func start(_ index: Int, after entry: EntryID) throws(RedisError) {
         let (upstream, epoch) = (followed[index].upstream, followed[index].epoch)
         let words = RedisCommand("XREVRANGE", followed[index].names.words(epoch), "+", "-", "COUNT", "1")
-        let last = try connection.single(words, within: Self.replyLimit).array?.first?.array?.first
+        let last = try connection.single(words, within: reader.limits.server).array?.first?.array?.first
         followed[index].words = EntryID(last?.text) ?? .start
         state.change(upstream) { known in
             (known.epoch, known.applied, known.own, known.isFollowing) = (epoch, entry, .start, false)
@@ -151,7 +150,7 @@ struct FleetSession {
         while true {
             let position = followed[index].cursor.position.text
             let command = RedisCommand("XREAD", "COUNT", "\(FleetReader.batch)", "STREAMS", stream, position)
-            let entries = Self.entries(try connection.single(command, within: Self.replyLimit))[stream] ?? []
+            let entries = Self.entries(try connection.single(command, within: reader.limits.server))[stream] ?? []
             guard !entries.isEmpty else { return }
             switch followed[index].cursor.take(entries.map(\.news), isAll: false) {
             case .read(let found): process(found, index, isFormer: true)
@@ -169,7 +168,7 @@ struct FleetSession {
         words += followed.flatMap { [$0.cursor.position.text, $0.words.text] }
         let asked = reader.now()
         let command = RedisCommand(words.map { Array($0.utf8) })
-        let found = Self.entries(try connection.single(command, within: Self.block + Self.replyLimit))
+        let found = Self.entries(try connection.single(command, within: Self.block + reader.limits.server))
         let replied = reader.now()
         state.change { $0.figures.lastReply = replied }
         for index in followed.indices {
@@ -223,7 +222,7 @@ struct FleetSession {
     private mutating func check() throws(RedisError) {
         let sent = reader.now()
         let records = followed.map { RedisCommand("HMGET", $0.names.record, "epoch", "server", "last") }
-        let replies = try connection.send([RedisCommand("TIME")] + records, within: Self.replyLimit)
+        let replies = try connection.send([RedisCommand("TIME")] + records, within: reader.limits.server)
         for case .error(let message) in replies { throw .refused(message) }
         let isContinuous = addReading(sent, replies[0])
         checkedAt = .now
