@@ -91,7 +91,9 @@ import Testing
         #expect(eventually { again.member.figures.queued == 0 && !folder.names.contains("fleet.queue") })
     }
 
-    @Test func `a server that hangs delays nobody for longer than the limit, and leaves the machine alone`() async throws {
+    @Test func `a server that hangs delays nobody for longer than the limit, and leaves the machine alone`()
+        async throws
+    {
         let server = try RedisServer()
         let one = try Machine(server, isPatient: false)
         one.waitUntilConnected()
@@ -105,7 +107,9 @@ import Testing
         one.waitUntilAlone()
     }
 
-    @Test func `a server that has lost everything begins a new epoch, in which the latest news are announced again`() async throws {
+    @Test func `a server that has lost everything begins a new epoch, in which the latest news are announced again`()
+        async throws
+    {
         let server = try RedisServer()
         let one = try Machine(server)
         let former = try #require(one.waitUntilConnected())
@@ -205,7 +209,9 @@ import Testing
 
 /// Responses of several machines, over a real server.
 @Suite(.scripts, .enabled(if: RedisServer.isAvailable)) struct FleetDocumentTests {
-    private func machines(_ server: RedisServer, _ count: Int = 2, coalesce: Duration = .seconds(60)) throws -> [Machine] {
+    private func machines(_ server: RedisServer, _ count: Int = 2, coalesce: Duration = .seconds(60)) throws
+        -> [Machine]
+    {
         let machines = try (0..<count).map { _ in try Machine(server, coalesce: coalesce) }
         machines.forEach { $0.waitUntilConnected() }
         return machines
@@ -244,12 +250,18 @@ import Testing
         async let second = machines[1].found()
         async let third = machines[2].found()
         #expect(eventually { machines[1].member.figures.waited == 1 && machines[2].member.figures.waited == 1 })
-        machines[0].member.share(machines[0].document("shared"), at: Machine.key(), from: try #require(machines[0].position))
+        machines[0].member.share(
+            machines[0].document("shared"),
+            at: Machine.key(),
+            from: try #require(machines[0].position)
+        )
         #expect(await second == "shared")
         #expect(await third == "shared")
     }
 
-    @Test func `a fetch that fails is another machine's, and one that is not to be shared is everybody's own`() async throws {
+    @Test func `a fetch that fails is another machine's, and one that is not to be shared is everybody's own`()
+        async throws
+    {
         let machines = try machines(try RedisServer())
         for isForNow in [true, false] {
             let key = Machine.key("/\(isForNow)")
@@ -295,7 +307,11 @@ import Testing
             return
         }
         #expect(machines[1].member.figures.refused == 1)
-        machines[1].member.share(machines[1].document("new"), at: Machine.key(), from: try #require(machines[1].position))
+        machines[1].member.share(
+            machines[1].document("new"),
+            at: Machine.key(),
+            from: try #require(machines[1].position)
+        )
         #expect(eventually { machines[1].member.figures.shared == 1 })
         #expect(await machines[0].found() == "new")
     }
@@ -323,7 +339,9 @@ import Testing
     @Test func `a response that is too large, or of no use, is not shared`() async throws {
         let server = try RedisServer()
         let machines = try machines(server)
-        for (key, lifetime, size) in [(Machine.key("/large"), 60, SharedDocument.limit + 1), (Machine.key("/old"), 0, 1)] {
+        for (key, lifetime, size) in [
+            (Machine.key("/large"), 60, SharedDocument.limit + 1), (Machine.key("/old"), 0, 1),
+        ] {
             guard case .mine = await machines[0].member.find(key) else {
                 Issue.record("somebody else fetches it")
                 continue

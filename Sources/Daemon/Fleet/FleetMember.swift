@@ -107,7 +107,9 @@ package final class FleetMember: FleetLink {
         ).start()
     }
 
-    /// Disconnects. What the server does not have yet is kept for the next start.
+    /// Disconnects.
+    ///
+    /// What the server does not have yet is kept for the next start.
     ///
     /// - Parameter limit: how long to wait for the server to take what waits.
     package func stop(within limit: Duration) async {

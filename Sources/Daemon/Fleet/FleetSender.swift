@@ -60,7 +60,8 @@ final class FleetSender: Sendable {
     func wake() { work.signal() }
 
     /// Sends a command if the server is there, and returns its reply; nil if there is none within a limit.
-    func ask(within limit: Duration, _ make: @escaping @Sendable (LoadedScripts) -> RedisCommand?) async -> RedisReply? {
+    func ask(within limit: Duration, _ make: @escaping @Sendable (LoadedScripts) -> RedisCommand?) async -> RedisReply?
+    {
         let reply = Awaited<RedisReply>()
         guard submit(Job(deadline: .now + limit, make: make, reply: reply)) else { return nil }
         guard let found = await reply.value(within: limit) else {
@@ -252,7 +253,9 @@ final class FleetSender: Sendable {
             return (content.queue.keep(), content.queue.isCondensed, content.queue.waiting)
         }
         if isCondensed {
-            log.warning("too much waits for the fleet's server; what it was is replaced: all documents are outdated for others")
+            log.warning(
+                "too much waits for the fleet's server; what it was is replaced: all documents are outdated for others"
+            )
             file.clear()
             file.append(all)
         } else {

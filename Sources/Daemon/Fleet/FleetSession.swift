@@ -35,7 +35,9 @@ struct FleetSession {
         checkedAt = .now
     }
 
-    /// Asks for the server's time; false if a clock was set since the last time. The clock then begins anew.
+    /// Asks for the server's time; false if a clock was set since the last time.
+    ///
+    /// The clock then begins anew.
     private func readClock() throws(RedisError) -> Bool {
         let sent = reader.now()
         let reply = try connection.single(RedisCommand("TIME"), within: reader.limits.server)
@@ -44,7 +46,9 @@ struct FleetSession {
 
     private func addReading(_ sent: Int64, _ reply: RedisReply) -> Bool {
         let received = reader.now()
-        guard let parts = reply.array?.compactMap(\.text).compactMap({ Int64($0) }), parts.count == 2 else { return true }
+        guard let parts = reply.array?.compactMap(\.text).compactMap({ Int64($0) }), parts.count == 2 else {
+            return true
+        }
         let reading = FleetClock.Reading(sent: sent, received: received, server: parts[0] &* 1_000_000 &+ parts[1])
         return state.change { content in
             var clock = content.clock ?? FleetClock(reading)
@@ -69,7 +73,9 @@ struct FleetSession {
         else { throw .malformed }
         if current == epoch {
             if followed[index].cursor.checked(last: last) {
-                if state.value({ [upstream = followed[index].upstream] in $0.upstreams[upstream]?.epoch }) == epoch { return }
+                if state.value({ [upstream = followed[index].upstream] in $0.upstreams[upstream]?.epoch }) == epoch {
+                    return
+                }
                 try join(index, current, last)
             } else {
                 try enter(index, ending: true, because: "the stream was removed")
@@ -78,7 +84,10 @@ struct FleetSession {
             if epoch != 0 {
                 reader.log.notice(
                     "a new epoch of the fleet has begun: what was shared before is not used",
-                    metadata: ["upstream": "\(followed[index].upstream)", "cause": "\(ending ? reason : "another machine, or the server")"]
+                    metadata: [
+                        "upstream": "\(followed[index].upstream)",
+                        "cause": "\(ending ? reason : "another machine, or the server")",
+                    ]
                 )
             }
             try adopt(index, current, last)
@@ -117,9 +126,10 @@ struct FleetSession {
     /// - Parameter last: the last entry of the stream.
     private mutating func join(_ index: Int, _ epoch: UInt64, _ last: EntryID) throws(RedisError) {
         let stream = followed[index].names.stream(epoch)
-        let early = EntryID(
-            try run(.tail, keys: [stream], ["\(RecentNews.capacity / 2)"], within: .seconds(5)).text
-        ) ?? .start
+        let early =
+            EntryID(
+                try run(.tail, keys: [stream], ["\(RecentNews.capacity / 2)"], within: .seconds(5)).text
+            ) ?? .start
         let stopped = followed[index].epoch == epoch ? followed[index].cursor.position : .start
         let first = stopped == .start ? early : min(early, stopped)
         // After a power failure the store may lack the last of it.
@@ -163,7 +173,10 @@ struct FleetSession {
 
     /// Reads once, and looks whether the epochs are still the same.
     mutating func round() throws(RedisError) {
-        var words = ["XREAD", "COUNT", "\(FleetReader.batch)", "BLOCK", "\(Self.block.components.attoseconds / 1_000_000_000_000_000)", "STREAMS"]
+        var words = [
+            "XREAD", "COUNT", "\(FleetReader.batch)", "BLOCK",
+            "\(Self.block.components.attoseconds / 1_000_000_000_000_000)", "STREAMS",
+        ]
         words += followed.flatMap { [$0.names.stream($0.epoch), $0.names.words($0.epoch)] }
         words += followed.flatMap { [$0.cursor.position.text, $0.words.text] }
         let asked = reader.now()
