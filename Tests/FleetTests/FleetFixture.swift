@@ -21,32 +21,39 @@ final class Machine: Sendable {
 
     static let upstream = "a https://a.example"
 
+    /// It ends when nobody holds it any more.
+    let server: RedisServer
     let member: FleetMember
     let follower = Follower()
     let folder: TemporaryFolder
 
     /// - Parameters:
     ///   - ahead: by how much its clock is ahead, in µs.
+    ///   - isPatient: whether it waits for the server as long as a busy machine needs.
     ///   - folder: that of its store; another one for nil.
     init(
-        _ url: String,
+        _ server: RedisServer,
         key: UInt8 = 7,
         ahead: Int64 = 0,
         coalesce: Duration = .seconds(60),
+        isPatient: Bool = true,
         folder: TemporaryFolder = TemporaryFolder()
     ) throws {
         // As in the daemon: a server that is gone must not end the process.
         signal(SIGPIPE, SIG_IGN)
-        self.folder = folder
+        (self.server, self.folder) = (server, folder)
         var settings = Configuration.Fleet()
-        settings.server = try FleetServer(url)
+        settings.server = try FleetServer(server.url)
         settings.key = .init([UInt8](repeating: key, count: 32))
         settings.coalesce = coalesce
+        var limits = FleetLimits()
+        if isPatient { (limits.request, limits.position, limits.server) = (.seconds(60), .seconds(60), .seconds(60)) }
         member = FleetMember(
             settings,
             upstreams: [Self.upstream],
             besideStore: folder.file(),
             now: { Self.now() + ahead },
+            limits: limits,
             log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         )
         member.start(follower)

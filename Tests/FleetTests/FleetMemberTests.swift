@@ -10,7 +10,7 @@ import Testing
 @Suite(.scripts, .enabled(if: RedisServer.isAvailable)) struct FleetNewsTests {
     @Test func `what one machine announces, all others apply, in order, and itself not`() async throws {
         let server = try RedisServer()
-        let machines = try (0..<3).map { _ in try Machine(server.url) }
+        let machines = try (0..<3).map { _ in try Machine(server) }
         machines.forEach { $0.waitUntilConnected() }
         for number in 0..<100 { #expect(await machines[number % 2].write("/\(number)") != nil) }
         let last = try #require(await machines[0].write("/last"))
@@ -24,7 +24,7 @@ import Testing
     @Test func `times are those of the reader's clock, and no more certain than they are`() async throws {
         let server = try RedisServer()
         let hour: Int64 = 3_600_000_000
-        let (one, other) = (try Machine(server.url), try Machine(server.url, ahead: -hour))
+        let (one, other) = (try Machine(server), try Machine(server, ahead: -hour))
         one.waitUntilConnected()
         other.waitUntilConnected()
         let news = one.wrote("/x")
@@ -37,11 +37,11 @@ import Testing
 
     @Test func `a machine that was away reads what it has missed, also after a restart`() async throws {
         let server = try RedisServer()
-        let one = try Machine(server.url)
+        let one = try Machine(server)
         one.waitUntilConnected()
         let folder = TemporaryFolder()
         do {
-            let other = try Machine(server.url, folder: folder)
+            let other = try Machine(server, folder: folder)
             other.waitUntilConnected()
             let entry = try #require(await one.write("/before"))
             #expect(await other.member.reach(entry, in: Machine.upstream))
@@ -49,7 +49,7 @@ import Testing
             await other.member.stop(within: .zero)
         }
         let entry = try #require(await one.write("/meanwhile"))
-        let again = try Machine(server.url, folder: folder)
+        let again = try Machine(server, folder: folder)
         again.waitUntilConnected()
         #expect(await again.member.reach(entry, in: Machine.upstream))
         #expect(again.paths.last == "/meanwhile")
@@ -57,7 +57,7 @@ import Testing
 
     @Test func `what is announced while the server is away is kept, and announced when it is back`() async throws {
         let server = try RedisServer()
-        let (one, other) = (try Machine(server.url), try Machine(server.url))
+        let (one, other) = (try Machine(server), try Machine(server))
         one.waitUntilConnected()
         other.waitUntilConnected()
         server.kill()
@@ -76,7 +76,7 @@ import Testing
         let server = try RedisServer()
         let folder = TemporaryFolder()
         do {
-            let one = try Machine(server.url, folder: folder)
+            let one = try Machine(server, folder: folder)
             one.waitUntilConnected()
             server.kill()
             one.waitUntilAlone()
@@ -84,16 +84,18 @@ import Testing
             await one.member.stop(within: .zero)
         }
         try server.start()
-        let other = try Machine(server.url)
+        let other = try Machine(server)
         other.waitUntilConnected()
-        let again = try Machine(server.url, folder: folder)
+        let again = try Machine(server, folder: folder)
         #expect(eventually { other.paths == ["/kept"] })
         #expect(eventually { again.member.figures.queued == 0 && !folder.names.contains("fleet.queue") })
     }
 
-    @Test func `a server that hangs delays nobody for longer than the limit, and leaves the machine alone`() async throws {
+    @Test func `a server that hangs delays nobody for longer than the limit, and leaves the machine alone`()
+        async throws
+    {
         let server = try RedisServer()
-        let one = try Machine(server.url)
+        let one = try Machine(server, isPatient: false)
         one.waitUntilConnected()
         server.hang()
         defer { server.goOn() }
@@ -105,14 +107,16 @@ import Testing
         one.waitUntilAlone()
     }
 
-    @Test func `a server that has lost everything begins a new epoch, in which the latest news are announced again`() async throws {
+    @Test func `a server that has lost everything begins a new epoch, in which the latest news are announced again`()
+        async throws
+    {
         let server = try RedisServer()
-        let one = try Machine(server.url)
+        let one = try Machine(server)
         let former = try #require(one.waitUntilConnected())
         let entry = try #require(await one.write("/x"))
         try server.command("FLUSHALL")
         #expect(eventually { one.position.map { $0.epoch > former.epoch } ?? false })
-        let other = try Machine(server.url)
+        let other = try Machine(server)
         other.waitUntilConnected()
         #expect(eventually { other.paths == ["/x"] })
         #expect(await other.member.reach(entry, in: Machine.upstream) == false)
@@ -122,7 +126,7 @@ import Testing
 
     @Test func `a restart of the server begins a new epoch`() async throws {
         let server = try RedisServer()
-        let one = try Machine(server.url)
+        let one = try Machine(server)
         let former = try #require(one.waitUntilConnected())
         server.kill()
         one.waitUntilAlone()
@@ -132,7 +136,7 @@ import Testing
 
     @Test func `a lost stream begins a new epoch, and nothing that was announced lately is lost`() async throws {
         let server = try RedisServer()
-        let (one, other) = (try Machine(server.url), try Machine(server.url))
+        let (one, other) = (try Machine(server), try Machine(server))
         one.waitUntilConnected()
         let former = try #require(other.waitUntilConnected())
         #expect(await one.write("/before") != nil)
@@ -149,7 +153,7 @@ import Testing
 
     @Test func `machines with another key do not see one another`() async throws {
         let server = try RedisServer()
-        let (one, other) = (try Machine(server.url), try Machine(server.url, key: 8))
+        let (one, other) = (try Machine(server), try Machine(server, key: 8))
         one.waitUntilConnected()
         other.waitUntilConnected()
         #expect(await one.write("/x") != nil)
@@ -161,7 +165,7 @@ import Testing
 
     @Test func `what does not open is ignored and counted`() async throws {
         let server = try RedisServer()
-        let (one, other) = (try Machine(server.url), try Machine(server.url))
+        let (one, other) = (try Machine(server), try Machine(server))
         other.waitUntilConnected()
         let position = try #require(one.waitUntilConnected())
         let names = FleetNames(record: FleetKeys([UInt8](repeating: 7, count: 32)).name(ofUpstream: Machine.upstream))
@@ -175,7 +179,7 @@ import Testing
 
     @Test func `the server learns neither paths nor bodies nor credentials`() async throws {
         let server = try RedisServer()
-        let one = try Machine(server.url)
+        let one = try Machine(server)
         one.waitUntilConnected()
         #expect(await one.write("/secret-path") != nil)
         try await one.share("secret-body", at: Machine.key("/secret-url", "secret-credential"))
@@ -187,14 +191,16 @@ import Testing
 
     @Test func `a machine waits for a position, and knows one of another epoch is none of its own`() async throws {
         let server = try RedisServer()
-        let one = try Machine(server.url)
+        let one = try Machine(server)
         let position = try #require(one.waitUntilConnected())
         #expect(await one.member.reach(position, in: Machine.upstream))
         var other = position
         other.epoch -= 1
         #expect(await one.member.reach(other, in: Machine.upstream) == false)
         other.epoch += 2
-        #expect(await one.member.reach(other, in: Machine.upstream) == false)
+        let impatient = try Machine(server, isPatient: false)
+        impatient.waitUntilConnected()
+        #expect(await impatient.member.reach(other, in: Machine.upstream) == false)
         #expect(await one.member.reach(position, in: "another") == false)
         let entry = try #require(await one.write("/x"))
         #expect(await one.member.clientPosition(in: Machine.upstream).map { $0 >= entry } == true)
@@ -203,8 +209,10 @@ import Testing
 
 /// Responses of several machines, over a real server.
 @Suite(.scripts, .enabled(if: RedisServer.isAvailable)) struct FleetDocumentTests {
-    private func machines(_ server: RedisServer, _ count: Int = 2, coalesce: Duration = .seconds(60)) throws -> [Machine] {
-        let machines = try (0..<count).map { _ in try Machine(server.url, coalesce: coalesce) }
+    private func machines(_ server: RedisServer, _ count: Int = 2, coalesce: Duration = .seconds(60)) throws
+        -> [Machine]
+    {
+        let machines = try (0..<count).map { _ in try Machine(server, coalesce: coalesce) }
         machines.forEach { $0.waitUntilConnected() }
         return machines
     }
@@ -216,7 +224,7 @@ import Testing
         #expect(await machines[1].found() == #"{"a":1}"#)
         #expect(machines[1].member.figures.found == 1 && machines[0].member.figures.shared == 1)
         // Also one that has just started.
-        let late = try Machine(server.url)
+        let late = try Machine(server)
         late.waitUntilConnected()
         #expect(await late.found() == #"{"a":1}"#)
     }
@@ -242,12 +250,18 @@ import Testing
         async let second = machines[1].found()
         async let third = machines[2].found()
         #expect(eventually { machines[1].member.figures.waited == 1 && machines[2].member.figures.waited == 1 })
-        machines[0].member.share(machines[0].document("shared"), at: Machine.key(), from: try #require(machines[0].position))
+        machines[0].member.share(
+            machines[0].document("shared"),
+            at: Machine.key(),
+            from: try #require(machines[0].position)
+        )
         #expect(await second == "shared")
         #expect(await third == "shared")
     }
 
-    @Test func `a fetch that fails is another machine's, and one that is not to be shared is everybody's own`() async throws {
+    @Test func `a fetch that fails is another machine's, and one that is not to be shared is everybody's own`()
+        async throws
+    {
         let machines = try machines(try RedisServer())
         for isForNow in [true, false] {
             let key = Machine.key("/\(isForNow)")
@@ -293,7 +307,11 @@ import Testing
             return
         }
         #expect(machines[1].member.figures.refused == 1)
-        machines[1].member.share(machines[1].document("new"), at: Machine.key(), from: try #require(machines[1].position))
+        machines[1].member.share(
+            machines[1].document("new"),
+            at: Machine.key(),
+            from: try #require(machines[1].position)
+        )
         #expect(eventually { machines[1].member.figures.shared == 1 })
         #expect(await machines[0].found() == "new")
     }
@@ -321,7 +339,9 @@ import Testing
     @Test func `a response that is too large, or of no use, is not shared`() async throws {
         let server = try RedisServer()
         let machines = try machines(server)
-        for (key, lifetime, size) in [(Machine.key("/large"), 60, SharedDocument.limit + 1), (Machine.key("/old"), 0, 1)] {
+        for (key, lifetime, size) in [
+            (Machine.key("/large"), 60, SharedDocument.limit + 1), (Machine.key("/old"), 0, 1),
+        ] {
             guard case .mine = await machines[0].member.find(key) else {
                 Issue.record("somebody else fetches it")
                 continue

@@ -12,7 +12,9 @@ struct RecentNewsTests {
     private let other = [UInt8](repeating: 1, count: 16)
     private let publisher = [UInt8](repeating: 2, count: 16)
 
-    private func known(_ id: UInt64, _ event: FleetNews.Event, end: Int64, from sender: [UInt8]? = nil) -> RecentNews.Known {
+    private func known(_ id: UInt64, _ event: FleetNews.Event, end: Int64, from sender: [UInt8]? = nil)
+        -> RecentNews.Known
+    {
         let times = SharedTimes(start: end - 10, end: end, ownStart: end - 10, ownEnd: end)
         return .init(id: EntryID(id), sender: sender ?? other, news: PublishedNews(event, times))
     }

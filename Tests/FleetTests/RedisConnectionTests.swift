@@ -17,7 +17,8 @@ import Testing
         #expect(connection.runID.count == 40 && connection.version.hasPrefix("7.") || connection.version.count > 2)
         let replies = try connection.send(
             [
-                RedisCommand("SET", "k", "v\r\n$9"), RedisCommand("GET", "k"), RedisCommand("INCR", "n"), RedisCommand("GET", "none"),
+                RedisCommand("SET", "k", "v\r\n$9"), RedisCommand("GET", "k"), RedisCommand("INCR", "n"),
+                RedisCommand("GET", "none"),
                 RedisCommand("KEYS", "k"), RedisCommand("NONSENSE"),
             ],
             within: limit
@@ -36,8 +37,10 @@ import Testing
         #expect(try connection.single(RedisCommand("GET", "l"), within: limit).bytes == large)
     }
 
-    @Test(.enabled(if: RedisServer.isAvailable)) func `a password is given, and a wrong one is an error that says so`() throws {
-        let server = try RedisServer(["--user", "larder on >sesame ~* +@all"])
+    @Test(.enabled(if: RedisServer.isAvailable)) func `a password is given, and a wrong one is an error that says so`()
+        throws
+    {
+        let server = try RedisServer()
         try server.command("CONFIG", "SET", "requirepass", "open")
         let named = try FleetServer(server.url)
         _ = try RedisConnection(named, password: Array("open".utf8), within: limit)
@@ -58,7 +61,8 @@ import Testing
 
     @Test(
         arguments: [
-            "HTTP/1.1 400 Bad Request\r\n\r\n", "*2000000000\r\n", "$-7\r\n", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
+            "HTTP/1.1 400 Bad Request\r\n\r\n", "*2000000000\r\n", "$-7\r\n",
+            "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
             "+OK\r\n", "*0\r\n", ":1\r\n", "$5\r\nhel",
         ]
     )

@@ -91,7 +91,9 @@ struct SharedContentTests {
         )
     }
 
-    private func news(_ event: FleetNews.Event) -> PublishedNews { PublishedNews(event, SharedTimes(2_000, 3_000, clock)) }
+    private func news(_ event: FleetNews.Event) -> PublishedNews {
+        PublishedNews(event, SharedTimes(2_000, 3_000, clock))
+    }
 
     private var events: [FleetNews.Event] {
         let invalidation = Invalidation(
@@ -129,7 +131,9 @@ struct SharedContentTests {
     @Test func `news that are cut short are not read`() {
         for event in events {
             let bytes = news(event).encoded
-            for count in bytes.indices { #expect(throws: (any Error).self) { try PublishedNews(Array(bytes[..<count])) } }
+            for count in bytes.indices {
+                #expect(throws: (any Error).self) { try PublishedNews(Array(bytes[..<count])) }
+            }
         }
     }
 

@@ -65,7 +65,10 @@ struct FleetConfigTests {
             ("url: \"redis://127.0.0.1\", key_file: KEY.open", "every user of this machine may read"),
             ("url: \"redis://127.0.0.1\", key_file: KEY, password: { from: KEY.empty }", "is empty; put the password"),
             ("url: \"redis://127.0.0.1\", key_file: KEY, password: pw", "\"pw\" was found here; write keys"),
-            ("url: \"redis://127.0.0.1\", key_file: KEY, upstreams: [alfa]", "there is no upstream \"alfa\"; did you mean \"alpha\"?"),
+            (
+                "url: \"redis://127.0.0.1\", key_file: KEY, upstreams: [alfa]",
+                "there is no upstream \"alfa\"; did you mean \"alpha\"?"
+            ),
             ("url: \"redis://127.0.0.1\", key_file: KEY, upstream: [alpha]", "did you mean \"upstreams\"?"),
             ("url: \"redis://cache.internal\", key_file: KEY", "is reached without a password"),
         ]
@@ -81,10 +84,14 @@ struct FleetConfigTests {
     @Test func `a change takes effect at a restart only`() throws {
         let former = try settings(config("url: \"redis://127.0.0.1\", key_file: \(key)"))
         for other in [
-            config("url: \"redis://127.0.0.2\", key_file: \(key)"), "upstreams: { alpha: { url: \"https://a.example\" } }",
+            config("url: \"redis://127.0.0.2\", key_file: \(key)"),
+            "upstreams: { alpha: { url: \"https://a.example\" } }",
         ] {
             let (changes, inForce) = try settings(other).changes(since: former)
-            #expect(changes.count == 1 && changes.allSatisfy { $0.needsRestart && $0.key.hasPrefix("fleet") }, "\(changes)")
+            #expect(
+                changes.count == 1 && changes.allSatisfy { $0.needsRestart && $0.key.hasPrefix("fleet") },
+                "\(changes)"
+            )
             #expect(inForce.fleet == former.fleet)
         }
         try folder.write(String(repeating: "0e", count: 32), to: "key")

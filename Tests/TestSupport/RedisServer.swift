@@ -31,16 +31,21 @@ package final class RedisServer: Sendable {
                 + ["--loglevel", "warning"] + arguments
         )
         running.withLock { $0 = process }
-        guard eventually(within: .seconds(60), { process.end != nil || (try? command("PING")) == "PONG" }), process.end == nil
-        else { throw ChildProcess.Failure(description: "redis-server did not start: \(process.output)\(process.errors)") }
+        guard eventually(within: .seconds(60), { process.end != nil || (try? command("PING")) == "PONG" }),
+            process.end == nil
+        else {
+            throw ChildProcess.Failure(description: "redis-server did not start: \(process.output)\(process.errors)")
+        }
     }
 
     /// Ends it at once, with everything that it knows.
     package func kill() {
-        guard let process = running.withLock({ running in
-            defer { running = nil }
-            return running
-        }) else { return }
+        guard
+            let process = running.withLock({ running in
+                defer { running = nil }
+                return running
+            })
+        else { return }
         process.signal(SIGCONT)
         process.signal(SIGKILL)
         process.waitForEnd()

@@ -6,7 +6,8 @@ import Store
 /// How the daemon does in its fleet.
 package struct FleetStatus: AdminBody {
     static let sentences = [
-        "server": "The fleet's server, as in the config.", "version": "The server's version; absent before the first connection.",
+        "server": "The fleet's server, as in the config.",
+        "version": "The server's version; absent before the first connection.",
         "since": "Since when it is connected, or not (RFC 3339).",
         "trouble": "Why it is not connected, or why the server takes nothing.",
         "delay": "How long the last announcement of another machine took until it was applied here, in seconds.",
@@ -33,7 +34,8 @@ package struct FleetStatus: AdminBody {
 
     package struct Upstream: AdminBody {
         static let sentences = [
-            "epoch": "The epoch of its stream; 0 while it is not known.", "position": "The last entry that is applied here.",
+            "epoch": "The epoch of its stream; 0 while it is not known.",
+            "position": "The last entry that is applied here.",
             "current": "Whether everything is applied that the stream had a moment ago.",
         ]
         package var name: String
@@ -65,7 +67,8 @@ package struct FleetStatus: AdminBody {
         guard let trouble else { return nil }
         let time = since.map { " since \($0)" } ?? ""
         let state = connected ? "takes nothing" : "cannot be used\(time)"
-        return "the fleet's server \(server) \(state): \(trouble); what others change is seen here only when it is no longer fresh"
+        return
+            "the fleet's server \(server) \(state): \(trouble); what others change is seen here only when it is no longer fresh"
     }
 }
 

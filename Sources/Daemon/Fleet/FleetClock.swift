@@ -25,7 +25,9 @@ struct FleetClock: Sendable, Equatable {
         moment = reading.received
     }
 
-    /// Adds a round trip; false if it contradicts the former ones, because a clock has been set. Then nothing changes.
+    /// Adds a round trip; false if it contradicts the former ones, because a clock has been set.
+    ///
+    /// Then nothing changes.
     mutating func add(_ reading: Reading) -> Bool {
         let added = FleetClock(reading)
         let since = Self.drift(abs(added.moment - moment))

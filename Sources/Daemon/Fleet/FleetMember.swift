@@ -4,6 +4,18 @@ package import Settings
 import Store
 import Synchronization
 
+/// How long is waited for a fleet's server.
+package struct FleetLimits: Sendable {
+    /// A request, for a reply.
+    var request: Duration = .milliseconds(50)
+    /// A request, until a position is reached.
+    var position: Duration = .seconds(1)
+    /// The threads, for a reply; then the server counts as away.
+    var server: Duration = .seconds(1)
+
+    package init() {}
+}
+
 /// This machine as a member of its fleet: `FleetLink` over a server of the Redis protocol.
 ///
 /// Two threads speak to the server: `FleetReader` reads the streams, and has their news applied; `FleetSender` sends commands. A
@@ -27,8 +39,7 @@ package final class FleetMember: FleetLink {
         var epoch: UInt64
     }
 
-    /// The longest time that a request waits for the server.
-    private static let limit: Duration = .milliseconds(50)
+    private let limits: FleetLimits
     /// The most bytes of a document's head; that of a body is `SharedDocument.limit`.
     private static let headLimit = 256 << 10
     /// How long a document may be on the server, in seconds.
@@ -40,17 +51,19 @@ package final class FleetMember: FleetLink {
     ///   - upstreams: those that are shared, as in `ProxiedUpstream.storeKey`.
     ///   - store: the store's file.
     ///   - now: the store's clock, in µs.
+    ///   - limits: other ones for tests, which may run on a busy machine.
     package init(
         _ settings: Configuration.Fleet,
         upstreams: [String],
         besideStore store: String,
         now: @escaping @Sendable () -> Int64,
+        limits: FleetLimits = FleetLimits(),
         log: Logger
     ) {
         (self.settings, self.upstreams, self.store) = (settings, upstreams, store)
-        (self.now, self.log) = (now, log)
+        (self.now, self.limits, self.log) = (now, limits, log)
         keys = FleetKeys(settings.key.bytes)
-        sender = FleetSender(settings, keys, sealer, state, now: now, log: log)
+        sender = FleetSender(settings, keys, sealer, state, limits, now: now, log: log)
     }
 
     /// The secret of the principal key that a fleet has in place of the store's own.
@@ -89,11 +102,14 @@ package final class FleetMember: FleetLink {
             upstreams: upstreams,
             besideStore: store,
             now: now,
+            limits: limits,
             log: log
         ).start()
     }
 
-    /// Disconnects. What the server does not have yet is kept for the next start.
+    /// Disconnects.
+    ///
+    /// What the server does not have yet is kept for the next start.
     ///
     /// - Parameter limit: how long to wait for the server to take what waits.
     package func stop(within limit: Duration) async {
@@ -139,7 +155,7 @@ package final class FleetMember: FleetLink {
         guard position(in: upstream) != nil else { return nil }
         let announced = Awaited<FleetPosition>()
         if state.change({ $0.queue.wait(for: upstream, announced) }) {
-            guard await announced.value(within: Self.limit) != nil else { return nil }
+            guard await announced.value(within: limits.request) != nil else { return nil }
         }
         return state.value { content in
             guard let known = content.upstreams[upstream], known.isFollowing else { return nil }
@@ -160,7 +176,7 @@ package final class FleetMember: FleetLink {
 
     package func reach(_ position: FleetPosition, in upstream: String) async -> Bool {
         guard shares(upstream) else { return false }
-        return await state.reach(position, in: upstream, within: .seconds(1))
+        return await state.reach(position, in: upstream, within: limits.position)
     }
 
     // MARK: News
@@ -170,7 +186,7 @@ package final class FleetMember: FleetLink {
         let announced = Awaited<FleetPosition>()
         state.change { $0.queue.append(news, in: upstream, waiter: announced) }
         sender.wake()
-        return await announced.value(within: Self.limit)
+        return await announced.value(within: limits.request)
     }
 
     // MARK: Documents
@@ -181,7 +197,7 @@ package final class FleetMember: FleetLink {
         let place = Place(FleetNames(record: keys.name(ofUpstream: key.upstream)), name, position.epoch)
         var wantsDocument = true
         // Each time that another machine has fetched it without sharing it, somebody else does; and a document may be outdated.
-        var deadline = ContinuousClock.now + Self.limit
+        var deadline = ContinuousClock.now + limits.request
         for _ in 0..<4 {
             let word = words.expect(name)
             defer { words.leave(name, word) }
@@ -196,7 +212,7 @@ package final class FleetMember: FleetLink {
                 case .failed: break
                 case .never, nil: return .alone
                 }
-                deadline = .now + Self.limit
+                deadline = .now + limits.request
             case .document(let sealed):
                 if let document = await usable(sealed, place, at: key, until: deadline) {
                     state.change { $0.figures.found += 1 }

@@ -28,7 +28,6 @@ final class FleetReader: Sendable {
         init(_ upstream: String, _ names: FleetNames) { (self.upstream, self.names) = (upstream, names) }
     }
 
-    static let connectLimit: Duration = .seconds(1)
     /// How many entries are read at a time.
     static let batch = 32
 
@@ -42,6 +41,7 @@ final class FleetReader: Sendable {
     let upstreams: [String]
     let store: String
     let now: @Sendable () -> Int64
+    let limits: FleetLimits
     let log: Logger
 
     init(
@@ -55,11 +55,12 @@ final class FleetReader: Sendable {
         upstreams: [String],
         besideStore store: String,
         now: @escaping @Sendable () -> Int64,
+        limits: FleetLimits,
         log: Logger
     ) {
         (self.settings, self.keys, self.sealer, self.state) = (settings, keys, sealer, state)
         (self.words, self.sender, self.follower, self.upstreams) = (words, sender, follower, upstreams)
-        (self.store, self.now, self.log) = (store, now, log)
+        (self.store, self.now, self.limits, self.log) = (store, now, limits, log)
     }
 
     func start() { Thread.detachNewThread { [self] in run() } }
@@ -83,7 +84,7 @@ final class FleetReader: Sendable {
                 let connection = try RedisConnection(
                     settings.server,
                     password: settings.password?.bytes,
-                    within: Self.connectLimit
+                    within: limits.server
                 )
                 var session = FleetSession(self, connection, followed, memory)
                 defer { (followed, memory) = (session.followed, session.memory) }

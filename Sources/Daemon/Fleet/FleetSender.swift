@@ -30,7 +30,6 @@ final class FleetSender: Sendable {
     private static let sizeLimit = 32 << 20
     /// How much is sent at a time.
     private static let batch = 64
-    private static let replyLimit: Duration = .milliseconds(500)
     /// How many news the server keeps of an upstream.
     private static let streamLength = "100000"
 
@@ -38,6 +37,7 @@ final class FleetSender: Sendable {
     private let keys: FleetKeys
     private let sealer: Sealer
     private let state: FleetState
+    private let limits: FleetLimits
     private let now: @Sendable () -> Int64
     private let log: Logger
     private let jobs = Mutex(Jobs())
@@ -48,18 +48,20 @@ final class FleetSender: Sendable {
         _ keys: FleetKeys,
         _ sealer: Sealer,
         _ state: FleetState,
+        _ limits: FleetLimits,
         now: @escaping @Sendable () -> Int64,
         log: Logger
     ) {
         (self.settings, self.keys, self.sealer, self.state) = (settings, keys, sealer, state)
-        (self.now, self.log) = (now, log)
+        (self.limits, self.now, self.log) = (limits, now, log)
     }
 
     /// Has the thread look whether there is something to do; any thread.
     func wake() { work.signal() }
 
     /// Sends a command if the server is there, and returns its reply; nil if there is none within a limit.
-    func ask(within limit: Duration, _ make: @escaping @Sendable (LoadedScripts) -> RedisCommand?) async -> RedisReply? {
+    func ask(within limit: Duration, _ make: @escaping @Sendable (LoadedScripts) -> RedisCommand?) async -> RedisReply?
+    {
         let reply = Awaited<RedisReply>()
         guard submit(Job(deadline: .now + limit, make: make, reply: reply)) else { return nil }
         guard let found = await reply.value(within: limit) else {
@@ -116,14 +118,14 @@ final class FleetSender: Sendable {
         let connection = try RedisConnection(
             settings.server,
             password: settings.password?.bytes,
-            within: FleetReader.connectLimit
+            within: limits.server
         )
         guard connection.runID == server else {
             // Both threads must be connected to the same server.
             state.change { $0.mustReconnect = true }
             throw .away("another server has taken over")
         }
-        let scripts = try LoadedScripts(connection, within: Self.replyLimit)
+        let scripts = try LoadedScripts(connection, within: limits.server)
         begun()
         state.change { ($0.isSending, $0.figures.sendingTrouble) = (true, nil) }
         while state.value({ $0.server == server && !$0.isStopped }) {
@@ -177,7 +179,7 @@ final class FleetSender: Sendable {
         guard !commands.isEmpty else { return }
         let replies: [RedisReply]
         do throws(RedisError) {
-            replies = try connection.send(commands, within: Self.replyLimit)
+            replies = try connection.send(commands, within: limits.server)
         } catch {
             for job in asked { job.reply?.give(nil) }
             throw error
@@ -251,7 +253,9 @@ final class FleetSender: Sendable {
             return (content.queue.keep(), content.queue.isCondensed, content.queue.waiting)
         }
         if isCondensed {
-            log.warning("too much waits for the fleet's server; what it was is replaced: all documents are outdated for others")
+            log.warning(
+                "too much waits for the fleet's server; what it was is replaced: all documents are outdated for others"
+            )
             file.clear()
             file.append(all)
         } else {

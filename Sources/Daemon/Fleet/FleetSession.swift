@@ -12,7 +12,6 @@ struct FleetSession {
     private var savedAt = ContinuousClock.now
 
     private static let block: Duration = .milliseconds(250)
-    private static let replyLimit: Duration = .seconds(1)
 
     init(
         _ reader: FleetReader,
@@ -36,16 +35,20 @@ struct FleetSession {
         checkedAt = .now
     }
 
-    /// Asks for the server's time; false if a clock was set since the last time. The clock then begins anew.
+    /// Asks for the server's time; false if a clock was set since the last time.
+    ///
+    /// The clock then begins anew.
     private func readClock() throws(RedisError) -> Bool {
         let sent = reader.now()
-        let reply = try connection.single(RedisCommand("TIME"), within: Self.replyLimit)
+        let reply = try connection.single(RedisCommand("TIME"), within: reader.limits.server)
         return addReading(sent, reply)
     }
 
     private func addReading(_ sent: Int64, _ reply: RedisReply) -> Bool {
         let received = reader.now()
-        guard let parts = reply.array?.compactMap(\.text).compactMap({ Int64($0) }), parts.count == 2 else { return true }
+        guard let parts = reply.array?.compactMap(\.text).compactMap({ Int64($0) }), parts.count == 2 else {
+            return true
+        }
         let reading = FleetClock.Reading(sent: sent, received: received, server: parts[0] &* 1_000_000 &+ parts[1])
         return state.change { content in
             var clock = content.clock ?? FleetClock(reading)
@@ -64,13 +67,15 @@ struct FleetSession {
     private mutating func enter(_ index: Int, ending: Bool = false, because reason: String = "") throws(RedisError) {
         let (epoch, names) = (followed[index].epoch, followed[index].names)
         let arguments = [connection.runID, "\(epoch)", ending && epoch != 0 ? "\(epoch)" : ""]
-        let reply = try run(.enter, keys: [names.record], arguments, within: Self.replyLimit)
+        let reply = try run(.enter, keys: [names.record], arguments, within: reader.limits.server)
         guard let parts = reply.array, parts.count == 2, let current = parts[0].text.flatMap({ UInt64($0) }),
             let last = EntryID(parts[1].text)
         else { throw .malformed }
         if current == epoch {
             if followed[index].cursor.checked(last: last) {
-                if state.value({ [upstream = followed[index].upstream] in $0.upstreams[upstream]?.epoch }) == epoch { return }
+                if state.value({ [upstream = followed[index].upstream] in $0.upstreams[upstream]?.epoch }) == epoch {
+                    return
+                }
                 try join(index, current, last)
             } else {
                 try enter(index, ending: true, because: "the stream was removed")
@@ -79,7 +84,10 @@ struct FleetSession {
             if epoch != 0 {
                 reader.log.notice(
                     "a new epoch of the fleet has begun: what was shared before is not used",
-                    metadata: ["upstream": "\(followed[index].upstream)", "cause": "\(ending ? reason : "another machine, or the server")"]
+                    metadata: [
+                        "upstream": "\(followed[index].upstream)",
+                        "cause": "\(ending ? reason : "another machine, or the server")",
+                    ]
                 )
             }
             try adopt(index, current, last)
@@ -118,9 +126,10 @@ struct FleetSession {
     /// - Parameter last: the last entry of the stream.
     private mutating func join(_ index: Int, _ epoch: UInt64, _ last: EntryID) throws(RedisError) {
         let stream = followed[index].names.stream(epoch)
-        let early = EntryID(
-            try run(.tail, keys: [stream], ["\(RecentNews.capacity / 2)"], within: .seconds(5)).text
-        ) ?? .start
+        let early =
+            EntryID(
+                try run(.tail, keys: [stream], ["\(RecentNews.capacity / 2)"], within: .seconds(5)).text
+            ) ?? .start
         let stopped = followed[index].epoch == epoch ? followed[index].cursor.position : .start
         let first = stopped == .start ? early : min(early, stopped)
         // After a power failure the store may lack the last of it.
@@ -135,7 +144,7 @@ struct FleetSession {
     private mutating func start(_ index: Int, after entry: EntryID) throws(RedisError) {
         let (upstream, epoch) = (followed[index].upstream, followed[index].epoch)
         let words = RedisCommand("XREVRANGE", followed[index].names.words(epoch), "+", "-", "COUNT", "1")
-        let last = try connection.single(words, within: Self.replyLimit).array?.first?.array?.first
+        let last = try connection.single(words, within: reader.limits.server).array?.first?.array?.first
         followed[index].words = EntryID(last?.text) ?? .start
         state.change(upstream) { known in
             (known.epoch, known.applied, known.own, known.isFollowing) = (epoch, entry, .start, false)
@@ -151,7 +160,7 @@ struct FleetSession {
         while true {
             let position = followed[index].cursor.position.text
             let command = RedisCommand("XREAD", "COUNT", "\(FleetReader.batch)", "STREAMS", stream, position)
-            let entries = Self.entries(try connection.single(command, within: Self.replyLimit))[stream] ?? []
+            let entries = Self.entries(try connection.single(command, within: reader.limits.server))[stream] ?? []
             guard !entries.isEmpty else { return }
             switch followed[index].cursor.take(entries.map(\.news), isAll: false) {
             case .read(let found): process(found, index, isFormer: true)
@@ -164,12 +173,15 @@ struct FleetSession {
 
     /// Reads once, and looks whether the epochs are still the same.
     mutating func round() throws(RedisError) {
-        var words = ["XREAD", "COUNT", "\(FleetReader.batch)", "BLOCK", "\(Self.block.components.attoseconds / 1_000_000_000_000_000)", "STREAMS"]
+        var words = [
+            "XREAD", "COUNT", "\(FleetReader.batch)", "BLOCK",
+            "\(Self.block.components.attoseconds / 1_000_000_000_000_000)", "STREAMS",
+        ]
         words += followed.flatMap { [$0.names.stream($0.epoch), $0.names.words($0.epoch)] }
         words += followed.flatMap { [$0.cursor.position.text, $0.words.text] }
         let asked = reader.now()
         let command = RedisCommand(words.map { Array($0.utf8) })
-        let found = Self.entries(try connection.single(command, within: Self.block + Self.replyLimit))
+        let found = Self.entries(try connection.single(command, within: Self.block + reader.limits.server))
         let replied = reader.now()
         state.change { $0.figures.lastReply = replied }
         for index in followed.indices {
@@ -223,7 +235,7 @@ struct FleetSession {
     private mutating func check() throws(RedisError) {
         let sent = reader.now()
         let records = followed.map { RedisCommand("HMGET", $0.names.record, "epoch", "server", "last") }
-        let replies = try connection.send([RedisCommand("TIME")] + records, within: Self.replyLimit)
+        let replies = try connection.send([RedisCommand("TIME")] + records, within: reader.limits.server)
         for case .error(let message) in replies { throw .refused(message) }
         let isContinuous = addReading(sent, replies[0])
         checkedAt = .now

@@ -31,11 +31,22 @@ struct NewsQueue: Sendable {
     init() {}
 
     /// Adds news at the end.
-    mutating func append(_ news: FleetNews, in upstream: String, waiter: Awaited<FleetPosition>? = nil, isFiled: Bool = false) {
+    mutating func append(
+        _ news: FleetNews,
+        in upstream: String,
+        waiter: Awaited<FleetPosition>? = nil,
+        isFiled: Bool = false
+    ) {
         if waiting.count >= Self.capacity { condense(upstream, at: news.end) }
         lastNumber += 1
         waiting.append(
-            Item(number: lastNumber, upstream: upstream, news: news, waiters: waiter.map { [$0] } ?? [], isFiled: isFiled)
+            Item(
+                number: lastNumber,
+                upstream: upstream,
+                news: news,
+                waiters: waiter.map { [$0] } ?? [],
+                isFiled: isFiled
+            )
         )
     }
 

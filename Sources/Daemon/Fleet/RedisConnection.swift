@@ -36,7 +36,8 @@ final class RedisConnection {
         (context, limitedArrays) = (connected, limited)
         // Programs that Larder starts must not inherit it.
         _ = fcntl(context.pointee.fd, F_SETFD, FD_CLOEXEC)
-        redisEnableKeepAlive(context)
+        // On a Unix socket it would be an error, after which the context is of no use.
+        if !server.address.isUnix { redisEnableKeepAlive(context) }
         // For writing; reading waits by itself.
         guard redisSetTimeout(context, time) == REDIS_OK else { throw failure }
         try logIn(server, password, within: limit)

@@ -51,7 +51,7 @@ enum PositionField {
     }
 
     private static func read(_ text: Substring) -> (upstream: Substring, FleetPosition)? {
-        guard let mark = text.lastIndex(of: "=") else { return nil }
+        guard let mark = text.lastIndex(of: "="), mark > text.startIndex else { return nil }
         let numbers = text[text.index(after: mark)...].split(separator: "-", omittingEmptySubsequences: false)
         guard numbers.count == 3, let epoch = number(numbers[0]), let time = number(numbers[1]),
             let rest = number(numbers[2])
