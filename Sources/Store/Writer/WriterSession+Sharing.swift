@@ -166,7 +166,7 @@ extension WriterSession {
         var taken: Set<VersionID> = []
         let contributions = try seen.shown.compactMap { object -> Contribution? in
             let content = hasher.contentHash(object.payload)
-            let version = try version(of: record, content, payload: object.payload, declared: declared)
+            let version = try version(of: record, content, payload: object.payload, declared: declared).version
             guard taken.insert(version).inserted else { return nil }
             return Contribution(
                 observation: observation,
