@@ -146,13 +146,17 @@ import Testing
 
     // MARK: Positions
 
-    @Test(arguments: [
-        ([], nil), ([""], .position), (["api=3-5-7"], .from(.init(epoch: 3, entry: (5, 7)))),
-        (["other=9-9-9, api=3-5-7 ,api=3-6-0"], .from(.init(epoch: 3, entry: (6, 0)))),
-        (["other=9-9-9", ""], .position), (["a=b=1-2-3"], .position), (["api"], .unreadable), (["api=1-2"], .unreadable),
-        (["api=1-2-3-4"], .unreadable), (["api=+1-2-3"], .unreadable), (["api=1-2-99999999999999999999"], .unreadable),
-        (["api=3-5-7, ?"], .unreadable),
-    ] as [([String], PositionField.Wish?)])
+    @Test(
+        arguments: [
+            ([], nil), ([""], .position), (["api=3-5-7"], .from(.init(epoch: 3, entry: (5, 7)))),
+            (["other=9-9-9, api=3-5-7 ,api=3-6-0"], .from(.init(epoch: 3, entry: (6, 0)))),
+            (["other=9-9-9", ""], .position), (["a=b=1-2-3"], .position), (["api"], .unreadable),
+            (["api=1-2"], .unreadable),
+            (["api=1-2-3-4"], .unreadable), (["api=+1-2-3"], .unreadable),
+            (["api=1-2-99999999999999999999"], .unreadable),
+            (["api=3-5-7, ?"], .unreadable),
+        ] as [([String], PositionField.Wish?)]
+    )
     func `the latest position of the upstream counts`(lines: [String], wish: PositionField.Wish?) {
         let fields = Fields(lines.map { Field("Larder-Position", $0) })
         #expect(PositionField.wish(fields, of: "api") == wish)

@@ -61,7 +61,8 @@ struct SharingTests {
         await bench.store.close()
     }
 
-    @Test func `an older value is ignored, the same twice changes nothing, and one that overlaps is a doubt`() async throws
+    @Test func `an older value is ignored, the same twice changes nothing, and one that overlaps is a doubt`()
+        async throws
     {
         let bench = try Bench()
         let early = values(bench, [object(ada("early"))])
@@ -74,7 +75,12 @@ struct SharingTests {
         #expect(try await bench.body("/users/7") == ada("b"))
         #expect(try await isServed(bench, "/users/7"))
         // It was requested before the value that is known, and complete after.
-        let long = values(bench, [object(ada("c"))], url: "/users/other", start: bench.store.clock.now() - 60 * Self.second)
+        let long = values(
+            bench,
+            [object(ada("c"))],
+            url: "/users/other",
+            start: bench.store.clock.now() - 60 * Self.second
+        )
         try await bench.store.apply([long], of: "github")
         #expect(try await bench.body("/users/7") == ada("b"))
         #expect(try await !isServed(bench, "/users/7"))
@@ -101,7 +107,9 @@ struct SharingTests {
     }
 
     @Test(arguments: [false, true])
-    func `a response that was requested before a value came is older, although it shows the object first`(isShared: Bool)
+    func `a response that was requested before a value came is older, although it shows the object first`(
+        isShared: Bool
+    )
         async throws
     {
         let bench = try Bench()
@@ -114,6 +122,20 @@ struct SharingTests {
         // One that was requested later is newer.
         try await bench.receive("/users/7", ada("c"), user)
         #expect(try await bench.body("/users/7") == ada("c"))
+        await bench.store.close()
+    }
+
+    @Test func `a first response is not served alone if another machine has seen something else meanwhile`() async throws {
+        let bench = try Bench()
+        let early = bench.response("/users/7", ada("a"), user)
+        // It was observed while the response was under way.
+        let time = bench.store.clock.now() - 50_000
+        try await bench.store.apply([values(bench, [object(ada("b"))], start: time, end: time)], of: "github")
+        let receipt = try await bench.store.receive(early)
+        #expect(receipt.isDirty)
+        #expect(try await !isServed(bench, "/users/7"))
+        try await bench.receive("/users/7", ada("b"), user)
+        #expect(try await isServed(bench, "/users/7"))
         await bench.store.close()
     }
 
@@ -159,7 +181,14 @@ struct SharingTests {
             .init(upstream: "u", principal: [], context: "", model: "M", identity: "\(number)")
         }
         func seen(_ end: Int) -> RecentObservations.Sighting {
-            .init(shown: [object("{}")], start: Int64(end) - 1, end: Int64(end), isList: false, url: "/", dividedBy: nil)
+            .init(
+                shown: [object("{}")],
+                start: Int64(end) - 1,
+                end: Int64(end),
+                isList: false,
+                url: "/",
+                dividedBy: nil
+            )
         }
         for number in 0..<RecentObservations.countLimit { #expect(recent.add(seen(number), of: name(number)) == nil) }
         #expect(recent[name(5)] == [seen(5)])
@@ -200,7 +229,10 @@ struct SharingTests {
         #expect(try await bench.document("/else", principal: other) != nil)
         #expect(try await bench.store.receive(under).document == nil)
         // One that comes late does not undo a later one.
-        try await bench.store.apply(Invalidation(of: "github", paths: ["/users"], at: time - Self.second), isWrite: true)
+        try await bench.store.apply(
+            Invalidation(of: "github", paths: ["/users"], at: time - Self.second),
+            isWrite: true
+        )
         #expect(try await bench.store.receive(under).document == nil)
         await bench.store.close()
     }
@@ -243,7 +275,9 @@ struct SharingTests {
 
     // MARK: What is shown to others
 
-    @Test func `first and replaced values are shown before the commit, and what others have observed is not`() async throws {
+    @Test func `first and replaced values are shown before the commit, and what others have observed is not`()
+        async throws
+    {
         let shown = Mutex<[ShownValues]>([])
         let bench = try Bench()
         bench.store.showValues(where: { $0 == "github" }) { values in shown.withLock { $0.append(values) } }
@@ -251,7 +285,9 @@ struct SharingTests {
             shown.withLock { shown in
                 defer { shown = [] }
                 return shown.flatMap { values in
-                    values.observation.objects.map { "\($0.model) \($0.identity) \(String(decoding: $0.payload, as: UTF8.self))" }
+                    values.observation.objects.map {
+                        "\($0.model) \($0.identity) \(String(decoding: $0.payload, as: UTF8.self))"
+                    }
                 }
             }
         }
@@ -272,7 +308,9 @@ struct SharingTests {
         bench.time.advance(60 * Self.second)
         try await bench.receive("/users/7", ada("e"), user)
         let values = try #require(shown.withLock { $0.first })
-        #expect(values.observation.url == "/users/7" && !values.observation.isList && values.observation.principal == [])
+        #expect(
+            values.observation.url == "/users/7" && !values.observation.isList && values.observation.principal == []
+        )
         try await elsewhere.store.apply(
             [AppliedValues(values.observation, start: values.start, end: values.end)],
             of: "github"

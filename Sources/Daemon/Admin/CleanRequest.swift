@@ -117,7 +117,9 @@ extension CleanRequest {
         let read = try url.map { try StoredURL($0, of: upstream, in: daemon) }
         let filters = try await filters(read, in: daemon)
         if isForFleet, !daemon.proxy.isInFleet {
-            throw ProblemDocument.badRequest("this Larder belongs to no fleet: leave fleet out, or write fleet: in the config")
+            throw ProblemDocument.badRequest(
+                "this Larder belongs to no fleet: leave fleet out, or write fleet: in the config"
+            )
         }
         guard request.acceptsEvents else { return .json(try await perform(filters, read, in: daemon) { _ in true }) }
         return .events { reply, fields in

@@ -65,7 +65,7 @@ extension WriterSession {
             .all(time, limit) { $0.id(0, as: ObjectID.self) }
         guard !found.isEmpty else { return 0 }
         for id in found { try eraseKnowledge(of: id) }
-        try refuseShared(until: (time + 1) * 1_000_000)
+        try refuseShared(until: (min(time, seconds) + 1) * 1_000_000)
         // Mapped views may show objects that no document shows.
         _ = nextSequence()
         effects.changed += found

@@ -80,7 +80,8 @@ extension WriterSession {
         // The old documents are unpinned after the new one was pinned, so that a version in both is never deleted in between.
         for predecessor in predecessors { try deleteDocument(predecessor.id, notifying: false) }
         receipt.isDirty =
-            try !observed.areNewest && isDirty(prepared, observation, scope: scope, upstream: key.upstream)
+            try !observed.areNewest
+            && (observed.isContested || isDirty(prepared, observation, scope: scope, upstream: key.upstream))
         receipt.isInMemoryOnly = isInMemoryOnly
         // Only memory keeps such a response, and is not notified of the predecessor's removal.
         if isInMemoryOnly { return receipt }
@@ -141,6 +142,8 @@ extension WriterSession {
         /// Whether the response shows all that is known of each of its objects.
         var areNewest = true
         var warnings: [MappingWarning] = []
+        /// Whether other machines have observed something else, so that the response alone does not show all that is known.
+        var isContested = false
         /// The contributions that have changed what is known, and whether something was known before.
         var news: [(record: ObjectRecord, shown: [Contribution], wasKnown: Bool)] = []
     }
@@ -220,7 +223,9 @@ extension WriterSession {
             observed.warnings += warnings
             if collectingNews, record.changed != before { observed.news.append((record, fresh, wasKnown)) }
             if !wasKnown, !recentObservations.isEmpty {
+                let first = record.changed
                 try mergeRemembered(into: record, of: upstream, models: models, by: source)
+                observed.isContested = observed.isContested || record.changed != first
             }
             if !changes.isEmpty, models.models.deleteFormer {
                 let model = try names.collection(record.collection, in: database).model

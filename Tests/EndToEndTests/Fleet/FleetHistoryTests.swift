@@ -57,15 +57,17 @@ struct FleetHistory {
         let fleet = try TestFleet(3, try truth.origin())
         let machines = fleet.machines.map { Machine($0) }
         let failures = Monitor<[String]>([])
-        let left = Monitor(steps)
+        let taken = Monitor(0)
         let running = Monitor(Self.clients)
         for number in 0..<Self.clients {
             startThread {
                 var random = SeededGenerator(seed: seed &* 31 &+ UInt64(number))
                 let principal = FleetTruth.principals[number % FleetTruth.principals.count]
                 var clients = [true, true, false].map { FleetClient(principal, sendsPositions: $0) }
-                while failures.current.isEmpty, left.withLock({ $0 -= 1; return $0 >= 0 }) {
-                    step(&clients, truth, machines, &random, "\(number)-\(left.current)", failures)
+                while failures.current.isEmpty {
+                    let step = taken.next()
+                    guard step < steps else { break }
+                    self.step(&clients, truth, machines, &random, "step \(step)", failures)
                 }
                 running.withLock { $0 -= 1 }
             }
@@ -93,7 +95,9 @@ struct FleetHistory {
         let (machine, id) = (random.pick(machines), random.below(FleetTruth.items.count) + 1)
         let item = FleetTruth.Item(principal: clients[index].principal, id: id)
         if random.once(in: 8) { return truth.change(item) }
-        guard let port = machine.port.current, let client = try? Client(.port(port), limit: .seconds(60)) else { return }
+        guard let port = machine.port.current, let client = try? Client(.port(port), limit: .seconds(60)) else {
+            return
+        }
         if random.once(in: 5) {
             let fields = clients[index].fields + ["X-Write": name, "Connection": "close"]
             // Its connection breaks if its machine is killed.
@@ -111,7 +115,9 @@ struct FleetHistory {
         guard let response = try? client.get(path, fields) else { return }
         let asked = "seed \(seed), \(name): \(clients[index].principal) \(path) of machine \(port), \(fields.text)"
         func fail(_ what: String) {
-            failures.withLock { $0.append("\(what)\n\(asked)\(response.status) \(response.fields.text)\(response.text)") }
+            failures.withLock {
+                $0.append("\(what)\n\(asked)\(response.status) \(response.fields.text)\(response.text)")
+            }
         }
         guard response.status == 200 else { return fail("no response") }
         guard let shown = truth.shown(response, to: clients[index].principal) else {
@@ -151,7 +157,8 @@ struct FleetHistory {
     // MARK: The end
 
     /// Whether every machine serves the truth once it is quiet: after a write to each item, and after each has been seen anew.
-    private func settle(_ truth: FleetTruth, _ machines: [Machine], _ random: inout SeededGenerator) throws -> [String] {
+    private func settle(_ truth: FleetTruth, _ machines: [Machine], _ random: inout SeededGenerator) throws -> [String]
+    {
         for isWrite in [true, false] {
             for principal in FleetTruth.principals {
                 let client = FleetClient(principal, sendsPositions: false)

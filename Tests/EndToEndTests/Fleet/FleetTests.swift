@@ -42,10 +42,12 @@ import Testing
             let first = try fleet[0].get(path)
             #expect(try fleet[0].waitForQuiet())
             var second = try fleet[1].get(path)
-            #expect(try eventually(within: .seconds(20)) {
-                if !second.isHit { second = try fleet[1].get(path) }
-                return second.isHit
-            })
+            #expect(
+                try eventually(within: .seconds(20)) {
+                    if !second.isHit { second = try fleet[1].get(path) }
+                    return second.isHit
+                }
+            )
             #expect(second.body == first.body && second["ETag"] == first["ETag"], "\(path): \(second.cacheStatus)")
             #expect(fleet.origin.count(path) == 1, "\(path)")
         }
@@ -144,7 +146,8 @@ import Testing
         let secrets = TemporaryFolder()
         let secret = try secrets.write("secret\n", to: "secret")
         _ = try ChildProcess.run("chmod", ["600", secret])
-        let hook = #", webhook_signature: gitlab, webhooks: { items: { secret: "\#(secret)", objects: { item: Item } } }"#
+        let hook =
+            #", webhook_signature: gitlab, webhooks: { items: { secret: "\#(secret)", objects: { item: Item } } }"#
         let fleet = try TestFleet(2, try items.origin(), upstream: hook)
         for machine in fleet.machines { _ = try machine.get("/items") }
         items.texts.withLock { $0[1] = "elsewhere" }

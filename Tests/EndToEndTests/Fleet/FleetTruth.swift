@@ -91,7 +91,9 @@ struct FleetClient {
     /// What it has seen, or written, in responses with a position.
     private var floor: [FleetTruth.Item: Int] = [:]
 
-    init(_ principal: String, sendsPositions: Bool) { (self.principal, self.sendsPositions) = (principal, sendsPositions) }
+    init(_ principal: String, sendsPositions: Bool) {
+        (self.principal, self.sendsPositions) = (principal, sendsPositions)
+    }
 
     var fields: FieldLines {
         (principal == "anonymous" ? [:] : ["Authorization": "Bearer \(principal)"] as FieldLines)

@@ -22,7 +22,8 @@ final class RedisServer: @unchecked Sendable {  // `process` is replaced by one 
         try ChildProcess(
             "redis-server",
             [
-                "--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder.file(""),
+                "--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir",
+                folder.file(""),
                 "--daemonize", "no",
             ]
         )

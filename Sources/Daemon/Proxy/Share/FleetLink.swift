@@ -93,7 +93,9 @@ package struct SharedKey: Sendable, Hashable {
     package var upstream: String
     package var context: String
     package var url: String
-    /// The text that identifies the principal; nil for an anonymous request. It never leaves this process: it seals the response.
+    /// The text that identifies the principal; nil for an anonymous request.
+    ///
+    /// It never leaves this process: it seals the response.
     package var credentials: [UInt8]?
 
     package init(upstream: String, context: String, url: String, credentials: [UInt8]?) {
