@@ -66,8 +66,8 @@ struct FleetConfigTests {
             ("url: \"redis://127.0.0.1\", key_file: KEY, password: { from: KEY.empty }", "is empty; put the password"),
             ("url: \"redis://127.0.0.1\", key_file: KEY, password: pw", "\"pw\" was found here; write keys"),
             (
-                "url: \"redis://127.0.0.1\", key_file: KEY, upstreams: [alfa]",
-                "there is no upstream \"alfa\"; did you mean \"alpha\"?"
+                "url: \"redis://127.0.0.1\", key_file: KEY, upstreams: [alpa]",
+                "there is no upstream \"alpa\"; did you mean \"alpha\"?"
             ),
             ("url: \"redis://127.0.0.1\", key_file: KEY, upstream: [alpha]", "did you mean \"upstreams\"?"),
             ("url: \"redis://cache.internal\", key_file: KEY", "is reached without a password"),

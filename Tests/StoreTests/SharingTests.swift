@@ -125,7 +125,9 @@ struct SharingTests {
         await bench.store.close()
     }
 
-    @Test func `a first response is not served alone if another machine has seen something else meanwhile`() async throws {
+    @Test func `a first response is not served alone if another machine has seen something else meanwhile`()
+        async throws
+    {
         let bench = try Bench()
         let early = bench.response("/users/7", ada("a"), user)
         // It was observed while the response was under way.

@@ -82,7 +82,8 @@ extension FleetStatus {
         guard connected else { return "alone, \(server) cannot be used" }
         let parts = [
             "\(HumanText.count(Int(clamping: found), "response")) of others", "\(shared) shared",
-            queued == 0 ? nil : "\(queued) announcements waiting", "\(HumanText.tenths(delay * 1000)) ms behind", server,
+            queued == 0 ? nil : "\(queued) announcements waiting", "\(HumanText.tenths(delay * 1000)) ms behind",
+            server,
         ]
         return parts.compactMap(\.self).joined(separator: ", ")
     }
