@@ -82,31 +82,33 @@ import Testing
         #expect(await sharing.settled(in: "a") == Self.at(5))
     }
 
-    @Test func `a turn to fetch ends with its response shared, or with a word to those who wait`() {
+    @Test func `a turn to fetch ends with its response shared, or with a word to those who wait`() async {
         let link = Link()
+        let sharing = FleetSharing(link)
         let key = SharedKey(upstream: "a", context: "", url: "/", credentials: nil)
-        let document = SharedDocument(
-            status: 200,
-            head: [],
-            body: [],
-            variant: [],
-            sent: 1,
-            completed: 2,
-            lifetime: 3,
-            objects: []
-        )
-        do {
-            let turn = FleetTurn(link, key, isAwaited: true)
-            turn.share(document)
-            turn.refuse()
+        let document = document([])
+        func turn(isAwaited: Bool = true, _ use: (FleetTurn) async -> Void = { _ in }) async {
+            await use(FleetTurn(sharing, key, isAwaited: isAwaited))
         }
-        #expect(link.state.withLock { $0.released }.isEmpty && link.state.withLock { $0.shared } == [document])
-        do { _ = FleetTurn(link, key, isAwaited: true) }
-        do { FleetTurn(link, key, isAwaited: true).refuse() }
-        do { FleetTurn(link, key, isAwaited: false).refuse() }
+        // It waits for what is announced, which the response shows.
+        let announcement = sharing.begin(in: "a")
+        let first = Task {
+            await turn {
+                await $0.share(document)
+                $0.refuse()
+            }
+        }
+        #expect(link.state.withLock { $0.shared }.isEmpty)
+        sharing.end(announcement, at: Self.at(9))
+        await first.value
+        #expect(link.state.withLock { $0.released }.isEmpty)
+        #expect(link.state.withLock { $0.shared.map(\.announced) } == [Self.at(9)])
+        await turn()
+        await turn { $0.refuse() }
+        await turn(isAwaited: false) { $0.refuse() }
         #expect(link.state.withLock { $0.released } == [true, false])
         link.state.withLock { $0.position = nil }
-        do { FleetTurn(link, key, isAwaited: true).share(document) }
+        await turn { await $0.share(document) }
         #expect(link.state.withLock { $0.shared.count } == 1)
         #expect(link.state.withLock { $0.released } == [true, false, true])
     }

@@ -59,6 +59,10 @@ struct PublishedDocument: Sendable, Equatable {
             writer.append(object.model)
             writer.append(object.identity)
         }
+        writer.append(document.announced != nil)
+        writer.append(document.announced?.epoch ?? 0)
+        writer.append(document.announced?.entry.0 ?? 0)
+        writer.append(document.announced?.entry.1 ?? 0)
         return writer.bytes
     }
 
@@ -87,6 +91,12 @@ struct PublishedDocument: Sendable, Equatable {
             lifetime: lifetime,
             objects: objects
         )
+        let isAnnounced = try reader.flag()
+        let announced = FleetPosition(
+            epoch: try reader.unsigned(),
+            entry: (try reader.unsigned(), try reader.unsigned())
+        )
+        if isAnnounced { document.announced = announced }
     }
 }
 

@@ -8,6 +8,8 @@ import Mapping
 struct Bans {
     private struct PathBan {
         var time: Int64
+        /// When it became known here; what was queued before is not lost but for its document.
+        var known: Int64
         /// The last write to the path.
         var written: PathWrite?
     }
@@ -42,14 +44,19 @@ struct Bans {
     /// Responses to requests sent until this time are blocked.
     private var everything: Int64 = .min
 
-    mutating func banPath(_ pathHash: Int64, at time: Int64) {
+    /// - Parameter now: when it is known; of a write on another machine that is later.
+    mutating func banPath(_ pathHash: Int64, at time: Int64, knownAt now: Int64) {
         if paths.count >= Self.pathLimit {
             banEverything(until: paths.values.lazy.map(\.time).max() ?? .min)
             paths = [:]
         }
         // News of other machines may come late.
         let known = paths[pathHash]
-        paths[pathHash] = PathBan(time: max(time, known?.time ?? .min), written: known?.written)
+        paths[pathHash] = PathBan(
+            time: max(time, known?.time ?? .min),
+            known: max(time, now),
+            written: known?.written
+        )
     }
 
     mutating func written(_ written: PathWrite, to pathHash: Int64) { paths[pathHash]?.written = written }
@@ -98,13 +105,13 @@ struct Bans {
         let isCleaned = later.contains { $0.covers(url, of: upstream, principal: principal, shown: shown) }
         if document.sent <= everything || isCleaned { return .dropped }
         if isUndivided, mayPrecedeWrite(document) { return .dropped }
-        guard let time = timeOfBan(of: document, pathHash) else { return .stored }
-        return arrival <= time ? .observed : .dropped
+        guard let known = knownSince(banOf: document, pathHash) else { return .stored }
+        return arrival <= known ? .observed : .dropped
     }
 
-    /// When a response's path was invalidated after its request was sent, if at all.
-    private func timeOfBan(of document: ReceivedDocument, _ pathHash: Int64) -> Int64? {
-        if let time = paths[pathHash]?.time, document.sent <= time { return time }
+    /// When it became known that a response's path was invalidated after its request was sent, if at all.
+    private func knownSince(banOf document: ReceivedDocument, _ pathHash: Int64) -> Int64? {
+        if let ban = paths[pathHash], document.sent <= ban.time { return ban.known }
         return patterns.first { document.sent <= $0.time && $0.covers(document.key.url, of: document.key.upstream) }?
             .time
     }

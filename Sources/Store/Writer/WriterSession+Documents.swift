@@ -110,7 +110,8 @@ extension WriterSession {
     func invalidate(_ paths: some Sequence<String>, of upstream: String) throws {
         for path in paths {
             let pathHash = hasher.pathHash(upstream: upstream, url: path)
-            bans.banPath(pathHash, at: clock.now())
+            let now = clock.now()
+            bans.banPath(pathHash, at: now, knownAt: now)
             let found = try query("SELECT id FROM _documents WHERE place = ?")
                 .all(pathHash) { $0.id(0, as: DocumentID.self) }
             for id in found { try deleteDocument(id) }

@@ -201,7 +201,7 @@ extension WriterSession {
         let time = invalidation.time
         for path in invalidation.paths {
             let pathHash = hasher.pathHash(upstream: upstream, url: path)
-            bans.banPath(pathHash, at: time)
+            bans.banPath(pathHash, at: time, knownAt: clock.now())
             let found = try query("SELECT id, observation FROM _documents WHERE place = ?")
                 .all(pathHash) { ($0.id(0, as: DocumentID.self), $0.id(1, as: ObservationID.self)) }
             for (id, observation) in found where try self.observation(observation).start <= time {

@@ -56,7 +56,7 @@ struct FleetHistory {
         let truth = FleetTruth(seed: seed)
         let fleet = try TestFleet(3, try truth.origin())
         let machines = fleet.machines.map { Machine($0) }
-        let failures = Monitor<[String]>([])
+        let (failures, trace) = (Monitor<[String]>([]), Monitor<[String]>([]))
         let taken = Monitor(0)
         let running = Monitor(Self.clients)
         for number in 0..<Self.clients {
@@ -67,7 +67,7 @@ struct FleetHistory {
                 while failures.current.isEmpty {
                     let step = taken.next()
                     guard step < steps else { break }
-                    self.step(&clients, truth, machines, &random, "step \(step)", failures)
+                    self.step(&clients, truth, machines, &random, "step \(step)", failures, trace)
                 }
                 running.withLock { $0 -= 1 }
             }
@@ -89,19 +89,30 @@ struct FleetHistory {
         _ machines: [Machine],
         _ random: inout SeededGenerator,
         _ name: String,
-        _ failures: Monitor<[String]>
+        _ failures: Monitor<[String]>,
+        _ trace: Monitor<[String]>
     ) {
         let index = random.below(clients.count)
         let (machine, id) = (random.pick(machines), random.below(FleetTruth.items.count) + 1)
         let item = FleetTruth.Item(principal: clients[index].principal, id: id)
-        if random.once(in: 8) { return truth.change(item) }
+        func note(_ what: String) {
+            trace.withLock { $0.append("\(ContinuousClock.now) \(name) \(item.principal): \(what)") }
+        }
+        if random.once(in: 8) {
+            truth.change(item)
+            return note("\(id) is changed to \(truth.number(item))")
+        }
         guard let port = machine.port.current, let client = try? Client(.port(port), limit: .seconds(60)) else {
             return
         }
         if random.once(in: 5) {
             let fields = clients[index].fields + ["X-Write": name, "Connection": "close"]
             // Its connection breaks if its machine is killed.
+            note("PATCH \(id) of \(port), client \(index)")
             guard let response = try? client.request("PATCH", "/items/\(id)", fields, body: "{}") else { return }
+            note(
+                "PATCH \(id) is \(response.status), \(truth.written(by: name) ?? -1), \(response["Larder-Position"] ?? "")"
+            )
             if (200..<300).contains(response.status), let number = truth.written(by: name) {
                 clients[index].note([item: number], response)
             }
@@ -112,11 +123,17 @@ struct FleetHistory {
         if random.once(in: 10) { fields.append("Cache-Control", "no-cache") }
         guard let floors = machine.floors[clients[index].principal] else { return }
         let before = floors.current
+        note("GET \(path) of \(port), client \(index)")
         guard let response = try? client.get(path, fields) else { return }
+        note("GET \(path) is \(response.cacheStatus), \(response["Larder-Position"] ?? "") \(response.text)")
         let asked = "seed \(seed), \(name): \(clients[index].principal) \(path) of machine \(port), \(fields.text)"
         func fail(_ what: String) {
-            failures.withLock {
-                $0.append("\(what)\n\(asked)\(response.status) \(response.fields.text)\(response.text)")
+            let before = trace.current.suffix(120).filter { $0.contains(" \(item.principal): ") }
+            failures.withLock { failures in
+                failures.append(
+                    "\(what)\n\(asked)\(response.status) \(response.fields.text)\(response.text)\n"
+                        + before.joined(separator: "\n")
+                )
             }
         }
         guard response.status == 200 else { return fail("no response") }

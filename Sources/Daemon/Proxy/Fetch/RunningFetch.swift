@@ -234,6 +234,7 @@ final class RunningFetch: TransferDelegate {
         guard let head else { return }
         var meaning: Fetch.Head
         (meaning, storing, containsObjects) = fetches.meaning(of: head, in: self)
+        noteOutdated()
         if let turn, meaning.kind == .ordinary, storing == nil, head.status < 500, !isInvalidated { turn.refuse() }
         if let stored, request.upstream.isFailure(status: head.status, fields: head.fields) {
             let able = relays.filter { stored.maySubstitute(at: fetches.now, for: $0.relay.request) }
@@ -243,6 +244,12 @@ final class RunningFetch: TransferDelegate {
         // Events come at any time, so a silent stream has not stalled.
         if head.isEventStream { transfer?.setStallTimeout(nil) }
         handle(.head(meaning))
+    }
+
+    /// Notes for the clients if the response is not kept, so that no other machine knows what it shows.
+    private func noteOutdated() {
+        guard fetches.fleet != nil, isInvalidated else { return }
+        for (_, relay) in relays { relay.request.note?.isOutdatedOnItsWay() }
     }
 
     /// Whether the arriving response is of the variant that a client asks for; always false if it will not be stored.
@@ -324,6 +331,7 @@ final class RunningFetch: TransferDelegate {
             ? fetches.admitPart(response, from: self) : fetches.admit(response, from: self, isAwaited: isAwaited)
         guard let (ready, isWithheld) = admitted else { return .unusable }
         let (isValid, size, cache) = (!isInvalidated, response.body.count, fetches.cache)
+        noteOutdated()
         if !cache.keeps(size, withObjects: isWithheld) { fetches.record(.unwritable, in: self) }
         served = ServedResponse(
             ready: ready,

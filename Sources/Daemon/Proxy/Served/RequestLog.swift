@@ -239,6 +239,7 @@ final class RequestNote: ReplyObserver {
         /// Whether the response is a stream of events, whose duration means nothing.
         var isStream = false
         var isOver = false
+        var isNotKept = false
     }
 
     /// - Parameter started: when the request's head was read, in ns of the monotonic clock.
@@ -270,6 +271,9 @@ final class RequestNote: ReplyObserver {
     func isOf(_ principal: String?) { state.withLock { $0.served.principal = principal } }
     func wouldBeHit(by remedy: FreshnessRemedy) { state.withLock { $0.served.remedy = remedy.line } }
     func isNotStored(because reason: NotStoredReason) { state.withLock { $0.served.notStored = reason.text } }
+    /// Notes that the response is passed on but not kept, because something has made it outdated on its way.
+    func isOutdatedOnItsWay() { state.withLock { $0.isNotKept = true } }
+    var isNotKept: Bool { state.withLock(\.isNotKept) }
     func hasKey(_ key: Digest128) { state.withLock { $0.served.key = key } }
 
     /// Adds the time of a transfer that the request waited for; there may be several.

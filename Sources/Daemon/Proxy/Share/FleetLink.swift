@@ -118,6 +118,8 @@ package struct SharedDocument: Sendable, Equatable {
     package var lifetime: Int64
     /// The objects that it shows.
     package var objects: [ObjectName]
+    /// The entry up to which its publisher had announced all that it shows: whoever has been served it has seen as much.
+    package var announced: FleetPosition?
 
     package init(
         status: Int,

@@ -100,7 +100,7 @@ struct Announcements {
 /// It exists as long as that is possible. If it ends without, the machines that wait for the response ask the upstream.
 final class FleetTurn: Sendable {
     let key: SharedKey
-    private let link: any FleetLink
+    private let sharing: FleetSharing
     /// How far this machine had read the stream when the request was sent; nil if nothing is shared.
     private let position: FleetPosition?
     /// Whether other machines wait for the response.
@@ -110,16 +110,19 @@ final class FleetTurn: Sendable {
     // Not private: the compiler (6.3.1) cannot lay it out in a mutex from other files if it is.
     enum State { case open, shared, unshareable }
 
-    init(_ link: any FleetLink, _ key: SharedKey, isAwaited: Bool) {
-        (self.link, self.key, self.isAwaited) = (link, key, isAwaited)
-        position = link.position(in: key.upstream)
+    init(_ sharing: FleetSharing, _ key: SharedKey, isAwaited: Bool) {
+        (self.sharing, self.key, self.isAwaited) = (sharing, key, isAwaited)
+        position = sharing.link.position(in: key.upstream)
     }
 
-    /// Shares the response, after its commit.
-    func share(_ document: SharedDocument) {
-        guard let position else { return }
+    /// Shares the response, after its commit, and once the server has what it has shown: others would serve it before.
+    func share(_ document: SharedDocument) async {
+        guard let position, let announced = await sharing.settled(in: key.upstream), announced.epoch == position.epoch
+        else { return }
+        var document = document
+        document.announced = announced
         state.withLock { $0 = .shared }
-        link.share(document, at: key, from: position)
+        sharing.link.share(document, at: key, from: position)
     }
 
     /// Notes that the response may not be shared, nor probably the next ones.
@@ -127,6 +130,6 @@ final class FleetTurn: Sendable {
 
     deinit {
         let state = state.withLock { $0 }
-        if isAwaited, state != .shared { link.release(key, isForNow: state == .open) }
+        if isAwaited, state != .shared { sharing.link.release(key, isForNow: state == .open) }
     }
 }

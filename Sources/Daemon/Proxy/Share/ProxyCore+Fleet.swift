@@ -49,7 +49,7 @@ extension ProxyCore {
         var turn: FleetTurn?
         switch await fleet.link.find(key) {
         case .document(let document): await admit(document, for: request, insteadOf: inquiry.stored, since: moment)
-        case .mine: turn = FleetTurn(fleet.link, key, isAwaited: true)
+        case .mine: turn = FleetTurn(fleet, key, isAwaited: true)
         case .alone: break
         }
         let plan = await self.plan(request).plan.taking(turn)
@@ -73,6 +73,8 @@ extension ProxyCore {
         if let stored, stored.policy.responseTime >= ready.policy.responseTime, !stored.response.isOutdated { return }
         guard case .whole(let head) = DiskShare(of: response, to: request) else { return }
         let match = request.upstream.bodyMatch(request, status: response.status, fields: response.fields)
+        // Whoever is served it has seen what its publisher has announced, also if that is not read here yet.
+        if let announced = document.announced { fleet?.applies(announced, in: request.key.upstream) }
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let containsObjects = cache.admit(
                 ready,
@@ -103,11 +105,14 @@ extension ProxyCore {
     /// Holds a response back until its position is known.
     nonisolated func hold(_ reply: Reply, of incoming: IncomingRequest) {
         guard let fleet else { return }
-        let (upstream, name) = (incoming.upstream.storeKey, incoming.upstream.name)
+        let (upstream, name, note) = (incoming.upstream.storeKey, incoming.upstream.name, incoming.note)
         reply.hold(upTo: incoming.upstream.daemon.limits.relayWindow / 2) { response in
             Task {
                 let position = await fleet.settled(in: upstream)
-                response.release { fields in PositionField.add(position, to: &fields, of: name) }
+                response.release { fields in
+                    // No other machine knows what it shows.
+                    if note?.isNotKept != true { PositionField.add(position, to: &fields, of: name) }
+                }
             }
         }
     }
@@ -182,7 +187,7 @@ extension Fetches {
     /// A turn for a response that is shared if it can be, although no other machine waits for it.
     func turn(of request: ProxyRequest) -> FleetTurn? {
         guard let fleet, let key = request.sharedKey else { return nil }
-        return FleetTurn(fleet.link, key, isAwaited: false)
+        return FleetTurn(fleet, key, isAwaited: false)
     }
 
     /// What shares a response once it is stored; nil if it may not be shared.
@@ -212,7 +217,7 @@ extension Fetches {
         return { names in
             var document = document
             document.objects = names
-            turn.share(document)
+            Task { [document] in await turn.share(document) }
         }
     }
 }
