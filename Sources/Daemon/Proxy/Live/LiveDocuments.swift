@@ -1,9 +1,9 @@
 import EventLoops
 import HTTPSemantics
 import HTTPServer
-package import Mapping
+import Mapping
 import Settings
-package import Store
+import Store
 import Synchronization
 
 /// All documents with open streams; the upstream loop only.
