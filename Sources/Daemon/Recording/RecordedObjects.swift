@@ -1,10 +1,10 @@
 import Dispatch
 import Foundation
 import HTTPSemantics
-package import HTTPServer
+import HTTPServer
 package import Proxy
 import Settings
-package import Store
+import Store
 import Synchronization
 
 /// Stores the responses of a recording in their order, so that objects and SQL work on a replay.

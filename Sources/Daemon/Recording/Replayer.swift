@@ -1,10 +1,10 @@
 import Dispatch
 import Foundation
 import HTTPSemantics
-package import HTTPServer
+import HTTPServer
 package import Proxy
 import Settings
-package import Store
+import Store
 import Synchronization
 
 /// Finds the recorded response to a request, by its sequence, never by freshness.

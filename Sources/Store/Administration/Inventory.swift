@@ -1,5 +1,5 @@
 import GRDB
-public import Mapping
+import Mapping
 
 /// Counts and lists the contents of the store, in one read snapshot.
 struct Inventory {
