@@ -91,7 +91,7 @@ import Testing
         #expect(eventually { again.member.figures.queued == 0 && !folder.names.contains("fleet.queue") })
     }
 
-    @Test func `a server that hangs delays nobody for longer than the limit, and leaves the machine alone`()
+    @Test func `a server that hangs delays no caller for longer than the limit, and leaves the machine alone`()
         async throws
     {
         let server = try RedisServer()
@@ -122,6 +122,28 @@ import Testing
         #expect(await other.member.reach(entry, in: Machine.upstream) == false)
         #expect(await other.write("/y") != nil)
         #expect(eventually { one.paths == ["/y"] })
+    }
+
+    @Test func `a machine that has not read all of the stream says so, also after a restart`() async throws {
+        let server = try RedisServer()
+        let one = try Machine(server)
+        one.waitUntilConnected()
+        await withTaskGroup { group in
+            for number in 0...RecentNews.capacity / 2 { group.addTask { _ = await one.write("/\(number)") } }
+        }
+        let folder = TemporaryFolder()
+        let joined = Machine.now()
+        do {
+            let other = try Machine(server, folder: folder)
+            other.waitUntilConnected()
+            #expect(try #require(other.member.followedSince(Machine.upstream)) >= joined)
+            #expect(eventually { folder.bytes("fleet.json").contains("missed") })
+            await other.member.stop(within: .zero)
+        }
+        let again = try Machine(server, folder: folder)
+        again.waitUntilConnected()
+        #expect(try #require(again.member.followedSince(Machine.upstream)) >= joined)
+        #expect(try #require(one.member.followedSince(Machine.upstream)) < joined)
     }
 
     @Test func `a restart of the server begins a new epoch`() async throws {
@@ -189,7 +211,7 @@ import Testing
         #expect(!server.folder.bytes("dump.rdb").contains("secret-") && !server.folder.bytes("dump.rdb").isEmpty)
     }
 
-    @Test func `a machine waits for a position, and knows one of another epoch is none of its own`() async throws {
+    @Test func `a machine waits for a position of its epoch, and not for one of another`() async throws {
         let server = try RedisServer()
         let one = try Machine(server)
         let position = try #require(one.waitUntilConnected())

@@ -83,6 +83,8 @@ struct FleetMemory: Codable, Equatable {
         var number: UInt64
         /// When that was, in µs of the store's clock.
         var time: Int64
+        /// As in `FleetReader.Followed.missedAt`.
+        var missed: Int64?
 
         var entry: EntryID { EntryID(milliseconds, number) }
     }

@@ -3,7 +3,7 @@ import Proxy
 import Store
 import Synchronization
 
-/// What is made of the fleet's key: names on the server, from which nobody learns a URL, and keys that seal.
+/// What is made of the fleet's key: names on the server, which do not show URLs, and keys that seal.
 ///
 /// Any thread. All of it is an HMAC by the fleet's key, which itself is never used for anything else.
 struct FleetKeys: Sendable {

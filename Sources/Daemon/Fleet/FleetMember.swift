@@ -44,7 +44,7 @@ package final class FleetMember: FleetLink {
     private static let headLimit = 256 << 10
     /// How long a document may be on the server, in seconds.
     private static let longestLife: Int64 = 3600
-    /// How long nobody waits for a response that may not be shared, in ms.
+    /// How long no machine waits for a response that may not be shared, in ms.
     private static let pause = "120000"
 
     /// - Parameters:
@@ -170,7 +170,7 @@ package final class FleetMember: FleetLink {
                 let epoch = Int64(exactly: known.epoch)
             else { return nil }
             // An epoch is named after the server's time at its begin.
-            return clock.local(epoch).upperBound
+            return max(clock.local(epoch).upperBound, known.missedAt ?? .min)
         }
     }
 
@@ -285,7 +285,7 @@ package final class FleetMember: FleetLink {
         guard let (bytes, publisher) = sealer.open(sealed, key: keys.key(of: key), place: place.document),
             let published = try? PublishedDocument(bytes, clock)
         else {
-            countUnopened()
+            state.countUnopened("a document", log)
             return nil
         }
         let (milliseconds, number) = (published.position.milliseconds, published.position.number)
@@ -297,19 +297,6 @@ package final class FleetMember: FleetLink {
             return known.recent.makesOutdated(published, from: publisher, at: key)
         }
         return isOutdated ? nil : published.document
-    }
-
-    private func countUnopened() {
-        let isFirst = state.change { content in
-            content.figures.unopened += 1
-            defer { content.hasLoggedUnopened = true }
-            return !content.hasLoggedUnopened
-        }
-        guard isFirst else { return }
-        log.warning(
-            "something on the fleet's server does not open with the fleet's key, and is ignored; there may be more of it",
-            metadata: ["what": "a document", "server": "\(settings.server)"]
-        )
     }
 
     package func share(_ document: SharedDocument, at key: SharedKey, from position: FleetPosition) {

@@ -24,6 +24,8 @@ final class FleetReader: Sendable {
         var wasCleaned = EntryID.start
         /// When all of the stream was read last, in µs of this machine's clock; nil if that is not known.
         var readAt: Int64?
+        /// When this machine found that it has missed news of the epoch, in µs of its clock; nil if it has not.
+        var missedAt: Int64?
 
         init(_ upstream: String, _ names: FleetNames) { (self.upstream, self.names) = (upstream, names) }
     }
@@ -74,7 +76,7 @@ final class FleetReader: Sendable {
             var followed = Followed(upstream, FleetNames(record: keys.name(ofUpstream: upstream)))
             guard let known = memory.positions[upstream] else { return followed }
             (followed.epoch, followed.cursor) = (known.epoch, StreamCursor(at: known.entry))
-            followed.readAt = known.time
+            (followed.readAt, followed.missedAt) = (known.time, known.missed)
             return followed
         }
         var pause = Backoff()
@@ -129,20 +131,6 @@ final class FleetReader: Sendable {
         log.warning(
             "the fleet's server cannot be used; this machine goes on alone",
             metadata: ["server": "\(settings.server)", "cause": "\(error)"]
-        )
-    }
-
-    /// Counts something that is not of this fleet, or was changed; the first one is logged.
-    func countUnopened(_ what: String) {
-        let isFirst = state.change { content in
-            content.figures.unopened += 1
-            defer { content.hasLoggedUnopened = true }
-            return !content.hasLoggedUnopened
-        }
-        guard isFirst else { return }
-        log.warning(
-            "something on the fleet's server does not open with the fleet's key, and is ignored; there may be more of it",
-            metadata: ["what": "\(what)", "server": "\(settings.server)"]
         )
     }
 

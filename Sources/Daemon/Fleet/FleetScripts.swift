@@ -69,7 +69,7 @@ enum FleetScript: String, CaseIterable, Sendable {
         """
     /// Gives a lease back, and lets those who wait know.
     ///
-    /// Keys: the record, the lease, the words. Arguments: the epoch; the token; for how long nobody takes the lease, in ms, or 0; the
+    /// Keys: the record, the lease, the words. Arguments: the epoch; the token; for how long no machine gets the lease, in ms, or 0; the
     /// document's name.
     case release = """
         if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return false end

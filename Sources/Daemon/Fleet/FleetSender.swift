@@ -11,7 +11,7 @@ import Synchronization
 final class FleetSender: Sendable {
     /// A command that somebody wants to be sent.
     struct Job: Sendable {
-        /// After it, nobody needs it any more; nil for never.
+        /// After it, the command is of no use; nil for never.
         var deadline: ContinuousClock.Instant?
         /// How many bytes it keeps in memory.
         var size = 0

@@ -117,6 +117,7 @@ struct FleetSession {
             try join(index, epoch, last)
         } else {
             (followed[index].wasApplied, followed[index].wasCleaned) = (.start, .start)
+            followed[index].missedAt = nil
             try start(index, after: .start)
         }
     }
@@ -132,6 +133,8 @@ struct FleetSession {
             ) ?? .start
         let stopped = followed[index].epoch == epoch ? followed[index].cursor.position : .start
         let first = stopped == .start ? early : min(early, stopped)
+        // What the stream had before that is not read.
+        if stopped == .start, early != .start { followed[index].missedAt = reader.now() }
         // After a power failure the store may lack the last of it.
         followed[index].wasApplied = EntryID(stopped.milliseconds - min(stopped.milliseconds, 60_000))
         followed[index].wasCleaned = last
@@ -142,12 +145,13 @@ struct FleetSession {
 
     /// Shows the epoch to others, who wait until all of it is read.
     private mutating func start(_ index: Int, after entry: EntryID) throws(RedisError) {
-        let (upstream, epoch) = (followed[index].upstream, followed[index].epoch)
+        let (upstream, epoch, missedAt) = (followed[index].upstream, followed[index].epoch, followed[index].missedAt)
         let words = RedisCommand("XREVRANGE", followed[index].names.words(epoch), "+", "-", "COUNT", "1")
         let last = try connection.single(words, within: reader.limits.server).array?.first?.array?.first
         followed[index].words = EntryID(last?.text) ?? .start
         state.change(upstream) { known in
             (known.epoch, known.applied, known.own, known.isFollowing) = (epoch, entry, .start, false)
+            known.missedAt = missedAt
             known.recent = RecentNews(after: entry)
             known.wake()
         }
@@ -227,7 +231,7 @@ struct FleetSession {
         )
         let epoch = followed[index].epoch
         let last = followed[index].cursor.last
-        followed[index].cursor = StreamCursor(at: .start)
+        (followed[index].cursor, followed[index].missedAt) = (StreamCursor(at: .start), reader.now())
         try join(index, epoch, last)
         followed[index].readAt = reader.now()
     }
@@ -268,7 +272,7 @@ struct FleetSession {
             guard let (bytes, sender) = reader.sealer.open(entry.sealed, key: reader.keys.newsKey, place: stream),
                 let published = try? PublishedNews(bytes)
             else {
-                reader.countUnopened("news")
+                reader.state.countUnopened("news", reader.log)
                 continue
             }
             known.append(RecentNews.Known(id: entry.id, sender: sender, news: published))
@@ -342,6 +346,7 @@ struct FleetSession {
             let former = memory.positions[followed.upstream]
             // The time alone need not be exact.
             if let former, former.epoch == followed.epoch, former.entry == followed.cursor.position,
+                former.missed == followed.missedAt,
                 time - former.time < 60_000_000
             {
                 continue
@@ -351,7 +356,8 @@ struct FleetSession {
                 epoch: followed.epoch,
                 milliseconds: entry.milliseconds,
                 number: entry.number,
-                time: time
+                time: time,
+                missed: followed.missedAt
             )
         }
         guard new != memory, new.save(besideStore: reader.store) else { return }

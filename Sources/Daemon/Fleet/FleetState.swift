@@ -1,3 +1,4 @@
+import Logging
 import Proxy
 import Store
 import Synchronization
@@ -35,6 +36,8 @@ final class FleetState: Sendable {
         var applied = EntryID.start
         /// The last entry that this machine has appended in this epoch.
         var own = EntryID.start
+        /// When this machine found that it has missed news of this epoch, in µs of its clock; nil if it has not.
+        var missedAt: Int64?
         var recent = RecentNews(after: .start)
         /// Whether it is connected, and has read all that there was.
         var isFollowing = false
@@ -44,7 +47,7 @@ final class FleetState: Sendable {
         fileprivate mutating func wait(for target: FleetPosition, _ arrived: Awaited<Bool>) -> Bool? {
             if target.epoch < epoch { return false }
             if isFollowing, target <= position { return true }
-            // Those that have given up go with the next entry.
+            // Those that have given up are removed when the next entry comes.
             waiters.append((target, arrived))
             return nil
         }
@@ -73,6 +76,20 @@ final class FleetState: Sendable {
     /// Changes an upstream that is shared.
     func change<Result: Sendable>(_ upstream: String, _ body: (inout Upstream) -> Result) -> Result {
         content.withLock { content in body(&content.upstreams[upstream, default: Upstream()]) }
+    }
+
+    /// Counts something that is not of this fleet, or was changed; the first one is logged.
+    func countUnopened(_ what: String, _ log: Logger) {
+        let (isFirst, server) = change { content in
+            content.figures.unopened += 1
+            defer { content.hasLoggedUnopened = true }
+            return (!content.hasLoggedUnopened, content.figures.server)
+        }
+        guard isFirst else { return }
+        log.warning(
+            "something on the fleet's server does not open with the fleet's key, and is ignored; there may be more of it",
+            metadata: ["what": "\(what)", "server": "\(server)"]
+        )
     }
 
     /// Waits until a position is applied; false if it will not be, or not in time.
