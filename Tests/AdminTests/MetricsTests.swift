@@ -170,8 +170,8 @@ import Testing
         upstream.count(.sample(route: "users/{id}", .miss, status: 500, seconds: 3), isTimed: true)
         upstream.count(.sample(route: "users/{id}", .hit), weight: 64, isTimed: false)
         upstream.count(.sample(route: nil, .bypass, seconds: 100), isTimed: true)
-        upstream.record { $0.limited(RateLimit(limit: 5000, remaining: 4990, resource: "core")) }
-        upstream.record { $0.limited(RateLimit(remaining: 7)) }
+        upstream.record { $0.recordLimit(RateLimit(limit: 5000, remaining: 4990, resource: "core")) }
+        upstream.record { $0.recordLimit(RateLimit(remaining: 7)) }
         for _ in 0..<5 { _ = upstream.record { $0.responded("500", at: 0) } }
         _ = upstream.record { $0.gotNoResponse("refused", at: 0) }
         return PrometheusText.write(

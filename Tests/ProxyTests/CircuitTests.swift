@@ -18,11 +18,11 @@ import Testing
             #expect(circuit.handle(.noResponse(isTimeout: false, since: 5), at: 10, jitter: 0) == [])
         }
         #expect(circuit.state == .closed)
-        #expect(circuit.admits(at: 10, jitter: 0) == true)
+        #expect(circuit.countTrial(at: 10, jitter: 0) == true)
         let actions = circuit.handle(.noResponse(isTimeout: false, since: 5), at: 10, jitter: 0)
         #expect(actions == [.closeConnections, .wait(500_000)])
         #expect(circuit.state == .open)
-        #expect(circuit.admits(at: 11, jitter: 0) == false)
+        #expect(circuit.countTrial(at: 11, jitter: 0) == false)
         #expect(open().state == .open)
     }
 
@@ -51,7 +51,7 @@ import Testing
     @Test func `three clients in a row who lose patience make it slow: everything is sent, until a timeout opens it`() {
         var circuit = slow()
         #expect(circuit.state == .slow)
-        #expect(circuit.admits(at: 10 * Self.second, jitter: 0) && circuit.admits(at: 10 * Self.second, jitter: 0))
+        #expect(circuit.countTrial(at: 10 * Self.second, jitter: 0) && circuit.countTrial(at: 10 * Self.second, jitter: 0))
         #expect(circuit.handle(.probeIsDue, at: 11 * Self.second, jitter: 0) == [.wait(500_000)])
         _ = circuit.handle(.noResponse(isTimeout: true, since: 4 * Self.second), at: 34 * Self.second, jitter: 0)
         #expect(circuit.state == .open)
@@ -104,12 +104,12 @@ import Testing
         #expect(circuit.handle(.probed(isConnected: true), at: now, jitter: 0.5) == [])
         #expect(circuit.state == .halfOpen)
         #expect(circuit.handle(.probeIsDue, at: now, jitter: 0.5) == [])
-        #expect(circuit.admits(at: now, jitter: 0.5) == true)
+        #expect(circuit.countTrial(at: now, jitter: 0.5) == true)
         // The others need not wait for it.
-        #expect(circuit.admits(at: now, jitter: 0.5) == false)
+        #expect(circuit.countTrial(at: now, jitter: 0.5) == false)
         #expect(circuit.handle(.response, at: now + 1, jitter: 0.5) == [])
         #expect(circuit.state == .closed)
-        #expect(circuit.admits(at: now + 1, jitter: 0.5) == true)
+        #expect(circuit.countTrial(at: now + 1, jitter: 0.5) == true)
     }
 
     @Test func `a server that accepts connections and never responds gets ever fewer trials`() {
@@ -121,7 +121,7 @@ import Testing
                 _ = circuit.handle(.probeIsDue, at: now, jitter: 0.5)
                 _ = circuit.handle(.probed(isConnected: true), at: now, jitter: 0.5)
             }
-            if circuit.admits(at: now, jitter: 0.5) {
+            if circuit.countTrial(at: now, jitter: 0.5) {
                 sent.append(now)
                 trials.append(now)
             }
@@ -144,18 +144,18 @@ import Testing
         var now = 11 * Self.second
         for _ in 0..<5 {
             _ = circuit.handle(.probed(isConnected: true), at: now, jitter: 1)
-            #expect(circuit.admits(at: now, jitter: 1) == true)
+            #expect(circuit.countTrial(at: now, jitter: 1) == true)
             now += 20 * Self.second
             _ = circuit.handle(.noResponse(isTimeout: true, since: now - 1), at: now, jitter: 1)
             now = circuit.nextAttempt
         }
         _ = circuit.handle(.probed(isConnected: true), at: now, jitter: 1)
-        #expect(circuit.admits(at: now, jitter: 1) == true)
-        #expect(circuit.admits(at: now + Self.second, jitter: 1) == false)
+        #expect(circuit.countTrial(at: now, jitter: 1) == true)
+        #expect(circuit.countTrial(at: now + Self.second, jitter: 1) == false)
         _ = circuit.handle(.noResponse(isTimeout: false, since: now), at: now + 1, jitter: 1)
         _ = circuit.handle(.probed(isConnected: false), at: now + 2, jitter: 1)
         _ = circuit.handle(.probed(isConnected: true), at: now + 3, jitter: 1)
-        #expect(circuit.admits(at: now + 3, jitter: 1) == true)
+        #expect(circuit.countTrial(at: now + 3, jitter: 1) == true)
     }
 
     @Test func `a network that comes and goes each second opens nothing for good`() {
@@ -168,7 +168,7 @@ import Testing
                 _ = circuit.handle(.probeIsDue, at: now, jitter: 0.5)
                 _ = circuit.handle(.probed(isConnected: isThere), at: now, jitter: 0.5)
             }
-            guard circuit.admits(at: now, jitter: 0.5) else { continue }
+            guard circuit.countTrial(at: now, jitter: 0.5) else { continue }
             if isThere { served += 1 }
             let event = isThere ? Circuit.Event.response : .noResponse(isTimeout: false, since: now)
             _ = circuit.handle(event, at: now + 1, jitter: 0.5)

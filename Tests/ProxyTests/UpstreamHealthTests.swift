@@ -104,8 +104,8 @@ import Testing
     @Test func `the tightest rate limit is shown, and an expired one only if there is no other`() {
         var health = UpstreamHealth()
         #expect(health.tightestLimit(at: 0) == nil)
-        health.limited(RateLimit(limit: 5000, remaining: 4000, reset: 100, resource: "core"))
-        health.limited(RateLimit(limit: 30, remaining: 3, reset: 60, resource: "search"))
+        health.recordLimit(RateLimit(limit: 5000, remaining: 4000, reset: 100, resource: "core"))
+        health.recordLimit(RateLimit(limit: 30, remaining: 3, reset: 60, resource: "search"))
         #expect(health.tightestLimit(at: 50 * second)?.resource == "search")
         #expect(health.tightestLimit(at: 70 * second)?.resource == "core")
         #expect(health.tightestLimit(at: 200 * second)?.resource == "search")
@@ -113,7 +113,7 @@ import Testing
 
     @Test func `however many resources an upstream names, a bounded number of rate limits is kept`() {
         var health = UpstreamHealth()
-        for number in 0..<1_000 { health.limited(RateLimit(remaining: 1, resource: "r\(number)")) }
+        for number in 0..<1_000 { health.recordLimit(RateLimit(remaining: 1, resource: "r\(number)")) }
         #expect(health.allLimits.count == 32)
     }
 

@@ -113,7 +113,7 @@ package actor ProxyCore {
         do {
             let known = principals.recognise(incoming.credentialsDigest)
             let principal = if let known { known } else { try await principals.identify(incoming) }
-            incoming.note?.isOf(principals.label(of: principal))
+            incoming.note?.recordPrincipal(principals.label(of: principal))
             var request = makeRequest(incoming, of: principal)
             if let wish { request = await reaching(wish, request) }
             if case .over = incoming.live {
@@ -200,7 +200,7 @@ package actor ProxyCore {
             await serveStored(request, reply, ready, use)
             if let inquiry { refresh(inquiry) }
         case .ask(let inquiry):
-            request.note?.asked(because: inquiry.request.reason)
+            request.note?.recordAsked(because: inquiry.request.reason)
             notice(inquiry, of: request)
             fetches.ask(inquiry, reply)
         case .write(let request): await write(request, reply)
@@ -214,7 +214,7 @@ package actor ProxyCore {
     /// Notes for `tail` and the log that a line of config would have made this request a hit.
     private func notice(_ inquiry: Plan.Inquiry, of request: ProxyRequest) {
         guard let remedy = FreshnessNotices.remedy(for: inquiry, now: now) else { return }
-        request.note?.wouldBeHit(by: remedy)
+        request.note?.recordRemedy(remedy)
         guard let count = freshnessNotices.count(upstream: request.upstream.name, now: now) else { return }
         log.notice(
             "responses say nothing of caching, so each request goes upstream; a line of config makes them hits",

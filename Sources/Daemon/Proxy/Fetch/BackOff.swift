@@ -16,7 +16,7 @@ extension Fetches {
     /// - Parameter reservation: what the request has reserved.
     func recordRetryAfter(of head: UpstreamHead, to request: ProxyRequest, _ reservation: BackOffs.Reservation?) {
         let metrics = counters(of: request.upstream)
-        if let limit = RateLimitFields.limit(head.fields, now: wall) { metrics.record { $0.limited(limit) } }
+        if let limit = RateLimitFields.limit(head.fields, now: wall) { metrics.record { $0.recordLimit(limit) } }
         request.upstream.newestLimits?.record(head.fields, of: request.key.principal)
         let isFree = head.status == 304 && request.upstream.settings.budget.hasFreeNotModified
         if let reservation { backOffs.end(reservation, isCounted: !isFree) }
@@ -26,7 +26,7 @@ extension Fetches {
         metrics.backOffs.add()
         if backOff.scope != .document {
             let end = wall + backOff.secondsLeft(at: loop.now)
-            metrics.record { $0.backsOff(until: end * 1_000_000) }
+            metrics.record { $0.recordBackOff(until: end * 1_000_000) }
         }
         let seconds = backOff.secondsLeft(at: loop.now)
         let url = request.upstream.url(of: request.key.url)

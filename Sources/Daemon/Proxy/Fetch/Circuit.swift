@@ -126,7 +126,7 @@ struct Circuit: Hashable {
     }
 
     /// Whether a request may be sent now; half open, it is a trial, and the next one has to wait longer.
-    mutating func admits(at now: Int64, jitter: Double) -> Bool {
+    mutating func countTrial(at now: Int64, jitter: Double) -> Bool {
         guard !holds(at: now) else { return false }
         guard state == .halfOpen else { return true }
         let pause = min(Self.longestPause, 1_000_000 << Int64(min(trials, 5)))

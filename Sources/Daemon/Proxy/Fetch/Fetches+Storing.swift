@@ -102,7 +102,7 @@ extension Fetches {
     func record(_ reason: NotStoredReason, in fetch: RunningFetch) {
         guard let head = fetch.head else { return }
         notStored.record(reason, status: head.status, of: fetch.request, at: now)
-        fetch.request.note?.isNotStored(because: reason)
+        fetch.request.note?.recordNotStored(because: reason)
         log.notStored(reason, fetch.request)
     }
 

@@ -94,7 +94,7 @@ final class Fetches {
             counters(of: request.upstream).coalesced.add()
             return fetch.join(request, reply, isLeader: false)
         }
-        if isHeldBack(Relay(request, reply, isLeader: true), stored: inquiry.stored) {
+        if serveIfHeldBack(Relay(request, reply, isLeader: true), stored: inquiry.stored) {
             if let stored { cache.postponeInquiry(about: stored) }
             return
         }
@@ -146,7 +146,7 @@ final class Fetches {
                 askAlone(relay, stored: stored)
                 continue
             }
-            if isHeldBack(relay, stored: stored) { continue }
+            if serveIfHeldBack(relay, stored: stored) { continue }
             let isJSON = relay.request.wantsJSONOnly
             if let group = groups.first(where: { $0.selection == wanted && $0.isJSON == isJSON }) {
                 group.fetch.join(relay.request, relay.reply, isLeader: false, hasMoved: true)
@@ -162,7 +162,7 @@ final class Fetches {
     ///
     /// - Parameter stored: the response to serve if the upstream wants no requests.
     func askAlone(_ relay: Relay, stored: ReadyResponse? = nil) {
-        if isHeldBack(relay, stored: stored) { return }
+        if serveIfHeldBack(relay, stored: stored) { return }
         start(Plan.Inquiry(relay.request), isJoinable: false).join(relay.request, relay.reply, isLeader: true)
     }
 
@@ -366,7 +366,7 @@ final class HeldBytes: Sendable {
 /// The bytes that fetches hold, and work that waits for a commit.
 extension Fetches {
     /// Counts buffered bytes of a body; returns false if there are too many, so that the fetch must drop them.
-    func hold(_ bytes: Int) -> Bool {
+    func reserve(_ bytes: Int) -> Bool {
         held.count.add(bytes, ordering: .relaxed).newValue <= heldLimit
     }
 

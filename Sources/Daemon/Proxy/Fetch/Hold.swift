@@ -87,11 +87,11 @@ extension Fetches {
     }
 
     /// Serves a request without the upstream while that is held back; returns false if the request may be sent.
-    func isHeldBack(_ relay: Relay, stored: ReadyResponse?) -> Bool {
+    func serveIfHeldBack(_ relay: Relay, stored: ReadyResponse?) -> Bool {
         let (request, inquiry) = (relay.request, Plan.Inquiry(relay.request, stored: stored))
         let urgency = inquiry.urgency(isForClient: relay.reply.isRequest, at: now)
         guard let hold = hold(on: request, as: urgency), hold.concerns(request) else {
-            _ = circuit(for: request)?.admits()
+            _ = circuit(for: request)?.countTrial()
             return false
         }
         heldBack(by: hold, request)
@@ -119,7 +119,7 @@ extension Fetches {
     func lastError(for request: ProxyRequest) -> UpstreamError { circuit(for: request)?.error ?? .cancelled }
 
     /// Whether a request may be sent for which no client waits; if so, it counts as a trial.
-    func admitsRefresh(_ request: ProxyRequest) -> Bool { circuit(for: request)?.admits() ?? true }
+    func admitsRefresh(_ request: ProxyRequest) -> Bool { circuit(for: request)?.countTrial() ?? true }
 
     /// Why a write is refused at once: no connection can be made, so it could not be sent.
     ///
@@ -131,7 +131,7 @@ extension Fetches {
 
     func forgetCircuit(of upstream: ProxiedUpstream) {
         circuits[upstream.storeKey] = nil
-        metrics.upstream(upstream.name).record { $0.circuit(is: .closed, at: RequestClock.wall) }
+        metrics.upstream(upstream.name).record { $0.recordCircuit(.closed, at: RequestClock.wall) }
     }
 
     /// Records that an upstream has responded.

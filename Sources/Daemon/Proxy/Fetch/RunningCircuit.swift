@@ -27,7 +27,7 @@ final class RunningCircuit {
         for action in state.handle(event, at: now, jitter: .random(in: 0..<1)) { perform(action) }
         guard state.state != former else { return }
         let (state, time) = (state.state, RequestClock.wall)
-        fetches.metrics.upstream(upstream.name).record { $0.circuit(is: state, at: time) }
+        fetches.metrics.upstream(upstream.name).record { $0.recordCircuit(state, at: time) }
         let subject: Logger.Metadata = ["upstream": "\(upstream.name)"]
         switch (former, state) {
         case (_, .slow):
@@ -70,7 +70,7 @@ final class RunningCircuit {
     }
 
     /// Whether a request may be sent now, perhaps as a trial.
-    func admits() -> Bool { state.admits(at: now, jitter: .random(in: 0..<1)) }
+    func countTrial() -> Bool { state.countTrial(at: now, jitter: .random(in: 0..<1)) }
 
     /// Why a request would be held back now; nil if it would be sent.
     var outage: Outage? {

@@ -210,7 +210,7 @@ final class RunningFetch: TransferDelegate {
         if !state.body.isWhole, isCongested { return .pause }
         let isCharged = state.body.hasRoom(for: bytes.count)
         if isCharged { charge += bytes.count }
-        handle(.body([UInt8](bytes), fits: !isCharged || fetches.hold(bytes.count)))
+        handle(.body([UInt8](bytes), fits: !isCharged || fetches.reserve(bytes.count)))
         if !state.body.isWhole {
             releaseCharge()
             cutLaggards()

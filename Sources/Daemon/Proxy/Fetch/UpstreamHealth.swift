@@ -107,12 +107,12 @@ package struct UpstreamHealth: Sendable {
     mutating func gaveUp() { requests += 1 }
     /// Counts a request that was not sent because the upstream cannot be reached.
     mutating func heldBack() { held += 1 }
-    mutating func backsOff(until time: Int64) { backOffEnd = max(backOffEnd, time) }
-    mutating func circuit(is state: Circuit.State, at time: Int64) {
+    mutating func recordBackOff(until time: Int64) { backOffEnd = max(backOffEnd, time) }
+    mutating func recordCircuit(_ state: Circuit.State, at time: Int64) {
         (circuit, slowSince) = (state, state == .slow ? time : nil)
     }
 
-    mutating func limited(_ limit: RateLimit) {
+    mutating func recordLimit(_ limit: RateLimit) {
         let name = limit.resource ?? ""
         guard limits[name] != nil || limits.count < Self.resources else { return }
         limits[name] = limit

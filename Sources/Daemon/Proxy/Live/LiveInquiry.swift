@@ -88,7 +88,7 @@ final class LiveInquiry: Recipient {
 
     private func charge(_ bytes: Int) {
         charge += bytes
-        if !fetches.hold(bytes) { give(up: .liveTooMuch) }
+        if !fetches.reserve(bytes) { give(up: .liveTooMuch) }
     }
 
     func finish() {

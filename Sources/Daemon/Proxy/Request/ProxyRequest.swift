@@ -80,7 +80,7 @@ private struct RequestFacts: Sendable {
         partsDigest = hasher.digest(key.forParts)
         self.credentialHasher = credentialHasher
         (note, group) = (incoming.note, incoming.group)
-        note?.hasKey(digest)
+        note?.recordKey(digest)
         directives = RequestDirectives(fields: message.fields)
         view = incoming.view
         let query = ProxiedUpstream.query(ofURL: incoming.target)

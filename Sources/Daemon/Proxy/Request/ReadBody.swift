@@ -109,7 +109,7 @@ extension ProxyCore {
         guard let body = incoming.message.body else { return incoming }
         let length = body.declaredLength ?? ReadBody.limit
         let share = HeldBytes.Share(length, of: fetches.held)
-        guard fetches.hold(length) else { return incoming.passed(because: .noMemory) }
+        guard fetches.reserve(length) else { return incoming.passed(because: .noMemory) }
         guard let bytes = try await body.collectUnlessLarger(than: ReadBody.limit)
         else { return incoming.passed(because: .tooLarge) }
         var incoming = incoming

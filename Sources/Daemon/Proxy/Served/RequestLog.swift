@@ -267,14 +267,14 @@ final class RequestNote: ReplyObserver {
 
     /// Records the outcome that the metrics have counted.
     func counted(as outcome: Outcome) { state.withLock { $0.outcome = outcome } }
-    func asked(because reason: Plan.Reason) { state.withLock { $0.served.reason = reason.beforeExpiry?.text } }
-    func isOf(_ principal: String?) { state.withLock { $0.served.principal = principal } }
-    func wouldBeHit(by remedy: FreshnessRemedy) { state.withLock { $0.served.remedy = remedy.line } }
-    func isNotStored(because reason: NotStoredReason) { state.withLock { $0.served.notStored = reason.text } }
+    func recordAsked(because reason: Plan.Reason) { state.withLock { $0.served.reason = reason.beforeExpiry?.text } }
+    func recordPrincipal(_ principal: String?) { state.withLock { $0.served.principal = principal } }
+    func recordRemedy(_ remedy: FreshnessRemedy) { state.withLock { $0.served.remedy = remedy.line } }
+    func recordNotStored(because reason: NotStoredReason) { state.withLock { $0.served.notStored = reason.text } }
     /// Notes that the response is passed on but not kept, because something has made it outdated on its way.
     func isOutdatedOnItsWay() { state.withLock { $0.isNotKept = true } }
     var isNotKept: Bool { state.withLock(\.isNotKept) }
-    func hasKey(_ key: Digest128) { state.withLock { $0.served.key = key } }
+    func recordKey(_ key: Digest128) { state.withLock { $0.served.key = key } }
 
     /// Adds the time of a transfer that the request waited for; there may be several.
     func upstreamTook(_ seconds: Double) {

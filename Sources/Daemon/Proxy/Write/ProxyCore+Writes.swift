@@ -149,7 +149,7 @@ extension ProxyCore {
         cache.memory.remove(everything)
         fetches.invalidations.append(everything)
         // The objects in its response are held until then, within the limit for all bodies.
-        _ = fetches.hold(write.observation?.body.count ?? 0)
+        _ = fetches.reserve(write.observation?.body.count ?? 0)
         Task { await completeLater(write, number, of: upstream) }
     }
 

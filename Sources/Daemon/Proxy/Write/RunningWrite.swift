@@ -75,7 +75,7 @@ final class RunningWrite: TransferDelegate {
         let isCharged = state.body.hasRoom(for: bytes.count)
         if isCharged { charge += bytes.count }
         // Without memory the objects in the response are not stored: the write counts as one that showed no new state.
-        handle(.body([UInt8](bytes), fits: !isCharged || fetches.hold(bytes.count)))
+        handle(.body([UInt8](bytes), fits: !isCharged || fetches.reserve(bytes.count)))
         if !state.body.isWhole { fetches.release(&charge, after: [reply]) }
         return .proceed
     }
