@@ -4,34 +4,6 @@ import Testing
 
 /// Limits that come to be known late, that end never or at impossible times, and that nothing in the background spends.
 @Suite(.scripts) struct BudgetBadInputTests {
-    private static let token: FieldLines = [
-        "Authorization": "Bearer ghs_ann_0123456789abcdef", "Accept": "application/vnd.github+json",
-    ]
-
-    private static func github(_ pages: Int = 60) throws -> GitHubOrigin {
-        let github = try GitHubOrigin(lifetime: 0)
-        for number in 0..<pages { github.set("/repos/o/r\(number)", .repository(number)) }
-        return github
-    }
-
-    private static func daemon(_ origin: Origin, _ budget: String = "{}", _ upstream: String = "", top: String = "")
-        throws -> Larder
-    {
-        try Larder(
-            origin,
-            config: """
-                include: \(Repository.root)/config/github.yaml
-                upstreams: { github: { url: "\(origin.url)", budget: \(budget)\(upstream) } }
-                store: { withhold: 20s }
-                \(top)
-                """
-        )
-    }
-
-    private static func get(_ larder: Larder, _ number: Int, _ fields: FieldLines = token) throws -> Response {
-        try larder.get("/repos/o/r\(number)", fields)
-    }
-
     /// What a response says of a limit.
     private static func limit(_ remaining: Int, reset: String?) -> FieldLines {
         let fields: FieldLines = ["X-RateLimit-Limit": "60", "X-RateLimit-Remaining": "\(remaining)"]
@@ -41,26 +13,26 @@ import Testing
     // MARK: Bursts
 
     @Test func `a burst before a limit is known overruns it by no more than what is under way then`() throws {
-        let github = try Self.github()
+        let github = try BudgetFixture.github()
         github.limit { $0.requests["core"] = 20 }
         github.delay(.milliseconds(30))
-        let larder = try Self.daemon(github.origin, "{ at_once: 10, reserve: 0% }")
-        let statuses = try together(60) { try Self.get(larder, $0).status }
+        let larder = try BudgetFixture.daemon(github.origin, "{ at_once: 10, reserve: 0% }")
+        let statuses = try together(60) { try BudgetFixture.get(larder, $0).status }
         #expect(statuses.count { $0 == 200 } == 20, "\(statuses)")
         // The first response was one of ten.
         #expect(github.refusals <= 9)
         #expect(statuses.count { $0 == 429 } == 40 - github.refusals)
         let refusals = github.refusals
-        #expect(try together(20) { try Self.get(larder, $0 + 40).status }.allSatisfy { $0 == 429 })
+        #expect(try together(20) { try BudgetFixture.get(larder, $0 + 40).status }.allSatisfy { $0 == 429 })
         #expect(github.refusals == refusals)
     }
 
     @Test func `a refusal holds back the requests that wait for their turn, too`() throws {
-        let github = try Self.github()
+        let github = try BudgetFixture.github()
         github.limit { $0.atOnce = 3 }
         github.delay(.milliseconds(30))
-        let larder = try Self.daemon(github.origin, "{ at_once: 10 }")
-        let responses = try together(60) { try Self.get(larder, $0) }
+        let larder = try BudgetFixture.daemon(github.origin, "{ at_once: 10 }")
+        let responses = try together(60) { try BudgetFixture.get(larder, $0) }
         #expect((1...10).contains(github.refusals), "\(github.refusals)")
         #expect(github.origin.count() <= 20)
         let held = responses.filter { $0.isProblem && $0.cacheStatus.contains("detail=retry-after") }
@@ -68,11 +40,11 @@ import Testing
     }
 
     @Test func `a write that waits for the gap before it is refused if nothing is left by then`() throws {
-        let github = try Self.github()
+        let github = try BudgetFixture.github()
         github.limit { $0.requests["core"] = 3 }
-        let larder = try Self.daemon(github.origin, "{ write_gap: 500ms }")
+        let larder = try BudgetFixture.daemon(github.origin, "{ write_gap: 500ms }")
         let statuses = try together(6) {
-            try larder.request("PATCH", "/repos/o/r\($0)", Self.token, body: "{}").status
+            try larder.request("PATCH", "/repos/o/r\($0)", BudgetFixture.token, body: "{}").status
         }
         #expect(statuses.sorted() == [200, 200, 200, 429, 429, 429])
         #expect(github.refusals == 0 && github.origin.count() == 3)
@@ -86,16 +58,16 @@ import Testing
     {
         let page: FieldLines = ["Cache-Control": "max-age=0, stale-if-error=3600", "ETag": #""a""#]
         let origin = try Origin { _ in .json(#"{"id":1}"#, page) }
-        let larder = try Self.daemon(origin)
-        _ = try Self.get(larder, 1)
+        let larder = try BudgetFixture.daemon(origin)
+        _ = try BudgetFixture.get(larder, 1)
         #expect(try larder.waitForDocuments(1))
         let fields = status == 429 && reset == nil ? [:] : Self.limit(0, reset: reset)
         origin.always(.json(#"{"message":"no"}"#, fields, status: status))
         for _ in 1...2 {
-            let stale = try Self.get(larder, 1)
+            let stale = try BudgetFixture.get(larder, 1)
             #expect(stale.status == 200 && stale.text == #"{"id":1}"#)
             #expect(stale.cacheStatus.contains("fwd-status=\(status)"), "\(stale.cacheStatus)")
-            let refusal = try Self.get(larder, 2)
+            let refusal = try BudgetFixture.get(larder, 2)
             #expect(refusal.status == status && refusal.text == #"{"message":"no"}"# && refusal["Retry-After"] == nil)
         }
         #expect(origin.count() == 5)
@@ -104,9 +76,9 @@ import Testing
     @Test(arguments: ["3800000000", "4503599627370496", "999999999"])
     func `a limit that ends in 2090 is one that ends within the hour`(reset: String) throws {
         let origin = try Origin { _ in .json("{}", Self.limit(0, reset: reset)) }
-        let larder = try Self.daemon(origin)
-        #expect(try Self.get(larder, 1).status == 200)
-        let refusal = try Self.get(larder, 2)
+        let larder = try BudgetFixture.daemon(origin)
+        #expect(try BudgetFixture.get(larder, 1).status == 200)
+        let refusal = try BudgetFixture.get(larder, 2)
         #expect(refusal.status == 429 && (3_000...3_600).contains(Int(refusal["Retry-After"] ?? "") ?? 0))
         let budgets = try larder.admin("GET", "/budget").object["budgets"] as? [[String: Any]]
         let end = try #require(budgets?.first?["reset"] as? String)
@@ -118,9 +90,9 @@ import Testing
     @Test(arguments: ["99999999999999", "Fri, 01 Sep 2090 00:00:00 GMT"])
     func `a refusal until 2090 is one for an hour`(retryAfter: String) throws {
         let origin = try Origin { _ in .json("{}", ["Retry-After": retryAfter], status: 429) }
-        let larder = try Self.daemon(origin)
-        _ = try Self.get(larder, 1)
-        let refusal = try Self.get(larder, 2)
+        let larder = try BudgetFixture.daemon(origin)
+        _ = try BudgetFixture.get(larder, 1)
+        let refusal = try BudgetFixture.get(larder, 2)
         #expect(refusal.status == 429 && (3_000...3_600).contains(Int(refusal["Retry-After"] ?? "") ?? 0))
         #expect(origin.count() == 1)
     }
@@ -133,20 +105,20 @@ import Testing
             Self.limit(5, reset: "0"), Self.limit(0, reset: "\(now + 3_000)"),
         ])
         let origin = try Origin { _ in .json("{}", words.withLock { $0.removeFirst() }) }
-        let larder = try Self.daemon(origin, "{ reserve: 0% }")
-        for number in 1...6 { #expect(try Self.get(larder, number).status == 200, "\(number)") }
-        #expect(try Self.get(larder, 7).status == 429)
+        let larder = try BudgetFixture.daemon(origin, "{ reserve: 0% }")
+        for number in 1...6 { #expect(try BudgetFixture.get(larder, number).status == 200, "\(number)") }
+        #expect(try BudgetFixture.get(larder, 7).status == 429)
         #expect(origin.count() == 6)
     }
 
-    // MARK: What nobody waits for
+    // MARK: What no client waits for
 
     @Test func `below the reserve a stream asks no more, until there is more`() throws {
-        let github = try Self.github()
+        let github = try BudgetFixture.github()
         github.limit { $0.requests["core"] = 20 }
-        let larder = try Self.daemon(github.origin, "{ reserve: 50% }", top: "live: { interval: 20ms }")
+        let larder = try BudgetFixture.daemon(github.origin, "{ reserve: 50% }", top: "live: { interval: 20ms }")
         let other: FieldLines = ["Authorization": "Bearer ghs_bela_0123456789abcdef"]
-        let (path, tokens) = ("/repos/o/r0", [Self.token, other])
+        let (path, tokens) = ("/repos/o/r0", [BudgetFixture.token, other])
         func asked(_ token: FieldLines) -> Int {
             github.requests.count { $0.path == path && $0["Authorization"] == token["Authorization"] }
         }
@@ -156,22 +128,22 @@ import Testing
             let count = asked(token)
             #expect(eventually { asked(token) >= count + 2 })
         }
-        for number in 1..<11 { #expect(try Self.get(larder, number).status == 200) }
+        for number in 1..<11 { #expect(try BudgetFixture.get(larder, number).status == 200) }
         // What was under way ends while the other stream, whose token has spent nothing, goes on.
         var count = asked(other)
         #expect(eventually { asked(other) >= count + 3 })
-        let before = asked(Self.token)
+        let before = asked(BudgetFixture.token)
         count = asked(other)
         #expect(eventually { asked(other) >= count + 6 })
-        #expect(asked(Self.token) == before)
+        #expect(asked(BudgetFixture.token) == before)
         github.renewLimits()
-        #expect(try Self.get(larder, 11).status == 200)
-        #expect(eventually { asked(Self.token) > before })
+        #expect(try BudgetFixture.get(larder, 11).status == 200)
+        #expect(eventually { asked(BudgetFixture.token) > before })
         #expect(github.refusals == 0 && followers.allSatisfy { !$0.state.current.isOver })
     }
 
     @Test func `below the reserve no doubt is asked about, until there is more`() throws {
-        let github = try Self.github(10)
+        let github = try BudgetFixture.github(10)
         github.direct("private, max-age=3600")
         github.limit { $0.requests["core"] = 12 }
         func page(_ description: String) -> String {
@@ -179,20 +151,20 @@ import Testing
         }
         github.set("/repos/o/r1", .init(body: page("detail")))
         github.set("/user/repos", .init(body: "[\(page("list"))]"))
-        let larder = try Self.daemon(github.origin, "{ reserve: 50% }", #", lag: 1h"#)
-        for number in 1..<8 { #expect(try Self.get(larder, number).status == 200) }
+        let larder = try BudgetFixture.daemon(github.origin, "{ reserve: 50% }", #", lag: 1h"#)
+        for number in 1..<8 { #expect(try BudgetFixture.get(larder, number).status == 200) }
         // The list may lag behind the detail, or be newer.
-        func list() throws -> Response { try larder.get("/user/repos", Self.token) }
+        func list() throws -> Response { try larder.get("/user/repos", BudgetFixture.token) }
         #expect(try list().text.contains("list"))
         #expect(try larder.waitForQuiet())
         for _ in 0..<5 {
             let hit = try list()
             #expect(hit.status == 200 && hit.cacheStatus.contains("detail="), "\(hit.cacheStatus)")
         }
-        #expect(try Self.get(larder, 8).status == 200)
+        #expect(try BudgetFixture.get(larder, 8).status == 200)
         #expect(github.origin.count("/user/repos") == 1)
         github.renewLimits()
-        #expect(try Self.get(larder, 9).status == 200)
+        #expect(try BudgetFixture.get(larder, 9).status == 200)
         #expect(
             try eventually {
                 _ = try list()

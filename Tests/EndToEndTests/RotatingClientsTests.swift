@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Client libraries that nobody here wrote, with a token for each job, before an origin whose tags depend on the token.
+/// Client libraries of other projects, with a token for each job, before an origin whose tags depend on the token.
 ///
 /// They get what the origin would give them, and a further token costs 304s.
 @Suite(.scripts, .serialized) struct RotatingClientsTests {

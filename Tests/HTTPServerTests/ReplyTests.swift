@@ -22,6 +22,16 @@ import Testing
         )
     }
 
+    /// Sends a request, and leaves once it is being served.
+    private func leave(_ server: HTTPTestServer, _ asked: Flag, _ gone: Flag) async throws {
+        do {
+            let client = try server.connect()
+            client.send(get)
+            await asked.wait()
+        }
+        await gone.wait()
+    }
+
     private let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 
     @Test func `a chunked response contains every chunk and its trailers`() async throws {
@@ -196,12 +206,7 @@ import Testing
             exchange.reply.finish()
             #expect(exchange.reply.backlog == 0)
         } to: { server in
-            do {
-                let client = try server.connect()
-                client.send(get)
-                await asked.wait()
-            }
-            await gone.wait()
+            try await leave(server, asked, gone)
         }
     }
 
@@ -250,12 +255,7 @@ import Testing
             #expect(exchange.reply.backlog == 0)
             exchange.reply.finish()
         } to: { server in
-            do {
-                let client = try server.connect()
-                client.send(get)
-                await asked.wait()
-            }
-            await gone.wait()
+            try await leave(server, asked, gone)
         }
     }
 

@@ -41,6 +41,16 @@ import Testing
         return try await bench.store.receive(response).document
     }
 
+    /// Stores the same list and the same text for so many principals.
+    private static func receiveAlike(_ bench: Bench, _ count: Int) async throws {
+        var (list, text): (DocumentID?, DocumentID?)
+        for number in 1...count {
+            let principal = try await principal(bench, number)
+            list = try await receive(bench, "/issues", Self.list(), issues, of: principal, like: list)
+            text = try await receive(bench, "/text", opaque, of: principal, like: text)
+        }
+    }
+
     private static func body(_ bench: Bench, _ url: String, of principal: PrincipalID) async throws -> String? {
         try await bench.document(url, principal: principal).map { String(decoding: $0.body, as: UTF8.self) }
     }
@@ -160,12 +170,7 @@ import Testing
 
     @Test func `a clean leaves the bytes to those who still have them, and the last one erases them`() async throws {
         let bench = try Bench()
-        var (list, text): (DocumentID?, DocumentID?)
-        for number in 1...3 {
-            let principal = try await Self.principal(bench, number)
-            list = try await Self.receive(bench, "/issues", Self.list(), issues, of: principal, like: list)
-            text = try await Self.receive(bench, "/text", Self.opaque, of: principal, like: text)
-        }
+        try await Self.receiveAlike(bench, 3)
         func clean(_ filter: CleanFilter) async throws -> Int64 {
             let preview = try await bench.store.clean(filter, dryRun: true).removed
             let removed = try await bench.store.clean(filter).removed
@@ -191,12 +196,7 @@ import Testing
 
     @Test func `a clean of all principals at once counts shared bytes once`() async throws {
         let bench = try Bench()
-        var (list, text): (DocumentID?, DocumentID?)
-        for number in 1...9 {
-            let principal = try await Self.principal(bench, number)
-            list = try await Self.receive(bench, "/issues", Self.list(), issues, of: principal, like: list)
-            text = try await Self.receive(bench, "/text", Self.opaque, of: principal, like: text)
-        }
+        try await Self.receiveAlike(bench, 9)
         let preview = try await bench.store.clean(CleanFilter(), dryRun: true).removed
         #expect(preview == (try await bench.store.clean(CleanFilter()).removed))
         #expect((20_000..<60_000).contains(preview.bytes), "\(preview.bytes)")
@@ -204,7 +204,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `versions that two objects have spilled go with the last of them`(isInOrder: Bool) async throws {
+    func `versions that two objects have spilled are deleted with the last of them`(isInOrder: Bool) async throws {
         let bench = try Bench()
         let shapes = "[" + (0..<1_000).map { #"{"id":1,"x\#($0)":0,"title":"a"}"# }.joined(separator: ",") + "]"
         let owners = [try await Self.principal(bench, 1), try await Self.principal(bench, 2)]
@@ -231,12 +231,7 @@ import Testing
 
     @Test func `a copy is loaded with what is shared, counted anew whatever it says`() async throws {
         let bench = try Bench()
-        var (list, text): (DocumentID?, DocumentID?)
-        for number in 1...3 {
-            let principal = try await Self.principal(bench, number)
-            list = try await Self.receive(bench, "/issues", Self.list(), issues, of: principal, like: list)
-            text = try await Self.receive(bench, "/text", Self.opaque, of: principal, like: text)
-        }
+        try await Self.receiveAlike(bench, 3)
         let copy = bench.folder.file("copy")
         let forgeries = [
             "SELECT 1", "UPDATE _shared_versions SET owners = 1", "UPDATE _shared_versions SET owners = 77",
@@ -264,7 +259,7 @@ import Testing
             #expect(Self.count(other, "count(*) FROM _shared_bodies") == 0)
             await other.store.close()
         }
-        // With another key only what is nobody's is taken over.
+        // With another key only what belongs to no principal is taken over.
         let other = try Bench(time: bench.time)
         try await bench.store.save(to: copy + "2", principalKey: [1])
         try ChildProcess.run("cp", [copy + "2", other.store.copyPaths.loading])

@@ -1,23 +1,27 @@
 import Foundation
 
-/// A real `redis-server` of one test's own, on a Unix socket; what it knows is in memory only.
+/// A real `redis-server` of one test's own; what it knows is in memory only.
 package final class RedisServer: Sendable {
     /// Whether this machine has the server.
     package static let isAvailable = (try? ChildProcess.run("redis-server", ["--version"])) != nil
 
     package let folder = TemporaryFolder()
+    /// The port on which it listens besides its Unix socket; nil for none.
+    private let port: UInt16?
     private let arguments: [String]
     private let running = Monitor<ChildProcess?>(nil)
 
     /// The URL for a config.
-    package var url: String { "unix:\(socket)" }
+    package var url: String { port.map { "redis://127.0.0.1:\($0)/0" } ?? "unix:\(socket)" }
     package var socket: String { folder.file("redis.sock") }
 
     /// Starts it; returns once it serves.
     ///
-    /// - Parameter arguments: further options, such as `--maxmemory`, `1mb`.
-    package init(_ arguments: [String] = []) throws {
-        self.arguments = arguments
+    /// - Parameters:
+    ///   - arguments: further options, such as `--maxmemory`, `1mb`.
+    ///   - port: as given by the kernel; nil for a Unix socket alone.
+    package init(_ arguments: [String] = [], port: UInt16? = nil) throws {
+        (self.arguments, self.port) = (arguments, port)
         try start()
     }
 
@@ -27,7 +31,7 @@ package final class RedisServer: Sendable {
     package func start() throws {
         let process = try ChildProcess(
             "redis-server",
-            ["--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", folder.path]
+            ["--port", "\(port ?? 0)", "--bind", "127.0.0.1", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", folder.path]
                 + ["--loglevel", "warning"] + arguments
         )
         running.withLock { $0 = process }

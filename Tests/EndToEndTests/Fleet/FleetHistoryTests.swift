@@ -165,7 +165,7 @@ struct FleetHistory {
         case 1:
             fleet.redis.kill()
             pause(.milliseconds(random.below(400)))
-            try fleet.redis.restart()
+            try fleet.redis.start()
         case 2: try fleet.redis.command("FLUSHALL")
         default: break
         }

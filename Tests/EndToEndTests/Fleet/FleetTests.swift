@@ -54,7 +54,7 @@ import Testing
         #expect(try fleet[1].waitForObjects(2, of: "Item"))
     }
 
-    @Test func `nobody gets a response that another principal has fetched`() throws {
+    @Test func `no principal gets a response that another one has fetched`() throws {
         let fleet = try TestFleet(2, try Items().origin())
         func whose(_ machine: Int, _ name: String?) throws -> String {
             let fields: FieldLines = name.map { ["Authorization": "Bearer \($0)"] } ?? [:]
@@ -87,7 +87,7 @@ import Testing
                     #expect(read["Larder-Position"] != nil)
                 }
             }
-            try items.texts.withLock { $0[1] = "other\(number)" }
+            items.texts.withLock { $0[1] = "other\(number)" }
             _ = try writer.request("PATCH", "/items/1", body: "again\(number)")
             for machine in fleet.machines { #expect(try eventuallyShows("again\(number)", machine, "/items")) }
         }
@@ -175,7 +175,7 @@ import Testing
         // Whoever sends a position that cannot be reached is served by the upstream.
         let asked = try fleet[1].get("/items/1", ["Larder-Position": "api=1-1-0"])
         #expect(!asked.isHit && asked.text.contains("written"))
-        try fleet.redis.restart()
+        try fleet.redis.start()
         try fleet.waitUntilConnected()
         #expect(try fleet[1].request("PATCH", "/items/2", body: "later").status == 204)
         #expect(try eventuallyShows("later", fleet[0], "/items/2"))

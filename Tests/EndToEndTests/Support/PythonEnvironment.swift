@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// Servers and clients that nobody here wrote, from PyPI, in a virtual environment that is kept between runs.
+/// Servers and clients of other projects, from PyPI, in a virtual environment that is kept between runs.
 ///
 /// Without a network, and nothing kept, `isInstalled` is false, and the tests that need it say so and are skipped.
 struct PythonEnvironment: Sendable {

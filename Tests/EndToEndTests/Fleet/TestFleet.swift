@@ -1,59 +1,6 @@
 import Foundation
 import TestSupport
 
-/// A real `redis-server` on a port of its own, which keeps nothing on disk.
-final class RedisServer: @unchecked Sendable {  // `process` is replaced by one thread at a time
-    let port: UInt16
-    private let folder = TemporaryFolder()
-    private var process: ChildProcess
-
-    /// Whether Debian's package is installed, which `scripts/dependencies test` does where it can.
-    static let isAvailable = (try? ChildProcess.run("redis-server", ["--version"])) != nil
-
-    init() throws {
-        port = try Socket.freePort()
-        process = try Self.start(port, folder)
-        guard waitUntilUp() else {
-            throw Larder.DidNotStart(description: "redis-server did not start: \(process.output) \(process.errors)")
-        }
-    }
-
-    private static func start(_ port: UInt16, _ folder: TemporaryFolder) throws -> ChildProcess {
-        try ChildProcess(
-            "redis-server",
-            [
-                "--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir",
-                folder.file(""),
-                "--daemonize", "no",
-            ]
-        )
-    }
-
-    private func waitUntilUp() -> Bool { eventually { process.end == nil ? (try? command("PING")) == "+PONG" : true } }
-
-    /// Ends it at once; what it had is lost.
-    func kill() {
-        process.signal(SIGKILL)
-        process.waitForEnd()
-    }
-
-    /// Starts it again, empty, on the same port.
-    func restart() throws {
-        process = try Self.start(port, folder)
-        _ = waitUntilUp()
-    }
-
-    /// Sends a command in its inline form; returns the first line of the reply.
-    @discardableResult
-    func command(_ line: String) throws -> String {
-        let client = try Client(.port(port), limit: .seconds(10))
-        try client.send("\(line)\r\n")
-        var line: [UInt8] = []
-        while line.last != 0x0A { line += try client.bytes(1) }
-        return String(decoding: line.dropLast(2), as: UTF8.self)
-    }
-}
-
 /// Several daemons that share one server and one origin.
 struct TestFleet {
     let redis: RedisServer
@@ -70,7 +17,7 @@ struct TestFleet {
         upstream: String = "",
         _ config: String = TestFleet.models
     ) throws {
-        let redis = try redis ?? RedisServer()
+        let redis = try redis ?? RedisServer(port: Socket.freePort())
         (self.redis, self.origin) = (redis, origin)
         let keys = TemporaryFolder()
         let key = try keys.write(String(repeating: "0123456789abcdef", count: 4) + "\n", to: "fleet.key")
@@ -79,7 +26,7 @@ struct TestFleet {
             try Larder(
                 config: """
                     store: { withhold: 10s }
-                    fleet: { url: "redis://127.0.0.1:\(redis.port)/0", key_file: "\(key)" }
+                    fleet: { url: "\(redis.url)", key_file: "\(key)" }
                     upstreams: { api: { url: "\(origin.url)", lag: 0s\(upstream) } }
                     \(config)
                     """
