@@ -21,7 +21,7 @@ final class Machine: Sendable {
 
     static let upstream = "a https://a.example"
 
-    /// It ends when nobody holds it any more.
+    /// It ends with the last reference to it.
     let server: RedisServer
     let member: FleetMember
     let follower = Follower()

@@ -130,7 +130,7 @@ struct NewsQueueTests {
         #expect(queue.waiting.map(\.number) == [2, 3] && queue.hasNews(of: "a"))
     }
 
-    @Test func `who waits is told the entry, or that the server is away`() async {
+    @Test func `a waiter gets the entry, or learns that the server is away`() async {
         var queue = NewsQueue()
         let (first, second, third) = (Awaited<FleetPosition>(), Awaited<FleetPosition>(), Awaited<FleetPosition>())
         queue.append(write(1), in: "a", waiter: first)

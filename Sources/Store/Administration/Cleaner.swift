@@ -316,7 +316,7 @@ private struct Cleaner {
         }
     }
 
-    /// Bytes that go with the last of their owners.
+    /// Bytes that are deleted with the last of their owners.
     struct Shared<ID: RowID> {
         let id: ID
         let owners: Int64

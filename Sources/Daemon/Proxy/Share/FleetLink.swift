@@ -43,7 +43,7 @@ package protocol FleetLink: Sendable {
 
     /// Says that the response that `find` left to this machine will not be shared: machines that wait for it ask the upstream.
     ///
-    /// - Parameter isForNow: whether the fetch has failed; otherwise the response may not be shared, and nobody waits for the
+    /// - Parameter isForNow: whether the fetch has failed; otherwise the response may not be shared, and no machine waits for the
     ///   next ones either.
     func release(_ key: SharedKey, isForNow: Bool)
 

@@ -87,7 +87,7 @@ struct Announcements {
 
     mutating func reach(_ position: FleetPosition) { newest = max(newest ?? position, position) }
 
-    /// Waits for all announcements that have begun; returns whether there is none, so that nobody resumes the waiter.
+    /// Waits for all announcements that have begun; returns true, and forgets the waiter, if there are none.
     mutating func wait(for waiter: Waiter) -> Bool {
         if open.isEmpty { return true }
         waiters.append((count, waiter))

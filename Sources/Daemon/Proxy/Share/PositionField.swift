@@ -12,7 +12,7 @@ enum PositionField {
         case position
         /// The same, and a response that is not older than this position.
         case from(FleetPosition)
-        /// The same, but the text is none that Larder has written: the upstream is asked.
+        /// The same, but Larder has not written this text: the upstream is asked.
         case unreadable
     }
 
