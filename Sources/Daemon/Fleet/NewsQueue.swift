@@ -94,13 +94,11 @@ struct NewsQueue: Sendable {
 
     /// Has what was announced lately announced again, before what waits, because a new epoch has begun.
     mutating func repeatAnnounced(in upstream: String, at time: Int64) {
-        let again = announced.filter { $0.item.upstream == upstream && $0.time >= time - Self.memory }.map(\.item)
+        var again = announced.filter { $0.item.upstream == upstream && $0.time >= time - Self.memory }.map(\.item)
         announced.removeAll { $0.item.upstream == upstream }
         let ended = Set((again + waiting).compactMap(\.news.event.endedWrite))
-        waiting.insert(
-            contentsOf: again.filter { $0.news.event.begunWrite.map { !ended.contains($0) } ?? true },
-            at: 0
-        )
+        again.removeAll { $0.news.event.begunWrite.map(ended.contains) ?? false }
+        waiting.insert(contentsOf: again, at: 0)
     }
 
     /// Gives up waiting, as the server is away; what waits stays.
@@ -122,6 +120,8 @@ extension FleetNews.Event {
     /// Whether it is announced again in a new epoch.
     fileprivate var isInvalidating: Bool { if case .observed = self { false } else { true } }
 
+    // Not inlined: the optimiser (6.3.1) aborts in `repeatAnnounced` if it is.
+    @inline(never)
     fileprivate var begunWrite: UInt64? { if case .suspect(let number, _) = self { number } else { nil } }
 
     fileprivate var endedWrite: UInt64? {
