@@ -179,7 +179,9 @@ import Testing
         github.limit { $0.requests["core"] = 40 }
         let larder = try BudgetFixture.daemon(github.origin)
         #expect(try larder.command("budget").output.contains("no response has said anything"))
-        for number in 0..<25 { try BudgetFixture.get(larder, number, BudgetFixture.token + ["User-Agent": "PyGithub/Python"]) }
+        for number in 0..<25 {
+            try BudgetFixture.get(larder, number, BudgetFixture.token + ["User-Agent": "PyGithub/Python"])
+        }
         for number in 25..<28 { try BudgetFixture.get(larder, number, BudgetFixture.token + ["User-Agent": "gh/2.0"]) }
         // A 304 is not counted.
         try BudgetFixture.get(larder, 27, BudgetFixture.token + ["User-Agent": "gh/2.0"])
@@ -222,7 +224,8 @@ import Testing
         try BudgetFixture.get(larder, 0, other)
         _ = try larder.get("/search/issues?q=1", BudgetFixture.token)
         for fields in [
-            BudgetFixture.token, BudgetFixture.token + ["Range": "bytes=0-3"], BudgetFixture.token + ["If-None-Match": first["ETag"] ?? ""],
+            BudgetFixture.token, BudgetFixture.token + ["Range": "bytes=0-3"],
+            BudgetFixture.token + ["If-None-Match": first["ETag"] ?? ""],
         ] {
             let hit = try BudgetFixture.get(larder, 0, fields)
             #expect(hit.isHit && hit["X-From-Cache"] == "1", "\(hit.status)")

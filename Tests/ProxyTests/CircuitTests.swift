@@ -51,7 +51,9 @@ import Testing
     @Test func `three clients in a row who lose patience make it slow: everything is sent, until a timeout opens it`() {
         var circuit = slow()
         #expect(circuit.state == .slow)
-        #expect(circuit.countTrial(at: 10 * Self.second, jitter: 0) && circuit.countTrial(at: 10 * Self.second, jitter: 0))
+        #expect(
+            circuit.countTrial(at: 10 * Self.second, jitter: 0) && circuit.countTrial(at: 10 * Self.second, jitter: 0)
+        )
         #expect(circuit.handle(.probeIsDue, at: 11 * Self.second, jitter: 0) == [.wait(500_000)])
         _ = circuit.handle(.noResponse(isTimeout: true, since: 4 * Self.second), at: 34 * Self.second, jitter: 0)
         #expect(circuit.state == .open)

@@ -31,7 +31,10 @@ package final class RedisServer: Sendable {
     package func start() throws {
         let process = try ChildProcess(
             "redis-server",
-            ["--port", "\(port ?? 0)", "--bind", "127.0.0.1", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", folder.path]
+            [
+                "--port", "\(port ?? 0)", "--bind", "127.0.0.1", "--unixsocket", socket, "--save", "", "--appendonly",
+                "no", "--dir", folder.path,
+            ]
                 + ["--loglevel", "warning"] + arguments
         )
         running.withLock { $0 = process }
