@@ -1,3 +1,4 @@
+import CachePolicy
 package import Logging
 package import Proxy
 package import Settings
@@ -350,4 +351,32 @@ package final class FleetMember: FleetLink {
             })
         )
     }
+
+    // MARK: Rate limits
+
+    package func spend(_ expense: SharedExpense, of limit: SharedLimit) async -> SharedBudget {
+        let name = FleetNames(record: keys.name(ofUpstream: limit.upstream)).limit(keys.name(of: limit))
+        var arguments = [sealer.sender, Self.text(expense.requests)]
+        if let words = expense.words {
+            arguments += [Self.text(words.remaining), Self.text(Int64(clamping: words.left / 1000))]
+            arguments.append(words.limit.map(Self.text) ?? [])
+        }
+        let reply = await sender.ask(within: limits.request) { [arguments] scripts in
+            scripts.command(.spend, keys: [name, name + ":machines"], arguments)
+        }
+        guard let parts = reply?.array else { return .alone }
+        guard parts.count == 4, let remaining = parts[0].text.flatMap({ Int64($0) }),
+            let left = parts[1].text.flatMap({ UInt64($0) })
+        else { return .unknown }
+        return .known(
+            Budget.Common(
+                limit: parts[2].text.flatMap { Int64($0) },
+                remaining: remaining,
+                left: left * 1000,
+                machines: parts[3].text.flatMap { Int64($0) } ?? 1
+            )
+        )
+    }
+
+    private static func text(_ number: Int64) -> [UInt8] { Array("\(number)".utf8) }
 }

@@ -85,6 +85,37 @@ enum FleetScript: String, CaseIterable, Sendable {
         redis.call('EXPIRE', KEYS[3], 3600)
         return 1
         """
+    /// Counts what a machine has taken of a rate limit. It asks for no epoch: what is lost, the upstream says again.
+    ///
+    /// Of the upstream's numbers for one period the smallest counts, because responses arrive in any order; ends that lie apart by
+    /// less than two seconds are of one period.
+    /// Keys: the limit, its machines. Arguments: the machine; the requests that it has sent; and if the upstream has said it: the
+    /// requests that are left, the µs until the end, the limit or nothing. It returns what is left, the µs until the end, the
+    /// limit, and how many machines have spent it in the last ten minutes; nothing if it is not known.
+    case spend = """
+        local t = redis.call('TIME')
+        local now = t[1] * 1000000 + t[2]
+        local b = redis.call('HMGET', KEYS[1], 'remaining', 'end', 'limit')
+        local left, stop, limit = tonumber(b[1] or ''), tonumber(b[2] or ''), b[3] or ''
+        if not stop or stop <= now then left = nil end
+        if left then left = left - ARGV[2] end
+        if ARGV[3] then
+          local said, ending = tonumber(ARGV[3]), now + ARGV[4]
+          if not left or ending > stop + 2000000 then
+            left, stop = said, ending
+          elseif ending > stop - 2000000 then
+            left = math.min(left, said)
+          end
+          limit = ARGV[5]
+        end
+        redis.call('ZADD', KEYS[2], string.format('%.0f', now), ARGV[1])
+        redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, string.format('%.0f', now - 600000000))
+        redis.call('EXPIRE', KEYS[2], 600)
+        if not left then return {} end
+        redis.call('HSET', KEYS[1], 'remaining', string.format('%.0f', left), 'end', string.format('%.0f', stop), 'limit', limit)
+        redis.call('PEXPIRE', KEYS[1], math.ceil((stop - now) / 1000))
+        return {string.format('%.0f', left), string.format('%.0f', stop - now), limit, tostring(redis.call('ZCARD', KEYS[2]))}
+        """
 
     /// The command that runs it, once the server has it under this digest.
     func command(_ digest: [UInt8], keys: [String], _ arguments: [[UInt8]]) -> RedisCommand {
@@ -124,4 +155,5 @@ struct FleetNames: Sendable {
     func words(_ epoch: UInt64) -> String { "\(record):\(epoch):words" }
     func document(_ name: String, _ epoch: UInt64) -> String { "\(record):\(epoch):document:\(name)" }
     func lease(_ name: String, _ epoch: UInt64) -> String { "\(record):\(epoch):lease:\(name)" }
+    func limit(_ name: String) -> String { "\(record):limit:\(name)" }
 }

@@ -18,7 +18,7 @@ import Upstream
 /// that the write invalidated. `invalidations` decides both.
 final class Fetches {
     let loop: EventLoop
-    private unowned let proxy: ProxyCore
+    unowned let proxy: ProxyCore
     private let configuration: CurrentConfiguration
     let cache: ResponseCache
     private let asksUpstreams: Bool
@@ -200,6 +200,7 @@ final class Fetches {
     func write(_ request: ProxyRequest, _ reply: Reply) -> RunningWrite {
         let write = RunningWrite(request, reply, fetches: self)
         write.reservation = backOffs.reserve(for: request)
+        shareSpending(of: request)
         runningWrites[ObjectIdentifier(write)] = write
         counters(of: request.upstream).started()
         write.send(request.upstreamRequest(), through: client(for: request.upstream))
@@ -213,6 +214,7 @@ final class Fetches {
         let request = inquiry.request
         let fetch = RunningFetch(inquiry, refreshes: refreshes, fetches: self)
         fetch.reservation = backOffs.reserve(for: request)
+        shareSpending(of: request)
         if isJoinable, let place = place(of: request) { joinable[place] = fetch }
         running[ObjectIdentifier(fetch)] = fetch
         counters(of: request.upstream).started()
@@ -264,6 +266,7 @@ final class Fetches {
         if case .failure(let error) = result, status == nil {
             recordNoResponse(error, to: request, since: start)
             if let reservation { backOffs.end(reservation, isCounted: error.requestMayHaveBeenProcessed) }
+            shareSpending(of: request)
         }
         record(result, status: status, of: request)
         closeIdleClients()

@@ -1,3 +1,4 @@
+package import CachePolicy
 package import Mapping
 package import Store
 
@@ -55,6 +56,44 @@ package protocol FleetLink: Sendable {
     /// - Returns: its entry; nil if the server does not have it yet.
     @discardableResult
     func announce(_ news: FleetNews, in upstream: String) async -> FleetPosition?
+
+    /// Counts what this machine has taken of a rate limit, in the order of the calls, and returns what is left for all machines.
+    ///
+    /// Takes one round trip, 50 ms at most.
+    func spend(_ expense: SharedExpense, of limit: SharedLimit) async -> SharedBudget
+}
+
+/// A rate limit that all machines of the fleet spend.
+package struct SharedLimit: Sendable, Hashable {
+    /// As in `ProxiedUpstream.storeKey`.
+    package var upstream: String
+    /// What identifies the credential on every machine; it never leaves this process.
+    package var credential: [UInt8]
+    /// What is limited.
+    package var scope: String
+
+    package init(upstream: String, credential: [UInt8], scope: String) {
+        (self.upstream, self.credential, self.scope) = (upstream, credential, scope)
+    }
+}
+
+/// What one machine has taken of a rate limit, and what the upstream has said of it.
+package struct SharedExpense: Sendable {
+    /// Requests that were sent; negative if more were given back.
+    package var requests: Int64
+    /// The upstream's words, if a response had any.
+    package var words: Budget.Common?
+
+    package init(requests: Int64 = 0, words: Budget.Common? = nil) { (self.requests, self.words) = (requests, words) }
+}
+
+/// What the server says of a rate limit.
+package enum SharedBudget: Sendable, Equatable {
+    case known(Budget.Common)
+    /// No machine has said what is left.
+    case unknown
+    /// The server does not say it, or not in time.
+    case alone
 }
 
 /// What `FleetLink.find` found.
