@@ -124,6 +124,14 @@ struct PublishedNews: Sendable, Equatable {
         event = try Self.event(&reader)
     }
 
+    /// The same for a machine that has merged what a write's response has shown: documents from before the write show it there.
+    var merged: PublishedNews {
+        guard case .wrote(let number, var invalidation, let shown?) = event else { return self }
+        invalidation.objects.removeAll(where: shown.shows)
+        guard !invalidation.isOfEverything else { return self }
+        return PublishedNews(.wrote(number, invalidation), times)
+    }
+
     /// The news for this machine.
     ///
     /// - Parameter clock: nil if the times mean nothing any more, because another epoch has begun: then it counts as happening now.
@@ -137,7 +145,7 @@ struct PublishedNews: Sendable, Equatable {
         let event: FleetNews.Event =
             switch event {
             case .suspect(let number, let invalidation): .suspect(number, at(invalidation))
-            case .wrote(let number, let invalidation): .wrote(number, at(invalidation))
+            case .wrote(let number, let invalidation, let shown): .wrote(number, at(invalidation), shown: shown)
             case .invalidated(let invalidation): .invalidated(at(invalidation))
             case .withdrawn, .cleaned, .observed: event
             }
@@ -154,7 +162,11 @@ struct PublishedNews: Sendable, Equatable {
         let everything = Invalidation(of: upstream, at: news.end)
         switch news.event {
         case .suspect(let number, _): return FleetNews(.suspect(number, everything), start: news.start, end: news.end)
-        case .wrote(let number, _): return FleetNews(.wrote(number, everything), start: news.start, end: news.end)
+        case .wrote(let number, let invalidation, .some):
+            let unseen = FleetNews(.wrote(number, invalidation), start: news.start, end: news.end)
+            return bounded(unseen, of: upstream)
+        case .wrote(let number, _, nil):
+            return FleetNews(.wrote(number, everything), start: news.start, end: news.end)
         case .withdrawn: return news
         case .invalidated, .cleaned, .observed:
             return FleetNews(.invalidated(everything), start: news.start, end: news.end)
@@ -162,17 +174,26 @@ struct PublishedNews: Sendable, Equatable {
     }
 
     static func write(_ event: FleetNews.Event, _ writer: inout ByteWriter) {
-        guard case .observed(let observation) = event else {
-            writer.append(false)
-            // It is made of names and numbers, so it can be encoded.
-            return writer.append((try? JSONEncoder().encode(event)).map { Array($0) } ?? [])
-        }
-        // By hand, because payloads are most of it, and in JSON they would be lists of numbers.
-        writer.append(true)
+        // Observations by hand, because payloads are most of them, and in JSON they would be lists of numbers.
+        let (rest, observation): (FleetNews.Event?, SharedObservation?) =
+            switch event {
+            case .observed(let observation): (nil, observation)
+            case .wrote(let number, let invalidation, let shown): (.wrote(number, invalidation), shown)
+            case .suspect, .withdrawn, .invalidated, .cleaned: (event, nil)
+            }
+        writer.append(rest != nil)
+        // It is made of names and numbers, so it can be encoded.
+        if let rest { writer.append((try? JSONEncoder().encode(rest)).map { Array($0) } ?? []) }
+        writer.append(observation != nil)
+        if let observation { write(observation, &writer) }
+    }
+
+    private static func write(_ observation: SharedObservation, _ writer: inout ByteWriter) {
         writer.append(observation.principal)
         writer.append(observation.context)
         writer.append(observation.url)
         writer.append(observation.isList)
+        writer.append(observation.write ?? "")
         writer.append(observation.dividedBy != nil)
         writer.append(observation.dividedBy ?? 0)
         writer.append(UInt64(observation.objects.count))
@@ -185,14 +206,26 @@ struct PublishedNews: Sendable, Equatable {
     }
 
     static func event(_ reader: inout ByteReader) throws(ByteReader.Malformed) -> FleetNews.Event {
-        guard try reader.flag() else {
+        var rest: FleetNews.Event?
+        if try reader.flag() {
             let bytes = try reader.value()
-            do { return try JSONDecoder().decode(FleetNews.Event.self, from: Data(bytes)) } catch {
+            do { rest = try JSONDecoder().decode(FleetNews.Event.self, from: Data(bytes)) } catch {
                 throw ByteReader.Malformed()
             }
         }
+        let shown = try reader.flag() ? try observation(&reader) : nil
+        switch (rest, shown) {
+        case (nil, let shown?): return .observed(shown)
+        case (.wrote(let number, let invalidation, _), let shown): return .wrote(number, invalidation, shown: shown)
+        case (let rest?, nil): return rest
+        default: throw ByteReader.Malformed()
+        }
+    }
+
+    private static func observation(_ reader: inout ByteReader) throws(ByteReader.Malformed) -> SharedObservation {
         let (principal, context, url) = (try reader.value(), try reader.text(), try reader.text())
-        let (isList, hasDivision, division) = (try reader.flag(), try reader.flag(), try reader.signed())
+        let (isList, method) = (try reader.flag(), try reader.text())
+        let (hasDivision, division) = (try reader.flag(), try reader.signed())
         typealias Object = SharedObservation.Object
         let objects = try reader.list { (reader: inout ByteReader) throws(ByteReader.Malformed) -> Object in
             Object(
@@ -202,15 +235,14 @@ struct PublishedNews: Sendable, Equatable {
                 isEmbedded: try reader.flag()
             )
         }
-        return .observed(
-            SharedObservation(
-                principal: principal,
-                context: context,
-                url: url,
-                isList: isList,
-                dividedBy: hasDivision ? division : nil,
-                objects: objects
-            )
+        return SharedObservation(
+            principal: principal,
+            context: context,
+            url: url,
+            isList: isList,
+            write: method.isEmpty ? nil : method,
+            dividedBy: hasDivision ? division : nil,
+            objects: objects
         )
     }
 }
