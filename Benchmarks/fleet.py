@@ -64,9 +64,6 @@ routes: [ { path: "pages/*", model: [Label] } ]
         if missing or not self.options.binary:
             print(f"\nFleet: left out, as there is no {', '.join(missing) or 'binary of Larder'}; scripts/dependencies bench installs what is missing")
             return
-        self.key = self.folder / "fleet.key"
-        self.key.write_text(secrets.token_hex(32) + "\n")
-        self.key.chmod(0o600)
         for part in (self.fleet_hits, self.fleet_misses, self.fleet_share, self.fleet_load):
             part()
             self.stop_all()
@@ -86,7 +83,11 @@ routes: [ { path: "pages/*", model: [Label] } ]
 
     def machine(self, origin, redis, config="", lag="30s"):
         """A daemon of the fleet; it has joined."""
-        fleet = f'fleet: {{ url: "redis://127.0.0.1:{redis.port}/0", key_file: {self.key} }}\n'
+        key = self.folder / "fleet.key"
+        if not key.exists():
+            key.write_text(secrets.token_hex(32) + "\n")
+            key.chmod(0o600)
+        fleet = f'fleet: {{ url: "redis://127.0.0.1:{redis.port}/0", key_file: {key} }}\n'
         server = self.larder(origin, fleet + config, lag=lag)
         self.until(lambda: self.metric(server, "larder_fleet_current") == 1, "a machine has not joined the fleet")
         return server
@@ -120,7 +121,7 @@ routes: [ { path: "pages/*", model: [Label] } ]
         print("\nHits without and with a fleet: 2048 bytes, 64 connections, one worker")
         for name, result in median.items():
             print(f"  {name:12}{result['rate']:12,.0f}/s{result['cpu']:10.2f} µs each, 99th percentile {result['p99']:,.0f} µs")
-        self.figures["fleet"] = {"hits": median}
+        self.figures.setdefault("fleet", {})["hits"] = median
         alone, together = median["alone"], median["in a fleet"]
         self.budget("fleet: CPU per hit against one alone", together["cpu"] / alone["cpu"], "<=", 1.05)
         self.budget("fleet: hits per second against one alone", together["rate"] / alone["rate"], ">=", 0.95)
@@ -154,7 +155,7 @@ routes: [ { path: "pages/*", model: [Label] } ]
             print(f"  {found:.0f} µs; GET from the server {get:.0f} µs, and hit from disk {hit:.0f} µs: {found / (get + hit):.2f} × their sum; "
                   f"the origin itself, which is on this machine, {direct:.0f} µs")
             print(f"  {searches}; processor of the server, the GETs included, {cpu / count * 1e6:.0f} µs for each")
-            self.figures["fleet"].setdefault("misses", {})[what] = {"found": found, "get": get, "disk": hit, "direct": direct, "searches": searches}
+            self.figures.setdefault("fleet", {}).setdefault("misses", {})[what] = {"found": found, "get": get, "disk": hit, "direct": direct, "searches": searches}
             self.budget(f"fleet: first byte {what} against GET and disk", found / (get + hit), "<=", 1.5)
             self.stop_all()
 
@@ -200,7 +201,7 @@ routes: [ { path: "pages/*", model: [Label] } ]
         print(f"  the fleet's responses of others: {searches}; news behind by {statistics.mean(delays) * 1e3:.1f} ms")
         for tracker in trackers.values():
             tracker.stop()
-        self.figures["fleet"]["share"] = results
+        self.figures.setdefault("fleet", {})["share"] = results
         one, many = results["one Larder"], results[f"{self.MACHINES} Larders"]
         self.budget(f"fleet: {self.MACHINES} machines' requests upstream against one's", many["upstream"] / one["upstream"], "<=", 1.3)
 
@@ -242,7 +243,7 @@ routes: [ { path: "pages/*", model: [Label] } ]
               f"{few['received'] / few['writes']:,.0f} bytes received, {many['sent'] / many['writes'] / 20:,.0f} sent to each machine")
         print(f"  at {self.MACHINES} machines it takes {most['writes']:,.0f} writes/s")
         print(f"  a daemon applies {applied:,.0f} writes/s of others, and sends {patch:,.0f}/s of its own to an origin on this machine")
-        self.figures["fleet"]["load"] = {"entries": sizes, "rows": rows, "perWrite": few, "perReader": reader, "applied": applied, "patches": patch}
+        self.figures.setdefault("fleet", {})["load"] = {"entries": sizes, "rows": rows, "perWrite": few, "perReader": reader, "applied": applied, "patches": patch}
         self.budget(f"fleet: writes/s of others that one machine applies", applied, ">=", self.RATE)
 
     def writes_of_a_daemon(self, origin, redis):
