@@ -3,9 +3,9 @@ public import Mapping
 /// What a response has shown of objects, so that the stores of other machines can merge it.
 ///
 /// It contains names alone, no row ids of a store.
-public struct SharedObservation: Sendable, Equatable, Codable {
+public struct SharedObservation: Sendable, Equatable {
     /// One object as the response showed it.
-    public struct Object: Sendable, Equatable, Codable {
+    public struct Object: Sendable, Equatable {
         public var model: String
         /// The canonical identity.
         public var identity: String

@@ -109,11 +109,19 @@ struct SharedContentTests {
             principals: ["p-1"],
             at: 3_000
         )
+        let pattern = (try? RoutePattern("users/*/issues")).map { InvalidationPattern(base: "/v1", pattern: $0) }
+        let named = Invalidation(
+            of: nil,
+            patterns: [pattern].compactMap(\.self),
+            objects: [BoundObject(model: "User", keys: ["a", "b"]), BoundObject(model: "")],
+            at: 3_000
+        )
         var clean = SharedClean()
         clean.model = "User"
         return [
             .suspect(.max, invalidation), .wrote(1, invalidation), .withdrawn(2), .invalidated(invalidation),
-            .cleaned(clean), .observed(observation), .wrote(3, invalidation, shown: written),
+            .cleaned(clean), .observed(observation), .wrote(3, invalidation, shown: written), .invalidated(named),
+            .suspect(0, named),
         ]
     }
 

@@ -51,7 +51,9 @@ import Testing
         #expect(log.change(since: new, for: request) == .written(at: 20_000))
     }
 
-    @Test func `a response requested before an invalidation of its URL, or before what is known, may be covered`() throws {
+    @Test func `a response requested before an invalidation of its URL, or before what is known, may be covered`()
+        throws
+    {
         let upstream = try ProxyFixture.upstream()
         let request = ProxyFixture.request("GET", "/x", of: upstream)
         var log = InvalidationLog(since: 10)

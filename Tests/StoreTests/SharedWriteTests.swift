@@ -89,7 +89,9 @@ struct SharedWriteTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test(arguments: [false, true]) func `a response from before it that shows the object first shows it`(isShared: Bool)
+    @Test(arguments: [false, true]) func `a response from before it that shows the object first shows it`(
+        isShared: Bool
+    )
         async throws
     {
         let bench = try lagging()

@@ -173,19 +173,103 @@ struct PublishedNews: Sendable, Equatable {
         }
     }
 
+    /// What an event is, as its first byte.
+    private enum Kind: UInt8 { case suspect, wrote, withdrawn, invalidated, cleaned, observed }
+
     static func write(_ event: FleetNews.Event, _ writer: inout ByteWriter) {
-        // Observations by hand, because payloads are most of them, and in JSON they would be lists of numbers.
-        let (rest, observation): (FleetNews.Event?, SharedObservation?) =
-            switch event {
-            case .observed(let observation): (nil, observation)
-            case .wrote(let number, let invalidation, let shown): (.wrote(number, invalidation), shown)
-            case .suspect, .withdrawn, .invalidated, .cleaned: (event, nil)
-            }
-        writer.append(rest != nil)
-        // It is made of names and numbers, so it can be encoded.
-        if let rest { writer.append((try? JSONEncoder().encode(rest)).map { Array($0) } ?? []) }
-        writer.append(observation != nil)
-        if let observation { write(observation, &writer) }
+        func begin(_ kind: Kind) { writer.bytes.append(kind.rawValue) }
+        switch event {
+        case .suspect(let number, let invalidation):
+            begin(.suspect)
+            writer.append(number)
+            write(invalidation, &writer)
+        case .wrote(let number, let invalidation, let shown):
+            begin(.wrote)
+            writer.append(number)
+            write(invalidation, &writer)
+            writer.append(shown != nil)
+            if let shown { write(shown, &writer) }
+        case .withdrawn(let number):
+            begin(.withdrawn)
+            writer.append(number)
+        case .invalidated(let invalidation):
+            begin(.invalidated)
+            write(invalidation, &writer)
+        case .cleaned(let clean):
+            begin(.cleaned)
+            writer.append(json(clean))
+        case .observed(let observation):
+            begin(.observed)
+            write(observation, &writer)
+        }
+    }
+
+    static func event(_ reader: inout ByteReader) throws(ByteReader.Malformed) -> FleetNews.Event {
+        switch Kind(rawValue: try reader.byte()) {
+        case .suspect: return .suspect(try reader.unsigned(), try invalidation(&reader))
+        case .wrote:
+            let (number, outdated) = (try reader.unsigned(), try invalidation(&reader))
+            return .wrote(number, outdated, shown: try reader.flag() ? try observation(&reader) : nil)
+        case .withdrawn: return .withdrawn(try reader.unsigned())
+        case .invalidated: return .invalidated(try invalidation(&reader))
+        case .cleaned: return .cleaned(try decoded(&reader))
+        case .observed: return .observed(try observation(&reader))
+        case nil: throw ByteReader.Malformed()
+        }
+    }
+
+    /// What is rare is written as JSON; it is made of names and numbers, so it can be encoded.
+    private static func json(_ value: some Encodable) -> [UInt8] {
+        (try? JSONEncoder().encode(value)).map { Array($0) } ?? []
+    }
+
+    private static func decoded<Value: Decodable>(_ reader: inout ByteReader) throws(ByteReader.Malformed) -> Value {
+        let bytes = try reader.value()
+        do { return try JSONDecoder().decode(Value.self, from: Data(bytes)) } catch { throw ByteReader.Malformed() }
+    }
+
+    private static func write(_ invalidation: Invalidation, _ writer: inout ByteWriter) {
+        writer.append(invalidation.upstream != nil)
+        if let upstream = invalidation.upstream { writer.append(upstream) }
+        writer.append(UInt64(invalidation.paths.count))
+        for path in invalidation.paths.sorted() { writer.append(path) }
+        writer.append(!invalidation.patterns.isEmpty)
+        if !invalidation.patterns.isEmpty { writer.append(json(invalidation.patterns)) }
+        writer.append(UInt64(invalidation.objects.count))
+        for object in invalidation.objects {
+            writer.append(object.model)
+            writer.append(object.identity != nil)
+            if let identity = object.identity { writer.append(identity) }
+            writer.append(UInt64(object.keys.count))
+            for key in object.keys { writer.append(key) }
+        }
+        writer.append(invalidation.principals != nil)
+        if let principals = invalidation.principals {
+            writer.append(UInt64(principals.count))
+            for principal in principals.sorted() { writer.append(principal) }
+        }
+        writer.append(invalidation.time)
+    }
+
+    private static func invalidation(_ reader: inout ByteReader) throws(ByteReader.Malformed) -> Invalidation {
+        typealias Malformed = ByteReader.Malformed
+        func text(_ reader: inout ByteReader) throws(Malformed) -> String { try reader.text() }
+        let upstream = try reader.flag() ? try reader.text() : nil
+        let paths = try reader.list(text)
+        let patterns: [InvalidationPattern] = try reader.flag() ? try decoded(&reader) : []
+        let objects = try reader.list { (reader: inout ByteReader) throws(Malformed) -> BoundObject in
+            let (model, identity) = (try reader.text(), try reader.flag() ? try reader.text() : nil)
+            return BoundObject(model: model, identity: identity, keys: try reader.list(text))
+        }
+        let principals = try reader.flag() ? Set(try reader.list(text)) : nil
+        return Invalidation(
+            of: upstream,
+            paths: Set(paths),
+            patterns: patterns,
+            objects: objects,
+            principals: principals,
+            at: try reader.signed()
+        )
     }
 
     private static func write(_ observation: SharedObservation, _ writer: inout ByteWriter) {
@@ -202,23 +286,6 @@ struct PublishedNews: Sendable, Equatable {
             writer.append(object.identity)
             writer.append(object.payload)
             writer.append(object.isEmbedded)
-        }
-    }
-
-    static func event(_ reader: inout ByteReader) throws(ByteReader.Malformed) -> FleetNews.Event {
-        var rest: FleetNews.Event?
-        if try reader.flag() {
-            let bytes = try reader.value()
-            do { rest = try JSONDecoder().decode(FleetNews.Event.self, from: Data(bytes)) } catch {
-                throw ByteReader.Malformed()
-            }
-        }
-        let shown = try reader.flag() ? try observation(&reader) : nil
-        switch (rest, shown) {
-        case (nil, let shown?): return .observed(shown)
-        case (.wrote(let number, let invalidation, _), let shown): return .wrote(number, invalidation, shown: shown)
-        case (let rest?, nil): return rest
-        default: throw ByteReader.Malformed()
         }
     }
 

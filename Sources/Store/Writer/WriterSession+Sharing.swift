@@ -83,7 +83,8 @@ extension WriterSession {
             payloads[occurrence.name, default: []].append((occurrence.payload, isEmbedded))
         }
         var (bytes, oversized) = (0, [BoundObject]())
-        for (name, found) in payloads.sorted(by: { ($0.key.model, $0.key.identity) < ($1.key.model, $1.key.identity) }) {
+        for (name, found) in payloads.sorted(by: { ($0.key.model, $0.key.identity) < ($1.key.model, $1.key.identity) })
+        {
             let object = BoundObject(model: name.model, identity: name.identity)
             let size = found.reduce(0) { $0 + $1.payload.count }
             guard size <= ShownValues.objectLimit, bytes + size <= ShownValues.limitOfWrite else {

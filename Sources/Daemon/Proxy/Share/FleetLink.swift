@@ -139,7 +139,7 @@ package struct SharedDocument: Sendable, Equatable {
 /// What one machine announces to all others.
 package struct FleetNews: Sendable, Equatable {
     /// What has happened.
-    package enum Event: Sendable, Equatable, Codable {
+    package enum Event: Sendable, Equatable {
         /// A write is about to be sent; `wrote` or `withdrawn` with the same number follows. Without it, the write counts as
         /// unanswered.
         ///
