@@ -133,7 +133,7 @@ final class Machine: Sendable {
 extension FleetNews {
     /// The path of a write.
     var path: String? {
-        guard case .wrote(_, let invalidation) = event else { return nil }
+        guard case .wrote(_, let invalidation, _) = event else { return nil }
         return invalidation.isOfEverything ? "*" : invalidation.paths.first
     }
 }

@@ -275,8 +275,10 @@ struct FleetSession {
                 reader.state.countUnopened("news", reader.log)
                 continue
             }
-            known.append(RecentNews.Known(id: entry.id, sender: sender, news: published))
-            if sender == reader.sealer.sender || entry.id <= followed[index].wasApplied && !isFormer { continue }
+            // What a former process has applied, this one may not remember.
+            let isOld = entry.id <= followed[index].wasApplied && !isFormer
+            known.append(RecentNews.Known(id: entry.id, sender: sender, news: isOld ? published : published.merged))
+            if sender == reader.sealer.sender || isOld { continue }
             // A clean is not carried out again because a machine joins.
             if case .cleaned = published.event, entry.id <= followed[index].wasCleaned { continue }
             news.append(published.local(isFormer ? nil : clock, now: time))

@@ -126,7 +126,7 @@ extension FleetNews.Event {
 
     fileprivate var endedWrite: UInt64? {
         switch self {
-        case .wrote(let number, _), .withdrawn(let number): number
+        case .wrote(let number, _, _), .withdrawn(let number): number
         default: nil
         }
     }

@@ -93,6 +93,29 @@ import Testing
         }
     }
 
+    @Test func `what a write's response shows is in the lists of another machine, which asks for nothing`() throws {
+        let text = Monitor("a")
+        let origin = try Origin { request in
+            if request.method == "PATCH" { text.withLock { $0 = String(decoding: request.body, as: UTF8.self) } }
+            let item = #"{"id":1,"text":"\#(text.current)"}"#
+            return .json(request.path == "/items" ? "[\(item)]" : item, request.method == "GET" ? Fresh.hour : [:])
+        }
+        let fleet = try TestFleet(2, origin)
+        for machine in fleet.machines {
+            _ = try machine.get("/items")
+            #expect(try machine.waitForQuiet())
+        }
+        let asked = origin.count("/items")
+        pause(.milliseconds(500))
+        for (number, machine) in fleet.machines.enumerated() {
+            #expect(try machine.request("PATCH", "/items/1", body: "written\(number)").status == 200)
+            for reader in fleet.machines { #expect(try eventuallyShows("written\(number)", reader, "/items")) }
+            // What is closer together than the clocks' error is in doubt.
+            pause(.milliseconds(500))
+        }
+        #expect(origin.count("/items") == asked)
+    }
+
     @Test func `a value that one machine has observed replaces an older one on the others`() throws {
         let items = Items()
         let fleet = try TestFleet(2, try items.origin())

@@ -38,7 +38,7 @@ final class Fetches {
     let principals: PrincipalResolver
     let fleet: FleetSharing?
     /// The writes and cleans that have made responses outdated.
-    var invalidations = InvalidationLog()
+    var invalidations: InvalidationLog
     /// Fetches and writes until they end.
     private var running: [ObjectIdentifier: RunningFetch] = [:]
     private var runningWrites: [ObjectIdentifier: RunningWrite] = [:]
@@ -71,6 +71,7 @@ final class Fetches {
         outcomes = proxy.outcomes
         (log, repeated) = (proxy.log, proxy.repeated)
         (principals, fleet) = (proxy.principals, proxy.fleet)
+        invalidations = InvalidationLog(since: proxy.cache.now)
     }
 
     /// The store's clock in seconds; ages are counted by it.

@@ -178,14 +178,14 @@ package struct SharedDocument: Sendable, Equatable {
 /// What one machine announces to all others.
 package struct FleetNews: Sendable, Equatable {
     /// What has happened.
-    package enum Event: Sendable, Equatable, Codable {
+    package enum Event: Sendable, Equatable {
         /// A write is about to be sent; `wrote` or `withdrawn` with the same number follows. Without it, the write counts as
         /// unanswered.
         ///
         /// The number is random, so that it is the only one of the fleet.
         case suspect(UInt64, Invalidation)
-        /// A write has ended, and makes this outdated.
-        case wrote(UInt64, Invalidation)
+        /// A write has ended, and makes this outdated; of some of the objects, its response has shown the new values.
+        case wrote(UInt64, Invalidation, shown: SharedObservation? = nil)
         /// A write has ended without changing anything.
         case withdrawn(UInt64)
         /// A webhook, or a value too large to be announced, makes this outdated.
@@ -201,7 +201,7 @@ package struct FleetNews: Sendable, Equatable {
         package func invalidation(of upstream: String, at time: Int64) -> Invalidation? {
             switch self {
             case .suspect, .withdrawn: nil
-            case .wrote(_, let invalidation), .invalidated(let invalidation): invalidation
+            case .wrote(_, let invalidation, _), .invalidated(let invalidation): invalidation
             case .cleaned(let clean): clean.invalidation(of: upstream, at: time)
             case .observed: nil
             }
