@@ -16,6 +16,10 @@ import Testing
         let github = try BudgetFixture.github(200)
         github.limit { $0.requests["core"] = 60 }
         let fleet = try fleet(github)
+        // Without a credential a limit is that of an address, and each machine has its own.
+        #expect(try fleet[0].get("/repos/o/r0").status == 200 && fleet[1].get("/repos/o/r0").status == 200)
+        #expect(try fleet.redis.command("KEYS", "*:limit:*") == "")
+        fleet.origin.forget()
         let statuses = try (0..<90).map { try get(fleet, $0 % 3, $0).status }
         #expect(statuses.count { $0 == 200 } == 60 && statuses.count { $0 == 429 } == 30)
         #expect(github.refusals == 0 && github.origin.count() == 60)

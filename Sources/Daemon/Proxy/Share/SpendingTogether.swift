@@ -99,18 +99,23 @@ extension Fetches {
         let changes = backOffs.takeChanges()
         guard !changes.isEmpty, let fleet, fleet.link.shares(request.upstream.storeKey) else { return }
         for (place, change) in changes where change.requests != 0 || change.words != nil {
-            let (call, limit) = (backOffs.begin(change.requests, at: place), sharedLimit(place, of: request))
+            guard let limit = sharedLimit(place, of: request) else { continue }
+            let call = backOffs.begin(change.requests, at: place)
             Task(executorPreference: loop.taskExecutor) { [proxy] in
                 await proxy.spend(call, change.words, at: place, limit, fleet)
             }
         }
     }
 
-    fileprivate func sharedLimit(_ place: BackOffs.Place, of request: ProxyRequest) -> SharedLimit {
-        var credential = Array((principals.label(of: request.key.principal) ?? "").utf8)
+    /// Nil without a credential: then an upstream counts by addresses, and each machine has one of its own.
+    fileprivate func sharedLimit(_ place: BackOffs.Place, of request: ProxyRequest) -> SharedLimit? {
+        let principal = request.key.principal
+        var credential: [UInt8] = []
+        if principal != .anonymous { credential = Array((principals.label(of: principal) ?? "").utf8) }
         if request.upstream.settings.shared {
-            credential += [0] + request.message.fields.all("authorization").joined(separator: [0])
+            credential += request.message.fields.all("authorization").joined(separator: [0])
         }
+        if credential.isEmpty { return nil }
         return SharedLimit(
             upstream: request.upstream.storeKey,
             credential: credential,
@@ -131,9 +136,9 @@ extension ProxyCore {
         }
         guard let fleet, fleet.link.shares(request.upstream.storeKey),
             let place = fetches.backOffs.limitedPlace(of: request), let budget = fetches.backOffs.budgets[place],
-            (fetches.backOffs.together[place] ?? SpendingTogether()).mustAsk(budget, at: loop.now)
+            (fetches.backOffs.together[place] ?? SpendingTogether()).mustAsk(budget, at: loop.now),
+            let limit = fetches.sharedLimit(place, of: request)
         else { return false }
-        let limit = fetches.sharedLimit(place, of: request)
         await spend(fetches.backOffs.begin(0, at: place), nil, at: place, limit, fleet)
         return true
     }
