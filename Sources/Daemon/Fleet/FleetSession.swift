@@ -276,9 +276,15 @@ struct FleetSession {
                 continue
             }
             known.append(RecentNews.Known(id: entry.id, sender: sender, news: published))
-            if sender == reader.sealer.sender || entry.id <= followed[index].wasApplied && !isFormer { continue }
+            if sender == reader.sealer.sender { continue }
+            let wasApplied = entry.id <= followed[index].wasApplied && !isFormer
+            switch published.event {
+            // What is not known here is remembered in memory only, so a restart has forgotten it.
+            case .observed: break
             // A clean is not carried out again because a machine joins.
-            if case .cleaned = published.event, entry.id <= followed[index].wasCleaned { continue }
+            case .cleaned where entry.id <= followed[index].wasCleaned: continue
+            case .suspect, .wrote, .withdrawn, .invalidated, .cleaned: if wasApplied { continue }
+            }
             news.append(published.local(isFormer ? nil : clock, now: time))
         }
         let position = FleetPosition(epoch: epoch, entry: (last.id.milliseconds, last.id.number))

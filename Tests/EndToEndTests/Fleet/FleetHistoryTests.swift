@@ -67,6 +67,7 @@ private struct FleetCampaign {
         }
         while !progress.wait(.seconds(5), until: { $0.running == 0 }) { say(progress.current, first, start) }
         say(progress.current, first, start)
+        for failure in progress.current.failures { Self.say(failure) }
         return progress.current.failures
     }
 
@@ -85,7 +86,9 @@ private struct FleetCampaign {
         let seconds = (ContinuousClock.now - start) / .seconds(1)
         let line =
             "fleet: \(progress.steps) steps in \(Int(seconds)) s, \(Int(Double(progress.steps) / max(seconds, 0.001))) a second; "
-            + "\(progress.begun) seeds from \(first) on\n"
-        FileHandle.standardError.write(Data((line + progress.failures.joined(separator: "\n")).utf8))
+            + "\(progress.begun) seeds from \(first) on"
+        Self.say(line)
     }
+
+    private static func say(_ line: String) { FileHandle.standardError.write(Data("\(line)\n".utf8)) }
 }
