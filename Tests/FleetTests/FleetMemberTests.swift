@@ -146,6 +146,45 @@ import Testing
         #expect(try #require(one.member.followedSince(Machine.upstream)) < joined)
     }
 
+    @Test func `after a restart, the values that others have observed are applied again, and their writes are not`()
+        async throws
+    {
+        let server = try RedisServer()
+        let (one, folder) = (try Machine(server), TemporaryFolder())
+        await one.waitUntilConnected()
+        let value = SharedObservation(
+            principal: [],
+            context: "",
+            url: "/x",
+            isList: false,
+            dividedBy: nil,
+            objects: [.init(model: "m", identity: "1", payload: Array("{}".utf8), isEmbedded: false)]
+        )
+        let time = Machine.now()
+        do {
+            let other = try Machine(server, folder: folder)
+            await other.waitUntilConnected()
+            #expect(await one.write("/x") != nil)
+            let news = FleetNews(.observed(value), start: time, end: time)
+            let position = try #require(await one.member.announce(news, in: Machine.upstream))
+            #expect(await other.member.reach(position, in: Machine.upstream))
+            // What came in the last minute before the restart may have been lost; this entry is later than that.
+            let names = FleetNames(
+                record: FleetKeys([UInt8](repeating: 7, count: 32)).name(ofUpstream: Machine.upstream)
+            )
+            let stream = names.stream(position.epoch)
+            let last = "\(position.entry.0)-\(position.entry.1)"
+            let later = "\(position.entry.0 + 100_000)-0"
+            try server.command("XADD", stream, later, "after", last, "news", "x")
+            try server.command("HSET", names.record, "last", later)
+            #expect(await eventually { folder.bytes("fleet.json").contains("\(position.entry.0 + 100_000)") })
+            await other.member.stop(within: .zero)
+        }
+        let again = try Machine(server, folder: folder)
+        await again.waitUntilConnected()
+        #expect(again.applied.map(\.event) == [.observed(value)])
+    }
+
     @Test func `a restart of the server begins a new epoch`() async throws {
         let server = try RedisServer()
         let one = try Machine(server)

@@ -18,7 +18,7 @@ final class FleetReader: Sendable {
         var cursor = StreamCursor(at: .start)
         /// The last word about fetches that was read.
         var words = EntryID.start
-        /// The last entry that a former process has applied; it is read again, but not applied.
+        /// The last entry that a former process has applied; up to it, only observed values are applied again.
         var wasApplied = EntryID.start
         /// The stream's last entry when this machine began to read it.
         var wasCleaned = EntryID.start

@@ -278,9 +278,14 @@ struct FleetSession {
             // What a former process has applied, this one may not remember.
             let isOld = entry.id <= followed[index].wasApplied && !isFormer
             known.append(RecentNews.Known(id: entry.id, sender: sender, news: isOld ? published : published.merged))
-            if sender == reader.sealer.sender || isOld { continue }
+            if sender == reader.sealer.sender { continue }
+            switch published.event {
+            // What is not known here is remembered in memory only, so a restart has forgotten it.
+            case .observed: break
             // A clean is not carried out again because a machine joins.
-            if case .cleaned = published.event, entry.id <= followed[index].wasCleaned { continue }
+            case .cleaned where entry.id <= followed[index].wasCleaned: continue
+            case .suspect, .wrote, .withdrawn, .invalidated, .cleaned: if isOld { continue }
+            }
             news.append(published.local(isFormer ? nil : clock, now: time))
         }
         let position = FleetPosition(epoch: epoch, entry: (last.id.milliseconds, last.id.number))

@@ -204,6 +204,17 @@ import Testing
         #expect(try eventuallyShows("later", fleet[0], "/items/2"))
     }
 
+    @Test func `without its upstream, a machine serves nothing to whoever may have seen something newer`() throws {
+        let fleet = try TestFleet(1, try Items().origin())
+        _ = try fleet[0].get("/plain")
+        let position = try #require(try fleet[0].get("/plain", TestFleet.asking)["Larder-Position"])
+        fleet.origin.stop()
+        for (said, status) in [(position, 200), ("api=1-1-0", 502), ("x", 504), ("", 200)] {
+            let read = try fleet[0].get("/plain", ["Larder-Position": said])
+            #expect(read.status == status, "\(said): \(read.cacheStatus) \(read.text)")
+        }
+    }
+
     @Test(arguments: ["x", "api=", "api=1-2", "api=1-2-x", "api=-1-0-0", "api=99999999999999999999-0-0", "=1-1-1"])
     func `a position that Larder has not written is answered by the upstream`(text: String) throws {
         let fleet = try TestFleet(1, try Items().origin())
