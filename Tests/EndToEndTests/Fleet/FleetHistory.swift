@@ -132,7 +132,9 @@ final class FleetHistory: Sendable {
     func fail(_ what: String, about name: String? = nil) {
         let before = events.current.suffix(400).map { $0() }
             .filter { line in name.map { !line.contains(" step ") || line.contains(" \($0): ") } ?? true }
-        failures.withLock { $0.append("seed \(seed), \(kinds.map(\.rawValue)): \(what)\n\(before.joined(separator: "\n"))") }
+        failures.withLock {
+            $0.append("seed \(seed), \(kinds.map(\.rawValue)): \(what)\n\(before.joined(separator: "\n"))")
+        }
     }
 
     // MARK: One step
@@ -301,7 +303,10 @@ final class FleetHistory: Sendable {
                     return truth.shown(response, to: principal)?.allSatisfy(isRight) ?? false
                 }
                 if !isTrue {
-                    fail("at the end, \(what): \(principal) \(path) of machine \(machine.index): \(last)", about: principal)
+                    fail(
+                        "at the end, \(what): \(principal) \(path) of machine \(machine.index): \(last)",
+                        about: principal
+                    )
                 }
             }
         }
