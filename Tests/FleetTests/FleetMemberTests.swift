@@ -151,7 +151,7 @@ import Testing
     {
         let server = try RedisServer()
         let (one, folder) = (try Machine(server), TemporaryFolder())
-        one.waitUntilConnected()
+        await one.waitUntilConnected()
         let value = SharedObservation(
             principal: [],
             context: "",
@@ -163,7 +163,7 @@ import Testing
         let time = Machine.now()
         do {
             let other = try Machine(server, folder: folder)
-            other.waitUntilConnected()
+            await other.waitUntilConnected()
             #expect(await one.write("/x") != nil)
             let news = FleetNews(.observed(value), start: time, end: time)
             let position = try #require(await one.member.announce(news, in: Machine.upstream))
@@ -177,11 +177,11 @@ import Testing
             let later = "\(position.entry.0 + 100_000)-0"
             try server.command("XADD", stream, later, "after", last, "news", "x")
             try server.command("HSET", names.record, "last", later)
-            #expect(eventually { folder.bytes("fleet.json").contains("\(position.entry.0 + 100_000)") })
+            #expect(await eventually { folder.bytes("fleet.json").contains("\(position.entry.0 + 100_000)") })
             await other.member.stop(within: .zero)
         }
         let again = try Machine(server, folder: folder)
-        again.waitUntilConnected()
+        await again.waitUntilConnected()
         #expect(again.applied.map(\.event) == [.observed(value)])
     }
 
