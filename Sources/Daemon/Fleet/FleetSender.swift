@@ -250,7 +250,7 @@ final class FleetSender: Sendable {
         for job in left { job.reply?.give(nil) }
         let (new, isCondensed, all) = state.change { content in
             defer { content.queue.isCondensed = false }
-            return (content.queue.keep(), content.queue.isCondensed, content.queue.waiting)
+            return (content.queue.file(), content.queue.isCondensed, content.queue.waiting)
         }
         if isCondensed {
             log.warning(
@@ -261,6 +261,8 @@ final class FleetSender: Sendable {
         } else {
             file.append(new)
         }
+        // From now on it outlives the process.
+        state.change { $0.queue.stopWaiting() }
     }
 }
 
