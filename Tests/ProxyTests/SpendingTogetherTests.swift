@@ -28,28 +28,29 @@ import Testing
         let first = together.begin(1)
         let second = together.begin(2)
         #expect((first.requests, second.requests) == (1, 2))
-        #expect(together.end(first, known(50), at: 0) == .adopt(common(50), untold: 2))
-        #expect(together.end(second, known(48), at: 0) == .adopt(common(48), untold: 0))
+        #expect(together.end(first, known(50), at: 0) == .adopt(common(50), takenSince: 2))
+        #expect(together.end(second, known(48), at: 0) == .adopt(common(48), takenSince: 0))
     }
 
     @Test func `a reply that comes after a later one means nothing`() {
         var together = SpendingTogether()
         let (first, second) = (together.begin(1), together.begin(1))
-        #expect(together.end(second, known(48), at: 0) == .adopt(common(48), untold: 0))
+        #expect(together.end(second, known(48), at: 0) == .adopt(common(48), takenSince: 0))
         #expect(together.end(first, known(49), at: 0) == .nothing)
     }
 
     @Test func `a machine without replies has its share, once, and says later what it has taken`() {
         var together = SpendingTogether()
         #expect(
-            together.end(together.begin(1), known(60, machines: 3), at: 0) == .adopt(common(60, machines: 3), untold: 0)
+            together.end(together.begin(1), known(60, machines: 3), at: 0)
+                == .adopt(common(60, machines: 3), takenSince: 0)
         )
         #expect(together.end(together.begin(1), .alone, at: 0) == .divide(among: 3))
         #expect(together.isAlone)
         #expect(together.end(together.begin(2), .alone, at: 0) == .nothing)
         let back = together.begin(1)
         #expect(back.requests == 4)
-        #expect(together.end(back, known(40, machines: 3), at: 0) == .adopt(common(40, machines: 3), untold: 0))
+        #expect(together.end(back, known(40, machines: 3), at: 0) == .adopt(common(40, machines: 3), takenSince: 0))
         #expect(!together.isAlone)
     }
 
@@ -57,7 +58,7 @@ import Testing
         var together = SpendingTogether()
         let (first, second) = (together.begin(1), together.begin(1))
         #expect(together.end(first, .alone, at: 0) == .divide(among: 1))
-        #expect(together.end(second, known(50), at: 0) == .adopt(common(50), untold: 1))
+        #expect(together.end(second, known(50), at: 0) == .adopt(common(50), takenSince: 1))
         #expect(together.begin(0).requests == 1)
     }
 
@@ -76,7 +77,7 @@ import Testing
 
     @Test func `a budget takes over what is left for all, and its share of it`() throws {
         var budget = try budget(remaining: 90)
-        budget.adopt(common(30), untold: 2, now: 5)
+        budget.adopt(common(30), takenSince: 2, now: 5)
         #expect((budget.remaining, budget.limit, budget.end) == (28, 100, 60 * Self.second + 5))
         budget.divide(among: 4)
         #expect((budget.remaining, budget.limit) == (7, 25))

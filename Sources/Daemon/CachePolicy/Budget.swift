@@ -131,10 +131,10 @@ package struct Budget: Sendable, Equatable {
 
     /// Takes over what is left for all machines.
     ///
-    /// - Parameter untold: what this machine has taken since, and the others do not know.
-    package mutating func adopt(_ common: Common, untold: Int64, now: UInt64) {
+    /// - Parameter takenSince: what this machine has taken and the server did not know.
+    package mutating func adopt(_ common: Common, takenSince: Int64, now: UInt64) {
         (limit, end) = (common.limit ?? limit, now + min(common.left, UInt64(Self.longest) * 1_000_000_000))
-        remaining = common.remaining - untold
+        remaining = common.remaining - takenSince
     }
 
     /// Leaves this machine its share, while it does not know what the others spend.

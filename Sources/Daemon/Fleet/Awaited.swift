@@ -55,7 +55,7 @@ private final class Deadlines: Sendable {
     private struct State {
         /// In the order of their times.
         var waiting: [(time: ContinuousClock.Instant, call: @Sendable () -> Void)] = []
-        /// The time of the next timer; nil if there is none.
+        /// The time of the next timer; nil without one.
         var next: ContinuousClock.Instant?
     }
 

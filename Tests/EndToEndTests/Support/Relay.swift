@@ -15,7 +15,7 @@ final class Relay: Sendable {
     }
 
     let port: UInt16
-    /// Keeps the port while nobody listens on it: another test would be given it.
+    /// Keeps the port while it has no listener: another test would be given it.
     private let place: Socket
     private let state: Monitor<State>
 

@@ -47,6 +47,7 @@ extension Fetches {
     func reserveAgain(for request: ProxyRequest, isRefresh: Bool, _ former: BackOffs.Reservation?)
         -> (isHeldBack: Bool, BackOffs.Reservation?)
     {
+        defer { shareSpending(of: request) }
         if let former { backOffs.end(former, isCounted: false) }
         let backOff = backOffs.backOff(for: request, as: isRefresh ? .background : .needed, now: loop.now)
         if let backOff, Hold.backOff(backOff, secondsLeft: 0).concerns(request) { return (true, nil) }
@@ -188,10 +189,13 @@ struct BackOffs {
     private(set) var budgets: BoundedTable<Place, Budget> = BoundedTable(limit: BackOffs.limit)
     /// How each limit is spent together with the other machines of a fleet.
     var together: BoundedTable<Place, SpendingTogether> = BoundedTable(limit: BackOffs.limit)
-    /// What other machines have to know of the limits.
+    /// Whether other machines have to know what changes.
+    private let isInFleet: Bool
     private var changes: [Place: SharedExpense] = [:]
     /// When each credential's next write may be sent, where there is a gap between writes.
     private var nextWrites: BoundedTable<Credential, UInt64> = BoundedTable(limit: BackOffs.limit)
+
+    init(isInFleet: Bool = false) { self.isInFleet = isInFleet }
 
     /// The limit for the back-offs by rate limits, and for those of documents.
     static let limit: Int = 4_096
@@ -288,20 +292,20 @@ extension BackOffs {
     mutating func reserve(for request: ProxyRequest) -> Reservation? {
         guard let place = limitedPlace(of: request), var budget = budgets[place] else { return nil }
         defer { budgets[place] = budget }
-        changes[place, default: SharedExpense()].requests += 1
+        note(place) { $0.requests += 1 }
         return Reservation(place: place, inBudget: budget.reserve())
     }
 
     /// Ends a reservation: the response has begun, or never will.
     mutating func end(_ reservation: Reservation, isCounted: Bool) {
-        if !isCounted { changes[reservation.place, default: SharedExpense()].requests -= 1 }
+        if !isCounted { note(reservation.place) { $0.requests -= 1 } }
         change(reservation.place) { $0.end(reservation.inBudget, isCounted: isCounted) }
     }
 
     private mutating func hear(_ new: Budget, at place: Place, after reservation: Reservation?, now: UInt64) {
-        changes[place, default: SharedExpense()].words = new.common(at: now)
+        note(place) { $0.words = new.common(at: now) }
         var new = new
-        // The upstream speaks of what is left for all.
+        // The upstream says what is left for all machines.
         if let one = together[place], one.isAlone { new.divide(among: one.machines) }
         guard budgets[place] != nil else {
             budgets[place] = new
@@ -316,7 +320,11 @@ extension BackOffs {
         budgets[place] = budget
     }
 
-    /// What other machines have to know of the limits since the last call.
+    private mutating func note(_ place: Place, _ change: (inout SharedExpense) -> Void) {
+        if isInFleet { change(&changes[place, default: SharedExpense()]) }
+    }
+
+    /// What has changed since the last call; of one request's limits, as it is called after each.
     mutating func takeChanges() -> [Place: SharedExpense] {
         if changes.isEmpty { return changes }
         defer { changes = [:] }

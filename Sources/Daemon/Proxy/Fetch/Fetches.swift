@@ -45,7 +45,7 @@ final class Fetches {
     private var joinable: [Digest128: RunningFetch] = [:]
     var hitForMiss = HitForMiss()
     var notStored = NotStoredReasons()
-    var backOffs = BackOffs()
+    var backOffs: BackOffs
     var spending = Spending()
     let modes: ModeSwitch
     /// The circuits of upstreams that have failed to respond, by their ids.
@@ -71,6 +71,7 @@ final class Fetches {
         outcomes = proxy.outcomes
         (log, repeated) = (proxy.log, proxy.repeated)
         (principals, fleet) = (proxy.principals, proxy.fleet)
+        backOffs = BackOffs(isInFleet: proxy.fleet != nil)
         invalidations = InvalidationLog(since: proxy.cache.now)
     }
 

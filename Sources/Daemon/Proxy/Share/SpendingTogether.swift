@@ -22,8 +22,8 @@ struct SpendingTogether {
     /// What a reply means for the budget.
     enum Outcome: Equatable {
         case nothing
-        /// So much is left, less what the others do not know.
-        case adopt(Budget.Common, untold: Int64)
+        /// So much is left, less what this machine has taken and the server did not know.
+        case adopt(Budget.Common, takenSince: Int64)
         /// This machine is alone from now on.
         case divide(among: Int64)
     }
@@ -68,7 +68,7 @@ struct SpendingTogether {
         (answered, isAlone) = (call.number, false)
         guard case .known(let common) = reply else { return .nothing }
         machines = max(1, common.machines)
-        return .adopt(common, untold: taken - call.taken + unsaid)
+        return .adopt(common, takenSince: taken - call.taken + unsaid)
     }
 }
 
@@ -87,14 +87,14 @@ extension BackOffs {
         together[place] = one
         switch outcome {
         case .nothing: break
-        case .adopt(let common, let untold): change(place) { $0.adopt(common, untold: untold, now: now) }
+        case .adopt(let common, let takenSince): change(place) { $0.adopt(common, takenSince: takenSince, now: now) }
         case .divide(let machines): change(place) { $0.divide(among: machines) }
         }
     }
 }
 
 extension Fetches {
-    /// Has the other machines know what a request has changed of its limits.
+    /// Says to the other machines what a request has changed of its limits.
     func shareSpending(of request: ProxyRequest) {
         let changes = backOffs.takeChanges()
         guard !changes.isEmpty, let fleet, fleet.link.shares(request.upstream.storeKey) else { return }
