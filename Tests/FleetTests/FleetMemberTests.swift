@@ -185,6 +185,56 @@ import Testing
         #expect(again.applied.map(\.event) == [.observed(value)])
     }
 
+    @Test func `what is announced while the server's clock is set has its right time, or none`() async throws {
+        let clock = try WallClock()
+        let server = try RedisServer(environment: clock.environment)
+        let (one, other) = (try Machine(server), try Machine(server))
+        await one.waitUntilConnected()
+        await other.waitUntilConnected()
+        let begin = Machine.now()
+        let isOver = Monitor(false)
+        async let announced: Void = withTaskGroup { group in
+            for task in 0..<8 {
+                group.addTask {
+                    var number = 0
+                    while !isOver.current {
+                        number += 1
+                        _ = await one.write("/\(task)/\(number)")
+                    }
+                }
+            }
+        }
+        for ahead in [3_600, 0, -3_600, 0, 3_600] {
+            let epoch = other.position?.epoch ?? 0
+            try clock.set(ahead: ahead)
+            #expect(await eventually { (other.position?.epoch ?? 0) > epoch })
+        }
+        isOver.withLock { $0 = true }
+        _ = await announced
+        let last = try #require(await one.write("/last"))
+        #expect(await other.member.reach(last, in: Machine.upstream))
+        // A minute is more than enough for everything but a clock.
+        let (first, end) = (begin - 60_000_000, Machine.now() + 60_000_000)
+        #expect(other.applied.allSatisfy { ($0.start == 0 || $0.start > first) && $0.end > first && $0.end < end })
+        #expect(other.applied.count > 100)
+    }
+
+    @Test func `a server whose clock was set back while no machine was there begins a new epoch`() async throws {
+        let clock = try WallClock()
+        let server = try RedisServer(environment: clock.environment)
+        var former: FleetPosition?
+        do {
+            let one = try Machine(server)
+            await one.waitUntilConnected()
+            former = await one.write("/x")
+            await one.member.stop(within: .zero)
+        }
+        try clock.set(ahead: -3_600)
+        let other = try Machine(server)
+        let position = try #require(await other.waitUntilConnected())
+        #expect(try position.epoch > #require(former).epoch)
+    }
+
     @Test func `a restart of the server begins a new epoch`() async throws {
         let server = try RedisServer()
         let one = try Machine(server)

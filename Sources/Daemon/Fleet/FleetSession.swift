@@ -29,36 +29,39 @@ struct FleetSession {
         // The clock of another server is another one.
         let server = connection.runID
         state.change { if $0.clockServer != server { ($0.clock, $0.clockServer) = (nil, server) } }
-        var isContinuous = true
-        for _ in 0..<3 { isContinuous = try readClock() && isContinuous }
-        for index in followed.indices { try enter(index, ending: !isContinuous, because: "a clock was set") }
+        for _ in 0..<3 { try readClock() }
+        for index in followed.indices { try enter(index) }
         checkedAt = .now
     }
 
-    /// Asks for the server's time; false if a clock was set since the last time.
+    /// Asks for the server's time.
     ///
-    /// The clock then begins anew.
-    private func readClock() throws(RedisError) -> Bool {
+    /// If a clock was set since the last time, this one begins anew, and all epochs have to end.
+    private mutating func readClock() throws(RedisError) {
         let sent = reader.now()
         let reply = try connection.single(RedisCommand("TIME"), within: reader.limits.server)
-        return addReading(sent, reply)
+        addReading(sent, reply)
     }
 
-    private func addReading(_ sent: Int64, _ reply: RedisReply) -> Bool {
+    private mutating func addReading(_ sent: Int64, _ reply: RedisReply) {
         let received = reader.now()
-        guard let parts = reply.array?.compactMap(\.text).compactMap({ Int64($0) }), parts.count == 2 else {
-            return true
-        }
+        guard let parts = reply.array?.compactMap(\.text).compactMap({ Int64($0) }), parts.count == 2 else { return }
         let reading = FleetClock.Reading(sent: sent, received: received, server: parts[0] &* 1_000_000 &+ parts[1])
-        return state.change { content in
+        let isContinuous = state.change { content in
             var clock = content.clock ?? FleetClock(reading)
             let isContinuous = clock.add(reading)
-            if !isContinuous { clock = FleetClock(reading) }
+            if !isContinuous {
+                clock = FleetClock(reading)
+                // Nothing may be announced, or read, in an epoch that began by the other time.
+                for upstream in content.upstreams.keys { content.upstreams[upstream]?.leaveEpoch() }
+            }
             content.clock = clock
             content.figures.clockError = clock.error
             content.figures.lastReply = received
             return isContinuous
         }
+        guard !isContinuous else { return }
+        for index in followed.indices { followed[index].isClockSet = true }
     }
 
     /// Enters an upstream's epoch, which may be a new one.
@@ -66,6 +69,7 @@ struct FleetSession {
     /// - Parameter ending: whether the epoch that this machine is in is over.
     private mutating func enter(_ index: Int, ending: Bool = false, because reason: String = "") throws(RedisError) {
         let (epoch, names) = (followed[index].epoch, followed[index].names)
+        let (ending, reason) = followed[index].isClockSet ? (true, "a clock was set") : (ending, reason)
         let arguments = [connection.runID, "\(epoch)", ending && epoch != 0 ? "\(epoch)" : ""]
         let reply = try run(.enter, keys: [names.record], arguments, within: reader.limits.server)
         guard let parts = reply.array, parts.count == 2, let current = parts[0].text.flatMap({ UInt64($0) }),
@@ -106,6 +110,9 @@ struct FleetSession {
     private mutating func adopt(_ index: Int, _ epoch: UInt64, _ last: EntryID) throws(RedisError) {
         let isFirst = followed[index].epoch == 0
         if !isFirst { try readRestOfFormer(index) }
+        // The epoch may have begun because the server's clock was set.
+        try readClock()
+        followed[index].isClockSet = false
         (followed[index].epoch, followed[index].cursor) = (epoch, StreamCursor(at: .start))
         // What this process has announced in the former one, others may have missed.
         let (upstream, time) = (followed[index].upstream, reader.now())
@@ -189,6 +196,11 @@ struct FleetSession {
         let replied = reader.now()
         state.change { $0.figures.lastReply = replied }
         for index in followed.indices {
+            // Another upstream's new epoch has shown it.
+            if followed[index].isClockSet {
+                try enter(index)
+                continue
+            }
             hear(found[followed[index].names.words(followed[index].epoch)] ?? [], index)
             let entries = found[followed[index].names.stream(followed[index].epoch)] ?? []
             let isAll = entries.count < FleetReader.batch
@@ -241,16 +253,14 @@ struct FleetSession {
         let records = followed.map { RedisCommand("HMGET", $0.names.record, "epoch", "server", "last") }
         let replies = try connection.send([RedisCommand("TIME")] + records, within: reader.limits.server)
         for case .error(let message) in replies { throw .refused(message) }
-        let isContinuous = addReading(sent, replies[0])
+        addReading(sent, replies[0])
         checkedAt = .now
         for (index, reply) in zip(followed.indices, replies.dropFirst()) {
             let parts = (reply.array ?? []).map(\.text)
             guard parts.count == 3 else { throw .malformed }
             if parts[0] != nil, parts[1] != connection.runID { throw .away("another server has taken over") }
-            if parts[0] != "\(followed[index].epoch)" {
+            if parts[0] != "\(followed[index].epoch)" || followed[index].isClockSet {
                 try enter(index)
-            } else if !isContinuous {
-                try enter(index, ending: true, because: "a clock was set")
             } else if !(EntryID(parts[2]).map { followed[index].cursor.checked(last: $0) } ?? false) {
                 try enter(index, ending: true, because: "the stream was removed")
             }

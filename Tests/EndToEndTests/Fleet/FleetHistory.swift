@@ -292,7 +292,7 @@ final class FleetHistory: Sendable {
         _ isRight: (Dictionary<FleetTruth.Item, Int>.Element) -> Bool
     ) throws {
         let fields = FleetClient(principal, sendsPositions: false).fields
-        for machine in machines {
+        for machine in machines where failures.current.isEmpty {
             for path in ["/items"] + FleetTruth.items.map({ "/items/\($0)" }) {
                 var last = ""
                 let isTrue = try eventually(within: .seconds(60)) {
@@ -301,7 +301,11 @@ final class FleetHistory: Sendable {
                     return truth.shown(response, to: principal)?.allSatisfy(isRight) ?? false
                 }
                 if !isTrue {
-                    fail("at the end, \(what): \(principal) \(path) of machine \(machine.index): \(last)", about: principal)
+                    fail(
+                        "at the end, \(what): \(principal) \(path) of machine \(machine.index): \(last)\n\(machine.larder.log)",
+                        about: principal
+                    )
+                    return
                 }
             }
         }
