@@ -168,19 +168,10 @@ import Testing
             let news = FleetNews(.observed(value), start: time, end: time)
             let position = try #require(await one.member.announce(news, in: Machine.upstream))
             #expect(await other.member.reach(position, in: Machine.upstream))
-            // What came in the last minute before the restart may have been lost; this entry is later than that.
-            let names = FleetNames(
-                record: FleetKeys([UInt8](repeating: 7, count: 32)).name(ofUpstream: Machine.upstream)
-            )
-            let stream = names.stream(position.epoch)
-            let last = "\(position.entry.0)-\(position.entry.1)"
-            let later = "\(position.entry.0 + 100_000)-0"
-            try server.command("XADD", stream, later, "after", last, "news", "x")
-            try server.command("HSET", names.record, "last", later)
-            #expect(await eventually { folder.bytes("fleet.json").contains("\(position.entry.0 + 100_000)") })
+            #expect(await eventually { folder.bytes("fleet.json").contains("\(position.entry.0)") })
             await other.member.stop(within: .zero)
         }
-        let again = try Machine(server, folder: folder)
+        let again = try Machine(server, loss: .zero, folder: folder)
         await again.waitUntilConnected()
         #expect(again.applied.map(\.event) == [.observed(value)])
     }
@@ -233,6 +224,42 @@ import Testing
         let other = try Machine(server)
         let position = try #require(await other.waitUntilConnected())
         #expect(try position.epoch > #require(former).epoch)
+    }
+
+    @Test func `a machine whose own clock has gone on by more than has passed begins a new epoch`() async throws {
+        let (server, folder) = (try RedisServer(), TemporaryFolder())
+        var former: FleetPosition?
+        do {
+            let one = try Machine(server, folder: folder)
+            await one.waitUntilConnected()
+            let entry = try #require(await one.write("/before"))
+            #expect(await eventually { folder.bytes("fleet.json").contains("\(entry.entry.0)") })
+            former = entry
+            await one.member.stop(within: .zero)
+        }
+        let again = try Machine(server, ahead: 3_600_000_000, folder: folder)
+        let position = try #require(await again.waitUntilConnected())
+        #expect(try position.epoch > #require(former).epoch)
+    }
+
+    @Test func `what is kept is announced as what ended by the restart, whatever the clock was before`() async throws {
+        let (server, folder) = (try RedisServer(), TemporaryFolder())
+        let other = try Machine(server)
+        await other.waitUntilConnected()
+        do {
+            let one = try Machine(server, folder: folder)
+            await one.waitUntilConnected()
+            server.kill()
+            await one.waitUntilAlone()
+            #expect(await one.write("/away") == nil)
+            await one.member.stop(within: .zero)
+        }
+        let restart = Machine.now()
+        try server.start()
+        let again = try Machine(server, ahead: 3_600_000_000, folder: folder)
+        await again.waitUntilConnected()
+        #expect(await eventually { other.paths == ["/away"] })
+        #expect(try #require(other.applied.last).end >= restart)
     }
 
     @Test func `a restart of the server begins a new epoch`() async throws {

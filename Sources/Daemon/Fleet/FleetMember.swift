@@ -12,6 +12,8 @@ package struct FleetLimits: Sendable {
     var position: Duration = .seconds(1)
     /// The threads, for a reply; then the server counts as away.
     var server: Duration = .seconds(1)
+    /// How much of what a former process has applied the store may lack.
+    var loss: Duration = .seconds(60)
 
     package init() {}
 }
@@ -86,9 +88,14 @@ package final class FleetMember: FleetLink {
             content.figures.server = "\(settings.server)"
             for upstream in upstreams { content.upstreams[upstream] = FleetState.Upstream() }
         }
+        let time = now()
         let left = NewsFile.load(besideStore: store).filter { shared.contains($0.upstream) }
         state.change { content in
-            for (upstream, news) in left { content.queue.append(news, in: upstream, isFiled: true) }
+            for (upstream, news) in left {
+                // The store's clock may have gone on by more than has passed.
+                let known = FleetNews(news.event, start: news.start, end: max(news.end, time))
+                content.queue.append(known, in: upstream, isFiled: true)
+            }
         }
         sender.start(besideStore: store)
         FleetReader(

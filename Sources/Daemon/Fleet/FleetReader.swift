@@ -74,6 +74,7 @@ final class FleetReader: Sendable {
     private func run() {
         var memory = FleetMemory.load(besideStore: store)
         memory.key = keys.digest
+        state.change { [memory] in ($0.clock, $0.clockServer) = (memory.clock, memory.clockServer) }
         var followed = upstreams.map { upstream -> Followed in
             var followed = Followed(upstream, FleetNames(record: keys.name(ofUpstream: upstream)))
             guard let known = memory.positions[upstream] else { return followed }

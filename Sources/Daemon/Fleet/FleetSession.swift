@@ -143,7 +143,8 @@ struct FleetSession {
         // What the stream had before that is not read.
         if stopped == .start, early != .start { followed[index].missedAt = reader.now() }
         // After a power failure the store may lack the last of it.
-        followed[index].wasApplied = EntryID(stopped.milliseconds - min(stopped.milliseconds, 60_000))
+        let lost = UInt64(reader.limits.loss.components.seconds) * 1000
+        followed[index].wasApplied = EntryID(stopped.milliseconds - min(stopped.milliseconds, lost))
         followed[index].wasCleaned = last
         followed[index].epoch = epoch
         followed[index].cursor = StreamCursor(at: first)
@@ -376,7 +377,10 @@ struct FleetSession {
                 missed: followed.missedAt
             )
         }
-        guard new != memory, new.save(besideStore: reader.store) else { return }
+        guard new != memory else { return }
+        // It changes all the time, and an old one shows as much.
+        (new.clock, new.clockServer) = state.value { ($0.clock, $0.clockServer) }
+        guard new.save(besideStore: reader.store) else { return }
         memory = new
     }
 }

@@ -186,9 +186,9 @@ import Testing
         _ = try fleet[0].get("/plain")
         let position = try #require(try fleet[0].get("/plain", TestFleet.asking)["Larder-Position"])
         fleet.origin.stop()
-        for (said, status) in [(position, 200), ("api=1-1-0", 502), ("x", 504), ("", 200)] {
+        for (said, isServed) in [(position, true), ("api=1-1-0", false), ("x", false), ("", true)] {
             let read = try fleet[0].get("/plain", ["Larder-Position": said])
-            #expect(read.status == status, "\(said): \(read.cacheStatus) \(read.text)")
+            #expect((read.status == 200) == isServed, "\(said): \(read.cacheStatus) \(read.text)")
         }
     }
 
