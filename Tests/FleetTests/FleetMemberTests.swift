@@ -371,6 +371,19 @@ import Testing
         #expect(await late.found() == #"{"a":1}"#)
     }
 
+    @Test func `a response from the future is not used`() async throws {
+        let machines = try await machines(try RedisServer())
+        let key = Machine.key()
+        guard case .mine = await machines[0].member.find(key) else {
+            Issue.record("somebody else fetches it")
+            return
+        }
+        let document = machines[0].document("early", sent: Machine.now() + 3_600_000_000)
+        machines[0].member.share(document, at: key, from: try #require(machines[0].position))
+        #expect(await eventually { machines[0].member.figures.shared == 1 })
+        #expect(await machines[1].found() == nil)
+    }
+
     @Test func `a private response is found by its principal alone`() async throws {
         let machines = try await machines(try RedisServer())
         try await machines[0].share("ada's", at: Machine.key("/x", "ada"))

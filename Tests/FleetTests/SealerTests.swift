@@ -118,6 +118,8 @@ struct SharedContentTests {
             let local = found.local(clock, now: 9_000)
             #expect(local.start <= 2_000 && local.start > 1_900 && local.end >= 3_000 && local.end < 3_100)
             if case .wrote(_, let invalidation) = local.event { #expect(invalidation.time == local.end) }
+            // It was over when it was read.
+            #expect(found.local(clock, now: 2_500).end == 2_500)
         }
     }
 

@@ -290,18 +290,22 @@ package final class FleetMember: FleetLink {
     ) async -> SharedDocument? {
         guard let clock = state.value(\.clock) else { return nil }
         guard let (bytes, publisher) = sealer.open(sealed, key: keys.key(of: key), place: place.document),
-            let published = try? PublishedDocument(bytes, clock)
+            var published = try? PublishedDocument(bytes, clock)
         else {
             state.countUnopened("a document", log)
             return nil
         }
+        let time = now()
+        // Otherwise its machine knows already that the server's clock was set.
+        guard published.document.sent <= time else { return nil }
+        published.document.completed = min(published.document.completed, time)
         let (milliseconds, number) = (published.position.milliseconds, published.position.number)
         let position = FleetPosition(epoch: place.epoch, entry: (milliseconds, number))
         guard await state.reach(position, in: key.upstream, within: deadline - .now) else { return nil }
-        let isOutdated = state.value { content in
+        let isOutdated = state.value { [found = published] content in
             guard let known = content.upstreams[key.upstream], known.epoch == place.epoch, known.isFollowing
             else { return true }
-            return known.recent.makesOutdated(published, from: publisher, at: key)
+            return known.recent.makesOutdated(found, from: publisher, at: key)
         }
         return isOutdated ? nil : published.document
     }

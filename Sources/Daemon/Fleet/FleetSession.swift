@@ -9,7 +9,8 @@ struct FleetSession {
     private(set) var followed: [FleetReader.Followed]
     private(set) var memory: FleetMemory
     private var checkedAt = ContinuousClock.now
-    private var savedAt = ContinuousClock.now
+    /// The first round is noted at once, with the clock of a new server.
+    private var savedAt = ContinuousClock.now - .seconds(1)
 
     private static let block: Duration = .milliseconds(250)
 
@@ -196,8 +197,9 @@ struct FleetSession {
         let found = Self.entries(try connection.single(command, within: Self.block + reader.limits.server))
         let replied = reader.now()
         state.change { $0.figures.lastReply = replied }
+        // Whoever has announced it may know already that the server's clock was set.
+        if followed.contains(where: { found[$0.names.stream($0.epoch)]?.isEmpty == false }) { try readClock() }
         for index in followed.indices {
-            // Another upstream's new epoch has shown it.
             if followed[index].isClockSet {
                 try enter(index)
                 continue
