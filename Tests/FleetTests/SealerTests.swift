@@ -134,6 +134,8 @@ struct SharedContentTests {
             if case .wrote(_, let invalidation, let shown) = local.event {
                 #expect(invalidation.time == local.end && (shown == nil || shown == written))
             }
+            // It was over when it was read.
+            #expect(found.local(clock, now: 2_500).end == 2_500)
         }
     }
 

@@ -13,6 +13,8 @@ package struct FleetLimits: Sendable {
     var position: Duration = .seconds(1)
     /// The threads, for a reply; then the server counts as away.
     var server: Duration = .seconds(1)
+    /// How much of what a former process has applied the store may lack.
+    var loss: Duration = .seconds(60)
 
     package init() {}
 }
@@ -87,9 +89,14 @@ package final class FleetMember: FleetLink {
             content.figures.server = "\(settings.server)"
             for upstream in upstreams { content.upstreams[upstream] = FleetState.Upstream() }
         }
+        let time = now()
         let left = NewsFile.load(besideStore: store).filter { shared.contains($0.upstream) }
         state.change { content in
-            for (upstream, news) in left { content.queue.append(news, in: upstream, isFiled: true) }
+            for (upstream, news) in left {
+                // The store's clock may have gone on by more than has passed.
+                let known = FleetNews(news.event, start: news.start, end: max(news.end, time))
+                content.queue.append(known, in: upstream, isFiled: true)
+            }
         }
         sender.start(besideStore: store)
         FleetReader(
@@ -284,18 +291,22 @@ package final class FleetMember: FleetLink {
     ) async -> SharedDocument? {
         guard let clock = state.value(\.clock) else { return nil }
         guard let (bytes, publisher) = sealer.open(sealed, key: keys.key(of: key), place: place.document),
-            let published = try? PublishedDocument(bytes, clock)
+            var published = try? PublishedDocument(bytes, clock)
         else {
             state.countUnopened("a document", log)
             return nil
         }
+        let time = now()
+        // Otherwise its machine knows already that the server's clock was set.
+        guard published.document.sent <= time else { return nil }
+        published.document.completed = min(published.document.completed, time)
         let (milliseconds, number) = (published.position.milliseconds, published.position.number)
         let position = FleetPosition(epoch: place.epoch, entry: (milliseconds, number))
         guard await state.reach(position, in: key.upstream, within: deadline - .now) else { return nil }
-        let isOutdated = state.value { content in
+        let isOutdated = state.value { [found = published] content in
             guard let known = content.upstreams[key.upstream], known.epoch == place.epoch, known.isFollowing
             else { return true }
-            return known.recent.makesOutdated(published, from: publisher, at: key)
+            return known.recent.makesOutdated(found, from: publisher, at: key)
         }
         return isOutdated ? nil : published.document
     }

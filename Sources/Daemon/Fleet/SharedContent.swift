@@ -136,7 +136,9 @@ struct PublishedNews: Sendable, Equatable {
     ///
     /// - Parameter clock: nil if the times mean nothing any more, because another epoch has begun: then it counts as happening now.
     func local(_ clock: FleetClock?, now: Int64) -> FleetNews {
-        let (start, end) = clock.map { times.local($0) } ?? (0, now)
+        var (start, end) = clock.map { times.local($0) } ?? (0, now)
+        // It is over.
+        end = min(end, now)
         func at(_ invalidation: Invalidation) -> Invalidation {
             var changed = invalidation
             changed.time = end

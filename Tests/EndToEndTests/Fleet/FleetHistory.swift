@@ -287,6 +287,16 @@ final class FleetHistory: Sendable {
         return failures.current
     }
 
+    /// What the machines know.
+    private func explanation() throws -> String {
+        try machines.map { machine in
+            let known = try FleetTruth.items.map { try machine.larder.command("why", "Item", "\($0)").output }
+            let metrics = try machine.larder.admin("GET", "/metrics").text.split(separator: "\n")
+            return "machine \(machine.index)\n\(machine.larder.log)\(known.joined())"
+                + metrics.filter { $0.hasPrefix("larder_fleet") }.joined(separator: "\n")
+        }.joined(separator: "\n")
+    }
+
     /// Waits until all that machines serve to a principal satisfies a condition.
     private func show(
         _ what: String,
@@ -294,7 +304,7 @@ final class FleetHistory: Sendable {
         _ isRight: (Dictionary<FleetTruth.Item, Int>.Element) -> Bool
     ) throws {
         let fields = FleetClient(principal, sendsPositions: false).fields
-        for machine in machines {
+        for machine in machines where failures.current.isEmpty {
             for path in ["/items"] + FleetTruth.items.map({ "/items/\($0)" }) {
                 var last = ""
                 let isTrue = try eventually(within: .seconds(60)) {
@@ -304,9 +314,10 @@ final class FleetHistory: Sendable {
                 }
                 if !isTrue {
                     fail(
-                        "at the end, \(what): \(principal) \(path) of machine \(machine.index): \(last)",
+                        "at the end, \(what): \(principal) \(path) of machine \(machine.index): \(last)\n\(try explanation())",
                         about: principal
                     )
+                    return
                 }
             }
         }

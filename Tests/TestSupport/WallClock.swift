@@ -1,8 +1,7 @@
 import Foundation
-import TestSupport
 
 /// The wall clock of a process, which a test sets while it runs; elapsed time is left alone.
-final class WallClock: Sendable {
+package final class WallClock: Sendable {
     /// It reads a file each time, and is wrong by as many seconds as that says.
     private static let source = """
         #define _GNU_SOURCE
@@ -40,10 +39,10 @@ final class WallClock: Sendable {
 
     private let folder: TemporaryFolder
     /// What the process needs in its environment.
-    let environment: [String: String]
+    package let environment: [String: String]
 
     /// - Parameter folder: where the file is.
-    init(in folder: TemporaryFolder = TemporaryFolder()) throws {
+    package init(in folder: TemporaryFolder = TemporaryFolder()) throws {
         self.folder = folder
         environment = try [
             "LD_PRELOAD": Self.library.get().file("wall.so"), "WALL_CLOCK_FILE": folder.file("seconds"),
@@ -52,7 +51,7 @@ final class WallClock: Sendable {
     }
 
     /// Sets it so many seconds ahead of the machine's.
-    func set(ahead seconds: Int) throws {
+    package func set(ahead seconds: Int) throws {
         // Whoever reads it meanwhile gets the former or the new one.
         let draft = try folder.write("\(seconds)", to: "seconds.new")
         guard rename(draft, folder.file("seconds")) == 0 else { throw CocoaError(.fileWriteUnknown) }
