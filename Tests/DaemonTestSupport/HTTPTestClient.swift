@@ -13,7 +13,7 @@ package struct HTTPTestResponse: Equatable {
     package var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-/// A client that writes what it is told, byte for byte, and waits at most some seconds for anything.
+/// A client that writes what it is told, byte for byte, and waits for anything, longer than any test needs.
 package final class HTTPTestClient: Sendable {
     package struct Failed: Error { var reason: String }
 
@@ -35,7 +35,7 @@ package final class HTTPTestClient: Sendable {
         if var size = receiveBuffer {
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         }
-        var patience = timeval(tv_sec: 120, tv_usec: 0)
+        var patience = timeval(tv_sec: 600, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         let outcome = target.withPointer { pointer, count in
             SystemCall.retried { Int(Glibc.connect(descriptor, pointer, count)) }

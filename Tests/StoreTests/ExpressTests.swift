@@ -12,14 +12,14 @@ import Testing
 
     /// Queues dozens of lists of as many issues; returns the count of those that have been stored.
     ///
-    /// Keeps the writer busy for a moment, in which the test queues what goes ahead of them.
+    /// The writer waits before the first of them until something is queued that goes ahead.
     ///
-    /// - Parameter end: the writer waits for it after the last list, so that what comes after the lists is not done before.
+    /// - Parameter end: until it is open, the writer waits for the same after each list, too.
     private func flood(_ bench: Bench, until end: Gate? = nil) async -> Counter {
         let (counter, hasBegun) = (Counter(), Gate())
         bench.store.receive(bench.response("/first", "[]", issues)) { _ in
             hasBegun.open()
-            pause(.milliseconds(300))
+            _ = eventually { bench.store.core.mailbox.hasExpress }
         }
         await hasBegun.waitAsync()
         for page in 0..<Self.pages {
@@ -28,7 +28,7 @@ import Testing
             }
             let document = bench.response("/issues?page=\(page)", "[\(list.joined(separator: ","))]", issues)
             bench.store.receive(document) { _ in
-                if page == Self.pages - 1 { end?.wait(.seconds(60)) }
+                if let end { _ = eventually { bench.store.core.mailbox.hasExpress || end.isOpenNow } }
                 counter.add()
             }
         }

@@ -88,6 +88,9 @@ final class Mailbox<Element: Sendable>: Sendable {
         return isAccepted
     }
 
+    /// Whether there are elements that go ahead of all others.
+    var hasExpress: Bool { state.withLock { !$0.express.isEmpty } }
+
     func takeExpress() -> [Element] {
         state.withLock { state in
             defer { state.express = [] }
