@@ -62,7 +62,7 @@ final class Client {
     private var reader: MessageReader
 
     /// Connects; nothing the peer does not do within `limit` is waited for.
-    init(_ address: Address, limit: Duration = .seconds(120)) throws {
+    init(_ address: Address, limit: Duration = .seconds(600)) throws {
         socket = try address.connection
         try socket.limit(limit)
         host = address.host

@@ -25,7 +25,7 @@ extension Larder {
     static func run(
         _ arguments: [String],
         environment: [String: String] = [:],
-        limit: Duration = .seconds(120)
+        limit: Duration = .seconds(600)
     ) throws -> (end: ChildProcess.End?, output: String, errors: String) {
         let process = try ChildProcess(binary, arguments, environment: self.environment.merging(environment) { $1 })
         return (process.waitForEnd(limit), process.output, process.errors)

@@ -82,7 +82,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
 
     /// Asks it to end and waits; nil when it did not within the limit.
     @discardableResult
-    func terminate(_ limit: Duration = .seconds(120)) -> ChildProcess.End? {
+    func terminate(_ limit: Duration = .seconds(600)) -> ChildProcess.End? {
         process.signal(SIGTERM)
         return process.waitForEnd(limit)
     }
@@ -137,7 +137,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
     var isRunning: Bool { process.end == nil }
 
     /// A connection to it.
-    func client(limit: Duration = .seconds(120)) throws -> Client { try Client(.port(port), limit: limit) }
+    func client(limit: Duration = .seconds(600)) throws -> Client { try Client(.port(port), limit: limit) }
 
     /// One request on a connection of its own.
     func request(
