@@ -1,3 +1,4 @@
+import GRDB
 public import Mapping
 
 /// A message of an upstream that shows objects as they were at some time: the payload of a webhook.
@@ -133,8 +134,9 @@ extension WriterSession {
         let known = try query("SELECT 1 FROM _deliveries WHERE id = ? AND expires >= ?").integer(delivery.id, now)
         guard known == nil else { return false }
         try query("DELETE FROM _deliveries WHERE expires < ?").run(now)
-        try query("INSERT INTO _deliveries VALUES (?, ?)").run(delivery.id, now + delivery.repeatable)
+        deliveryCount? -= Int64(database.changesCount)
         let count = try deliveryCount ?? (query("SELECT count(*) FROM _deliveries").integer() ?? 0)
+        try query("INSERT INTO _deliveries VALUES (?, ?)").run(delivery.id, now + delivery.repeatable)
         deliveryCount = count + 1
         guard count > Self.deliveryLimit else { return true }
         // A part at once, because they are counted each time.

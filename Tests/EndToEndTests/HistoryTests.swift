@@ -64,6 +64,27 @@ import Testing
         )
     }
 
+    @Test func `each request counts once, by what its client got`() throws {
+        let origin = try Origin { _ in .json("{}", Fresh.hour) }
+        let larder = try Larder(origin, config: Configs.plain(origin))
+        let counts = {
+            try ["miss", "bypass", "error"].map { try sample(#"larder_requests_total{outcome="\#($0)"}"#, of: larder) ?? 0 }
+        }
+        #expect(try larder.get("/x").status == 200)
+        #expect(try larder.client().request("OPTIONS", "*").status == 204)
+        #expect(try larder.client().request("PUT", "/y", body: "{}").status == 200)
+        #expect(try counts() == [1, 2, 0])
+        let refused = try larder.get("/a;token=secret-1/b;c?d=secret-2", ["Host": "elsewhere.example"])
+        #expect(refused.status == 421)
+        origin.stop()
+        #expect(try larder.client().request("PUT", "/y", body: "{}").status == 502)
+        #expect(try eventually { try counts() == [1, 2, 2] })
+        #expect(try larder.total("larder_requests_total") == 5)
+        // It is unknown which parameters are secret.
+        let list = try larder.admin("GET", "/requests").text
+        #expect(list.contains("/a;…/b;…?…") && !list.contains("secret"))
+    }
+
     @Test func `the hits of a replay are counted like others`() throws {
         let recorded = RecordedFolder()
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
@@ -78,6 +99,8 @@ import Testing
         let before = try count()
         for _ in 1...10 { _ = try larder.get("/users/1") }
         #expect(try eventually { try count() >= before + 10 })
+        _ = try larder.get("/not-recorded")
+        #expect(try sample(#"larder_requests_total{outcome="error"}"#, of: larder) == 1)
     }
 
     @Test func `the last day has outcomes and response times, of all requests or of one upstream and route`() throws {

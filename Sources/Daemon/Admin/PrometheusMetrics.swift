@@ -150,10 +150,10 @@ struct Metric: Documented, Sendable {
             },
         "Requests of clients that joined a fetch already under way.":
             Metric(.counter, "larder_coalesced_requests_total") { perUpstream($0) { Double($0.coalesced.value) } },
-        "Responses with Retry-After that made Larder back off.":
+        "Responses after which Larder backed off: with Retry-After, or the last of a rate limit.":
             Metric(.counter, "larder_back_offs_total") { perUpstream($0) { Double($0.backOffs.value) } },
-        "Client requests that were not sent because Larder was backing off.":
-            Metric(.counter, "larder_held_back_requests_total") { perUpstream($0) { Double($0.backedOff.value) } },
+        "Requests that were not sent because Larder was backing off, those of live streams included.":
+            Metric(.counter, "larder_held_back_requests_total") { perUpstream($0) { Double($0.heldBack.value) } },
         "Client requests that were not sent because the upstream could not be reached.":
             Metric(.counter, "larder_unreachable_requests_total") { perUpstream($0) { Double($0.unreachable.value) } },
     ])

@@ -156,8 +156,8 @@ package final class UpstreamMetrics: Sendable {
     package let coalesced = Counter()
     /// Responses that asked Larder to back off.
     package let backOffs = Counter()
-    /// Retrievals not sent because of such a pause.
-    package let backedOff = Counter()
+    /// Requests not sent because of such a pause.
+    package let heldBack = Counter()
     /// Requests not sent because it cannot be reached.
     package let unreachable = Counter()
     private let finished = Mutex(Finished())
@@ -194,7 +194,7 @@ package final class UpstreamMetrics: Sendable {
     package var health: UpstreamHealth { condition.withLock { $0 } }
 
     /// Counts a request that was not sent because the upstream cannot be reached.
-    func heldBack() {
+    func countUnreachable() {
         unreachable.add()
         record { $0.heldBack() }
     }

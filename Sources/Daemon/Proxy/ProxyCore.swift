@@ -137,7 +137,7 @@ package actor ProxyCore {
             // Its principal cannot be stored, so the response is for this request alone.
             let request = makeRequest(incoming, of: .anonymous)
             guard MethodFacts.isSafe(request.message.method), incoming.live == nil
-            else { return refuse(.storeFailed(error), reply) }
+            else { return reply.refuse(.storeFailed(error)) }
             await carryOut(await plan(request.passed).plan, request, reply)
         }
     }
@@ -205,10 +205,10 @@ package actor ProxyCore {
             notice(inquiry, of: request)
             fetches.ask(inquiry, reply)
         case .write(let request): await write(request, reply)
-        case .refuse(let problem): refuse(problem, reply)
+        case .refuse(let problem): reply.refuse(problem)
         case .refuseAndExpire(let problem):
             await expire(request)
-            refuse(problem, reply)
+            reply.refuse(problem)
         }
     }
 
@@ -288,25 +288,15 @@ package actor ProxyCore {
         return nil
     }
 
-    func count(_ outcome: Outcome, for request: ProxyRequest) {
-        outcomes.count(outcome)
-        request.note?.counted(as: outcome)
-    }
-
-    func refuse(_ problem: ProblemDocument, _ reply: Reply) {
-        outcomes.count(.error)
-        reply.refuse(problem)
-    }
-
     private func serveStored(_ request: ProxyRequest, _ reply: Reply, _ ready: ReadyResponse, _ use: CacheUse) async {
-        ready.entry.recordUse()
-        count(use.outcome(of: ready), for: request)
+        cache.memory.recordUse(of: ready)
+        request.note?.recordOutcome(use.outcome(of: ready))
         do {
             guard let shown = try await cache.inView(of: request, ready)
             else { return fetches.ask(Plan.Inquiry(request.asking(because: .receivedBytesGone)), reply) }
             reply.serve(shown, for: request, as: use, now: now)
         } catch {
-            refuse(.storeFailed(error), reply)
+            reply.refuse(.storeFailed(error))
         }
     }
 

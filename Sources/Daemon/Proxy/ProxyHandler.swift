@@ -107,7 +107,6 @@ package final class ProxyHandler: HTTPHandler {
     }
 
     private func refuse(_ problem: ProblemDocument, _ request: borrowing RequestHead, _ connection: HTTPConnection) {
-        metrics.count(.error)
         var fields = problem.fields
         fields.append("Cache-Control", "no-store")
         fields.append("Cache-Status", problem.cacheStatus.text)
@@ -115,7 +114,7 @@ package final class ProxyHandler: HTTPHandler {
         record(request, connection, status: problem.status, outcome: .error, problem: problem)
     }
 
-    /// Records a request that matches no upstream or is not sent on.
+    /// Counts and records a request that matches no upstream or is not sent on.
     ///
     /// It is unknown which of its parameters are credentials, so none is recorded.
     private func record(
@@ -125,10 +124,13 @@ package final class ProxyHandler: HTTPHandler {
         outcome: Outcome,
         problem: ProblemDocument? = nil
     ) {
+        metrics.count(outcome)
+        let segments = String(decoding: request.path, as: UTF8.self).split(separator: "/", omittingEmptySubsequences: false)
+        let path = segments.map { $0.contains(";") ? $0.prefix { $0 != ";" } + ";…" : $0 }
         var served = ServedRequest(
             client: ClientAddress(peer: connection.peer, at: connection.entrance.address),
             method: String(decoding: request.methodBytes, as: UTF8.self),
-            url: String(decoding: request.path, as: UTF8.self) + (request.query == nil ? "" : "?…"),
+            url: path.joined(separator: "/") + (request.query == nil ? "" : "?…"),
             upstream: nil
         )
         served.time = RequestClock.wall

@@ -10,6 +10,7 @@ import Testing
         let variant: [UInt8]
         let byteCount: Int
         let precedence: Int64
+        let documentID: DocumentID
         let entry: MemoryEntry
 
         init(
@@ -17,9 +18,10 @@ import Testing
             variant: [UInt8] = [],
             bytes: Int = 100,
             principal: PrincipalID = 1,
-            precedence: Int64 = 0
+            precedence: Int64 = 0,
+            document: DocumentID = .zero
         ) {
-            self.precedence = precedence
+            (self.precedence, documentID) = (precedence, document)
             key = CacheKey(upstream: "u", principal: principal, context: "", url: url)
             self.variant = variant
             byteCount = bytes
@@ -157,10 +159,21 @@ import Testing
     }
 
     @Test func `a used response is reported once`() {
-        let (used, unused) = (Note("/a"), Note("/b"))
+        let (used, unused) = (Note("/a", document: DocumentID(rawValue: 1)), Note("/b", document: DocumentID(rawValue: 2)))
         for note in [used, unused] { tier.admit(note, at: note.digest) }
         used.entry.recordUse()
-        #expect(tier.takeUsed().map(\.key.url) == ["/a"])
+        #expect(tier.takeUsed().map(\.rawValue) == [1])
+        #expect(tier.takeUsed().isEmpty)
+    }
+
+    @Test func `the use of a response is also reported if it has left, or is too large for memory`() {
+        let (gone, large) = (Note("/a", document: DocumentID(rawValue: 1)), Note("/b", bytes: 5_000, document: DocumentID(rawValue: 2)))
+        for note in [gone, large] { tier.admit(note, at: note.digest) }
+        gone.entry.recordUse()
+        tier.remove(gone.digest)
+        #expect(!holds(gone) && !holds(large))
+        for _ in 0..<2 { tier.recordUse(of: large) }
+        #expect(tier.takeUsed().map(\.rawValue).sorted() == [1, 2])
         #expect(tier.takeUsed().isEmpty)
     }
 

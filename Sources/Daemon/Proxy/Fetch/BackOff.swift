@@ -72,9 +72,9 @@ extension Fetches {
         let metrics = counters(of: request.upstream)
         switch hold {
         case .backOff(let backOff, _):
-            metrics.backedOff.add()
+            metrics.heldBack.add()
             repeated.heldBack(Self.message(for: backOff), about: subject(of: backOff, request))
-        case .outage: metrics.heldBack()
+        case .outage: metrics.countUnreachable()
         }
     }
 

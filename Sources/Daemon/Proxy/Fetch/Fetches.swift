@@ -32,7 +32,6 @@ final class Fetches {
     /// The counters that were used last.
     private var latestMetrics: (upstream: ProxiedUpstream, counters: UpstreamMetrics)?
     /// Counts the responses of the upstream loop by outcome.
-    let outcomes: WorkerMetrics
     let log: Logger
     let repeated: RepeatedLines
     let principals: PrincipalResolver
@@ -68,7 +67,6 @@ final class Fetches {
         (configuration, asksUpstreams) = (proxy.configuration, proxy.asksUpstreams)
         (cache, modes) = (proxy.cache, proxy.modes)
         metrics = proxy.metrics
-        outcomes = proxy.outcomes
         (log, repeated) = (proxy.log, proxy.repeated)
         (principals, fleet) = (proxy.principals, proxy.fleet)
         backOffs = BackOffs(isInFleet: proxy.fleet != nil)
@@ -419,13 +417,6 @@ extension Fetches {
 }
 
 extension Fetches {
-    /// Counts the outcome of a client's request; Larder's own requests do not count.
-    func count(_ outcome: Outcome, for relay: Relay) {
-        guard relay.reply.isRequest else { return }
-        outcomes.count(outcome)
-        relay.request.note?.counted(as: outcome)
-    }
-
     /// Serves a ready response to clients, to each in its own view and with links for its own address.
     ///
     /// - Parameter cookies: the upstream's `Set-Cookie` and other lines, which only the client gets whose request was sent.
@@ -446,16 +437,13 @@ extension Fetches {
     /// Serves a view that needs the received bytes from the store.
     private func serveLater(_ ready: ReadyResponse, to relay: Relay, as cacheUse: CacheUse, cookies: [Field]) {
         after({ [cache, request = relay.request] in try? await cache.inView(of: request, ready) }) { [self] shown in
-            guard let shown else {
-                count(.error, for: relay)
-                return relay.reply.refuse(.receivedBytesGone, nil)
-            }
+            guard let shown else { return relay.reply.refuse(.receivedBytesGone, nil) }
             serve(shown, to: relay, as: cacheUse, cookies: cookies)
         }
     }
 
     private func serve(_ shown: ReadyResponse, to relay: Relay, as cacheUse: CacheUse, cookies: [Field]) {
-        count(cacheUse.outcome(of: shown), for: relay)
+        relay.recordOutcome(cacheUse.outcome(of: shown))
         let (isLeader, request) = (relay.isLeader, relay.request)
         let own = isLeader ? cookies : []
         relay.reply.serve(shown, for: request, as: cacheUse, isCollapsed: !isLeader, cookies: own, now: now)

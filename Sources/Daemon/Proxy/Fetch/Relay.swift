@@ -94,6 +94,11 @@ final class Relay {
         if !hasResponded { reply.keptNoLonger() }
     }
 
+    /// Records how a client's request is served; those of Larder's own do not count.
+    func recordOutcome(_ outcome: Outcome) {
+        if reply.isRequest { request.note?.recordOutcome(outcome) }
+    }
+
     func finish() {
         release()
         if !hasResponded { reply.finish() }
@@ -219,6 +224,7 @@ extension Reply: Recipient {
         if let retryAfter = problem.retryAfter { fields.append("Retry-After", String(retryAfter)) }
         let status = status ?? problem.cacheStatus
         status.append(to: &fields)
+        note?.recordOutcome(.error)
         note?.served(as: status)
         respond(status: problem.status, fields: fields, body: problem.bytes)
     }

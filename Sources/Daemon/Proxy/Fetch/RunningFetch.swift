@@ -304,6 +304,7 @@ final class RunningFetch: TransferDelegate {
 
     private func begin(_ id: Int, _ pieces: [[UInt8]]) {
         guard let head, let relay = relay(id) else { return }
+        relay.recordOutcome(request.isShareable || request.isForParts ? .miss : .bypass)
         relay.begin(
             head,
             storing: storing,
@@ -314,7 +315,6 @@ final class RunningFetch: TransferDelegate {
             withholdsEnd: containsObjects,
             now: fetches.now
         )
-        fetches.count(request.isShareable || request.isForParts ? .miss : .bypass, for: relay)
         for piece in pieces { relay.write(piece) }
     }
 

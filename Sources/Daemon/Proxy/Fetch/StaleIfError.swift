@@ -33,7 +33,6 @@ extension Fetches {
 
     /// - Parameter error: what became of the request; nil if it was not sent.
     func refuse(_ relay: Relay, _ problem: ProblemDocument, _ error: UpstreamError?) {
-        count(.error, for: relay)
         relay.reply.refuse(problem, error.map { relay.request.failed($0) })
     }
 }

@@ -108,6 +108,7 @@ extension Reply {
     func endEvents(_ request: ProxyRequest) {
         let status = CacheStatus.refused("live-over")
         var fields: Fields = ["Cache-Control": "no-store", "Cache-Status": status.text]
+        note?.recordOutcome(.bypass)
         note?.served(as: status)
         fields.vary(by: request.upstream.variesForAll)
         request.upstream.addCORS(to: &fields, for: request.message.fields)

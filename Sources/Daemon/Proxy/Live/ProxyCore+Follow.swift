@@ -15,7 +15,7 @@ import Store
 /// ```
 extension ProxyCore {
     func follow(_ request: ProxyRequest, _ reply: Reply, _ mode: LiveMode) {
-        if let problem = liveDocuments.refusal(of: request) { return refuse(problem, reply) }
+        if let problem = liveDocuments.refusal(of: request) { return reply.refuse(problem) }
         liveDocuments.open(request, reply, mode)
     }
 
@@ -144,7 +144,7 @@ extension ProxyCore {
         async -> LiveDocument.StoredResponse?
     {
         guard let found else { return nil }
-        found.entry.recordUse()
+        cache.memory.recordUse(of: found)
         guard let cacheUse = plan.useByStream(of: found, now: now) else { return nil }
         // What is sent must be committed, so that it can be recognised after a restart.
         if found.stored == nil, document.following.needsNumbers {
@@ -185,8 +185,7 @@ extension ProxyCore {
         }
         let outcome = stored.map { $0.cacheUse.outcome(of: $0.ready) } ?? (asks ? .miss : .error)
         for reader in document.joining {
-            outcomes.count(outcome)
-            reader.note?.counted(as: outcome)
+            reader.note?.recordOutcome(outcome)
             reader.note?.served(as: status)
         }
         return (refusal, status.text)

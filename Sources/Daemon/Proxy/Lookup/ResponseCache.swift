@@ -182,7 +182,7 @@ package final class ResponseCache: Sendable {
 
     /// Reports to the store which documents were used, so that it keeps those.
     package func reportUse() {
-        let used = memory.takeUsed().map { $0.documentID }.filter { $0 != .zero }
+        let used = memory.takeUsed()
         if !used.isEmpty { store.touchUsed(used) }
     }
 

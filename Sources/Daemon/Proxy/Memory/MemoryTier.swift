@@ -62,6 +62,8 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
 
     static var shardCount: Int { 16 }
 
+    private static var usedLimit: Int { 4_096 }
+
     /// How many variants of one document are held; beyond that, the oldest go.
     static var variantLimit: Int { 16 }
 
@@ -72,6 +74,8 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     private let evictions = Atomic<Int>(0)
     private let nextVictim = Atomic<Int>(0)
     private let paths = Mutex(ResidentPaths())
+    /// Documents used since the last report whose responses are not resident; at most `usedLimit`.
+    private let usedElsewhere = Mutex<[DocumentID]>([])
     /// The index of responses by object; it is notified before every commit.
     package let responsesByObject = ResponsesByObject()
 
@@ -238,18 +242,31 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
         }
     }
 
-    /// The responses used since the last call; the store records their use for its own eviction.
-    package func takeUsed() -> [Response] {
-        shards.flatMap { box in
-            box.lock.withLock { shard in
-                shard.ring.compactMap { response in
-                    guard let response, response.entry.isUsedSinceReport.exchange(false, ordering: .relaxed) else {
-                        return nil
-                    }
-                    return response
-                }
+    /// The documents whose responses were used since the last call, those that have left included; the store records their use for
+    /// its own eviction.
+    package func takeUsed() -> [DocumentID] {
+        var used = usedElsewhere.withLock { used in
+            defer { used = [] }
+            return used
+        }
+        for box in shards {
+            used += box.lock.withLock { shard in
+                shard.ring.compactMap { $0.flatMap { $0.entry.takeUse() ? $0.documentID : nil } }
             }
         }
+        return used.filter { $0 != .zero }
+    }
+
+    /// Records the use of a response, which need not be resident.
+    package func recordUse(of response: Response) {
+        response.entry.recordUse()
+        if !response.entry.followsChanges { keepUse(of: response) }
+    }
+
+    /// Keeps for `takeUsed` that a response was used that is not resident.
+    private func keepUse(of response: Response) {
+        guard response.entry.takeUse() else { return }
+        usedElsewhere.withLock { if $0.count < Self.usedLimit { $0.append(response.documentID) } }
     }
 
     /// The number of responses, their size, and the number of evictions so far.
@@ -310,6 +327,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     package func discard(_ response: Response) {
         response.entry.isRetired.store(true, ordering: .relaxed)
         responsesByObject.forget(response.entry)
+        keepUse(of: response)
     }
 
     private func makeRoom() {

@@ -34,6 +34,9 @@ package final class MemoryEntry: Sendable {
         if !isUsed.load(ordering: .relaxed) { isUsed.store(true, ordering: .relaxed) }
         if !isUsedSinceReport.load(ordering: .relaxed) { isUsedSinceReport.store(true, ordering: .relaxed) }
     }
+
+    /// Whether it was used since the last call.
+    func takeUse() -> Bool { isUsedSinceReport.exchange(false, ordering: .relaxed) }
 }
 
 /// An index of ready responses by the objects that they show, so that a change makes them dirty.

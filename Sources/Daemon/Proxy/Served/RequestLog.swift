@@ -226,6 +226,7 @@ final class RequestNote: ReplyObserver {
     private let repeated: RepeatedLines
     /// Seconds from which a request counts as slow; 0 for never.
     private let slowness: Double
+    private let outcomes: WorkerMetrics
     private let metrics: UpstreamMetrics
     private let upstream: ProxiedUpstream
     /// The path and the query for matching routes.
@@ -238,6 +239,7 @@ final class RequestNote: ReplyObserver {
         var outcome: Outcome?
         /// Whether the response is a stream of events, whose duration means nothing.
         var isStream = false
+        var isCounted = false
         var isOver = false
         var isNotKept = false
     }
@@ -247,6 +249,7 @@ final class RequestNote: ReplyObserver {
         requests = proxy.requests
         repeated = proxy.repeated
         slowness = Double(incoming.upstream.daemon.slowRequests.nanoseconds) / 1_000_000_000
+        outcomes = proxy.outcomes
         metrics = proxy.metrics.upstream(incoming.upstream.name)
         upstream = incoming.upstream
         route = (incoming.route, incoming.query)
@@ -265,8 +268,8 @@ final class RequestNote: ReplyObserver {
     /// Records the `Cache-Status` of the response that is about to begin.
     func served(as status: CacheStatus) { state.withLock { $0.served.cacheStatus = status } }
 
-    /// Records the outcome that the metrics have counted.
-    func counted(as outcome: Outcome) { state.withLock { $0.outcome = outcome } }
+    /// Records how the request is served; of several, the last before the response begins counts.
+    func recordOutcome(_ outcome: Outcome) { state.withLock { $0.outcome = outcome } }
     func recordAsked(because reason: Plan.Reason) { state.withLock { $0.served.reason = reason.beforeExpiry?.text } }
     func recordPrincipal(_ principal: String?) { state.withLock { $0.served.principal = principal } }
     func recordRemedy(_ remedy: FreshnessRemedy) { state.withLock { $0.served.remedy = remedy.line } }
@@ -288,7 +291,15 @@ final class RequestNote: ReplyObserver {
         state.withLock { state in
             state.isStream = isStream
             state.served.status = status
+            count(&state)
         }
+    }
+
+    /// Counts the request, once: when its response begins, or at its end if it got none.
+    private func count(_ state: inout State) {
+        guard !state.isCounted else { return }
+        state.isCounted = true
+        outcomes.count(state.outcome ?? Outcome(state.served.cacheStatus))
     }
 
     func wrote(_ bytes: [UInt8]) { state.withLock { $0.served.bytes += bytes.count } }
@@ -300,6 +311,7 @@ final class RequestNote: ReplyObserver {
         let ended = state.withLock { state -> (ServedRequest, isStream: Bool)? in
             guard !state.isOver else { return nil }
             state.isOver = true
+            count(&state)
             state.served.seconds = seconds
             state.served.conclude(state.outcome, isWhole: isWhole)
             return (state.served, state.isStream)
@@ -325,19 +337,19 @@ final class RequestNote: ReplyObserver {
 }
 
 extension ServedRequest {
-    fileprivate mutating func conclude(_ counted: Outcome?, isWhole: Bool) {
+    fileprivate mutating func conclude(_ recorded: Outcome?, isWhole: Bool) {
         if !isWhole {
             // The client has left, or the upstream's response was truncated.
             end = status == 0 ? "client-left" : "broke-off"
             if status == 0 { (status, cacheStatus) = (Self.clientLeft, nil) }
         }
         if method == "HEAD" || status == 204 || status == 304 { bytes = 0 }
-        outcome = counted ?? Outcome(cacheStatus)
+        outcome = recorded ?? Outcome(cacheStatus)
     }
 }
 
 extension Outcome {
-    /// The outcome of a response that the metrics do not count by its request: a recorded one, or an error.
+    /// The outcome of a response for which none was recorded, such as one of a recording.
     fileprivate init(_ status: CacheStatus?) {
         self =
             switch status {

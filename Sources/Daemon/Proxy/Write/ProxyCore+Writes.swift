@@ -11,7 +11,7 @@ extension ProxyCore {
     /// Sends an unsafe request; the response's last byte is sent only when everything that it invalidates and shows is committed.
     func write(_ request: ProxyRequest, _ reply: Reply) async {
         // Each write that could not be stored keeps its response in memory until it is.
-        guard !cache.uncommittedWrites.isFull else { return refuse(.storeFailed(.queueFull), reply) }
+        guard !cache.uncommittedWrites.isFull else { return reply.refuse(.storeFailed(.queueFull)) }
         guard !isHeldBack(request, reply), await waitsForTurn(request, reply) else { return }
         // While it waited, others may have spent what was left.
         guard !isHeldBack(request, reply) else { return }
@@ -27,10 +27,10 @@ extension ProxyCore {
         } catch {
             // After an unrecorded write an old response might still be served, so the request is not sent.
             log.storeFailed("a write could not be recorded", error, url: request.shownURL)
-            return refuse(.storeFailed(error), reply)
+            return reply.refuse(.storeFailed(error))
         }
         let announced = await announceWrite(request)
-        count(.bypass, for: request)
+        request.note?.recordOutcome(.bypass)
         let (start, requestTime) = (cache.now, now)
         let write = fetches.write(request, reply)
         let outcome = await write.ended()
@@ -54,7 +54,7 @@ extension ProxyCore {
         guard let hold = fetches.hold(onWrite: request) else { return false }
         fetches.heldBack(by: hold, request)
         // Nothing is sent, so nothing may have changed.
-        refuse(hold.problem(request), reply)
+        reply.refuse(hold.problem(request))
         return true
     }
 

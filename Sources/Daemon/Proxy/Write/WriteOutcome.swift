@@ -54,7 +54,7 @@ struct WriteOutcome: Sendable {
                 links: request.upstream.links(for: request.base)
             ).map { String(decoding: $0, as: UTF8.self) }
         }
-        let showsState = request.message.method == "PATCH" || request.message.method == "PUT" && head?.status != 201
+        let showsState = ["PATCH", "PUT"].contains(request.message.method) && head?.status != 201
         if !showsState || observed(by: request) == nil {
             targets += collections(of: request)
             let base = request.upstream.settings.url.basePath
