@@ -102,6 +102,10 @@ public struct Composer: Sendable {
             doubts.formUnion(attempt.doubts)
             if let reason = attempt.reason { return .unknown(reason: reason) }
             let fits = attempt.output.count <= max(received * Self.growth.factor, Self.growth.atLeast)
+            // Earlier versions of Larder have stored objects of bodies in other encodings.
+            guard !attempt.isChanged || attempt.output.isUTF8 else {
+                return .unknown(reason: "the updated document would not be UTF-8")
+            }
             let body = ComposedBody(bytes: attempt.output, added: attempt.added, sources: attempt.sources)
             if let shortfall = attempt.shortfall {
                 return .unknown(reason: shortfall, partial: attempt.isChanged && fits ? body : nil)

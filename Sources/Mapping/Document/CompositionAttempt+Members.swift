@@ -39,7 +39,8 @@ extension CompositionAttempt {
         name: ObjectName?,
         isStrict: Bool
     ) {
-        if !isStrict, kept[shape.text]?.contains(path) == true { return copy(shape.text, shape.value.range) }
+        let isOther = resolved[path]?.isHolder == true && shape.value.kind != .object && !shape.value.isNull
+        if !isStrict, isOther || kept[shape.text]?.contains(path) == true { return copy(shape.text, shape.value.range) }
         if let name, let time = unseenWrite(to: path, of: resolved, name, shownBy: shape) {
             return write(shape, member: path, of: resolved, name: name, unseenSince: time, isStrict: isStrict)
         }

@@ -331,7 +331,7 @@ extension ObservedMember: MemberValue {
     fileprivate func with(_ value: JSONSlice) -> ObservedMember {
         var member = self
         member.value = value
-        member.isContainer = value.kind == .object && (isContainer || link?.arity == .one) && !isWhole
+        member.isContainer = value.kind == .object && (isContainer || isHolder || link?.arity == .one) && !isWhole
         return member
     }
 }

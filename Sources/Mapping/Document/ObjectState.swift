@@ -234,8 +234,11 @@ public struct ObjectState: Sendable, Equatable {
     /// Nil if nothing is known. Members with a policy of their own have their merged values. Values that fail their
     /// checks are left out unless a sound value is known.
     public func newestPayload(model: String, models: Models) -> [UInt8]? {
-        guard let index = models.index(of: model), !models.plain[index], let payload, let value = JSONSlice(payload)
-        else { return payload }
+        // Earlier versions of Larder have stored objects of bodies in other encodings.
+        guard let payload, payload.isUTF8 else { return nil }
+        guard let index = models.index(of: model), !models.plain[index], let value = JSONSlice(payload) else {
+            return payload
+        }
         let observed = ObservedMembers(value, model: index, models: models)
         var resolved = ResolvedObject(observed.sound, model: index)
         for (path, value) in accumulated(model: index, models: models) { resolved.put(value, at: path) }
@@ -353,7 +356,7 @@ extension ObjectState {
 
     /// The same with references, and with the settled values of members in doubt.
     public func sharedPayload(model: String, models: Models, lag: Lag) -> (bytes: [UInt8], isInDoubt: Bool)? {
-        guard let index = models.index(of: model), base != nil, !isOutdated(lag: lag),
+        guard let index = models.index(of: model), payload?.isUTF8 == true, !isOutdated(lag: lag),
             !isDeleted(model: model, models: models)
         else { return nil }
         var isInDoubt = false

@@ -68,6 +68,8 @@ final class CompiledModel: Sendable {
     let root: Int
     /// The node of the object in the tree of the members that the conditions of its cluster read, or -1.
     let asked: Int
+    /// The same with the properties of all models of the cluster, for objects of which no condition decides yet.
+    let candidates: Int
     let sharesAll: Bool
     /// Whether the number 7 and the string "7" identify different objects.
     let distinguishesTypes: Bool
@@ -107,13 +109,15 @@ final class CompiledModel: Sendable {
         objectName: String,
         root: Int,
         asked: Int,
+        candidates: Int,
         fallback: Int,
         members: [ModelMember],
         reading: Reading,
         properties: Properties
     ) {
         name = declaration.name
-        (self.objectName, self.root, self.asked, self.fallback) = (objectName, root, asked, fallback)
+        (self.objectName, self.root, self.fallback) = (objectName, root, fallback)
+        (self.asked, self.candidates) = (asked, candidates)
         sharesAll = declaration.sharesAll
         distinguishesTypes = declaration.distinguishesTypes
         hasSecrets = !declaration.secret.isEmpty

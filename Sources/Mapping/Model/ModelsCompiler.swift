@@ -15,7 +15,7 @@ struct ModelsCompiler {
     private var names: [Int: Names] = [:]
     private(set) var tree = PathTree()
     /// By the bases with choices in a chain.
-    private var askedTrees: [[Int]: Int] = [:]
+    private var askedTrees: [[Int]: (asked: Int, candidates: Int)] = [:]
     private(set) var rules: [MemberRule] = []
 
     /// Creates a compiler that adds to the mistakes found so far.
@@ -58,13 +58,14 @@ struct ModelsCompiler {
         return compilers.indices.map { index in
             let chain = index < chains.count ? chains[index] : chains[opened[index - chains.count]]
             let root = compilers[index].append(to: &tree, rules: &rules)
-            let asked = asked(of: chain)
+            let (asked, candidates) = asked(of: chain)
             let compiler = compilers[index]
             return CompiledModel(
                 compiler.declaration,
                 objectName: declarations[chain[0]].name,
                 root: root,
                 asked: asked,
+                candidates: candidates,
                 fallback: fallbacks[index],
                 members: compiler.members,
                 reading: compiler.reading,
@@ -73,18 +74,28 @@ struct ModelsCompiler {
         }
     }
 
-    /// The tree of the members that the conditions of a chain's clusters read; they are known of each object.
-    private mutating func asked(of chain: [Int]) -> Int {
+    /// The tree of the members that the conditions of a chain's clusters read, which are known of each object; and the same
+    /// with the plain properties of all their models.
+    private mutating func asked(of chain: [Int]) -> (asked: Int, candidates: Int) {
         let bases = chain.filter { !declarations[$0].choices.isEmpty }
-        guard !bases.isEmpty else { return -1 }
+        guard !bases.isEmpty else { return (-1, -1) }
         if let known = askedTrees[bases] { return known }
         var branch = PathBranch()
         for path in bases.flatMap({ compilers[$0].reading.choices.compactMap(\.condition) }).flatMap(\.paths) {
             branch.update(path.map(PathStep.name)[...]) { $0.isAsked = true }
         }
-        let root = tree.append(branch)
-        askedTrees[bases] = root
-        return root
+        let asked = tree.append(branch)
+        let family = reachable(from: bases) { compilers[$0].reading.choices.map(\.model) }
+        for property in family.flatMap({ compilers[$0].members })
+        where property.declaration.relation == nil && [.latest, .replace].contains(property.declaration.merge) {
+            for source in property.spellings where !ContextValue.isSpelled(source) {
+                guard let path = KeyPathSyntax.steps(of: source), !path.contains(.elements) else { continue }
+                branch.update(path[...]) { $0.isAsked = true }
+            }
+        }
+        let trees = (asked, tree.append(branch))
+        askedTrees[bases] = trees
+        return trees
     }
 
     private mutating func add(
