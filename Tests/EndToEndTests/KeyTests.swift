@@ -105,7 +105,8 @@ import Testing
             return process.output
         }
         let queries = ["", "?state=open", "?state=none", "?b=1", "?b=2&state=open&a=1", "?a=1&state=none&b=2", "?a=1"]
-        let targets = queries.map { "/items\($0)" } + queries.map { "/items/7.json\($0)" } + ["/items/7?a=1", "/items/7"]
+        let targets =
+            queries.map { "/items\($0)" } + queries.map { "/items/7.json\($0)" } + ["/items/7?a=1", "/items/7"]
         // By the key that is said, the response that the first of its requests was served.
         var served: [String: String] = [:]
         for target in targets {

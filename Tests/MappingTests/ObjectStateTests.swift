@@ -55,7 +55,9 @@ private func newest(_ events: [Event], _ member: String = "value", lag: Lag = 0)
         #expect(settled.knowledge.doubts.isEmpty)
     }
 
-    @Test func `text of another encoding, as earlier versions of Larder have stored it, reaches no view as JSON`() throws {
+    @Test func `text of another encoding, as earlier versions of Larder have stored it, reaches no view as JSON`()
+        throws
+    {
         let models = try Tracker.models()
         func user(_ id: Int, _ login: [UInt8], at sequence: Int64) -> Contribution {
             Contribution(

@@ -70,7 +70,6 @@ extension JSONSlice {
 
 /// The result of a conversion.
 public enum ConversionResult: Sendable, Equatable {
-    /// The converted JSON.
     case value([UInt8])
     /// JSON of which some parts do not fit, or the whole.
     case partial([UInt8], faults: [ConversionFault])
@@ -86,7 +85,6 @@ public struct ConversionFault: Sendable, Equatable {
     public var pointer: String
     /// What was expected, for a person; it never quotes the value.
     public var reason: String
-    /// The JSON that does not fit.
     public var value: [UInt8]
     /// Whether it stays as it is; otherwise the default of a value map takes its place.
     public var isKept: Bool
@@ -116,9 +114,7 @@ public indirect enum ConversionDeclaration: Sendable, Equatable {
     case number(grouping: String, decimal: String)
     /// A declared map from JSON values to JSON values, in the declared order; the fallbacks are for all others.
     case values([Pair], fallback: [UInt8]? = nil, reverseFallback: [UInt8]? = nil)
-    /// Each element of a list.
     case arrayOf(ConversionDeclaration)
-    /// The value of each member of an object.
     case dictionaryOf(ConversionDeclaration)
     /// Several conversions in sequence; the way back uses the reverse order.
     case chain([ConversionDeclaration])
@@ -129,9 +125,7 @@ public indirect enum ConversionDeclaration: Sendable, Equatable {
 
     /// One entry of a value map; both values are JSON.
     public struct Pair: Sendable, Equatable {
-        /// The upstream's value.
         public var wire: [UInt8]
-        /// The mapped value.
         public var mapped: [UInt8]
 
         /// Maps one value to one value.

@@ -6,7 +6,6 @@ extension ConversionDeclaration {
     public enum DateForm: Sendable, Equatable {
         /// Seconds since 1970, as a number; fractions are allowed.
         case unixSeconds
-        /// Milliseconds since 1970.
         case unixMilliseconds
         /// A pattern of Unicode's date fields (`MMMM d, yyyy`) with English names, in a time zone of the tz database.
         case pattern(String, zone: String)

@@ -248,14 +248,20 @@ extension BodyWalk {
             at: start,
             model: parent >= 0 ? models.compiled[found[parent].model].name : nil,
             property: rule.property,
-            reason: fault
+            "Property \(rule.property) fails a check: \(fault)."
         )
         return false
     }
 
     mutating func checkRequired(_ model: CompiledModel, _ seen: UInt64, at start: Int) {
         for (index, property) in model.reading.required.enumerated() where seen & 1 << UInt64(index) == 0 {
-            notes.note(.requiredMissing, at: start, model: model.name, property: property)
+            notes.note(
+                .requiredMissing,
+                at: start,
+                model: model.name,
+                property: property,
+                "Property \(property) is required and absent."
+            )
         }
     }
 }

@@ -58,7 +58,7 @@ extension CompositionAttempt {
         hasOwnChange = false
         defer {
             // What a container holds has sources of its own.
-            if hasOwnChange, !newest.isContainer, let source = name.flatMap({ known[$0]?.source(of: path) }) {
+            if hasOwnChange, !newest.isContainer, let source = name.flatMap({ known[$0]?.state.source(of: path) }) {
                 use([source])
             }
             hasOwnChange = hasOwnChange || wasChanged
@@ -107,14 +107,15 @@ extension CompositionAttempt {
         guard let settled = resolved[path], settled.isShared,
             // The members of an object are examined one by one.
             !settled.isContainer || shape.value.kind != .object,
-            let time = unseenWrite(to: name, shownBy: shape.text), known[name]?.lo(of: path, lag: lag) ?? .min <= time
+            let time = unseenWrite(to: name, shownBy: shape.text),
+            known[name]?.state.lo(of: path, lag: lag) ?? .min <= time
         else { return nil }
         return time
     }
 
     /// The time of a write that may have changed an object since the text that shows it was true.
     func unseenWrite(to name: ObjectName, shownBy text: Int) -> Int64? {
-        guard let observation, case .unobserved(let time, _, _) = known[name]?.mark else { return nil }
+        guard let observation, case .unobserved(let time, _, _) = known[name]?.state.mark else { return nil }
         let isEmbedded = text == PinTree.skeleton || tree.isEmbedded(text)
         return observation.lo(isEmbedded: isEmbedded, lag: lag) <= time ? time : nil
     }
@@ -132,7 +133,7 @@ extension CompositionAttempt {
         unseenSince time: Int64,
         isStrict: Bool
     ) {
-        guard !isStrict, known[name]?.mark?.isOwn != true, known[name]?.doubts[path] == nil,
+        guard !isStrict, known[name]?.state.mark?.isOwn != true, known[name]?.doubts[path] == nil,
             let settled = resolved[path],
             ObservedMember(value: shape.value, isShared: true, link: settled.link).agrees(with: settled)
         else { return fail("a write may have changed \(path.text) of \(name)") }

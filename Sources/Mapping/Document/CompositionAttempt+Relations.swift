@@ -113,7 +113,7 @@ extension CompositionAttempt {
 
     /// The style of new elements in a container, computed once.
     mutating func styleOfNew(in container: Shape, _ pinned: @autoclosure () -> [JSONSlice]) -> NewElementStyle {
-        let spot = Spot(container)
+        let spot = [container.text, container.value.range.lowerBound]
         if let known = styles[spot] { return known }
         let found = style(of: pinned().map(container.at))
         styles[spot] = found
@@ -242,7 +242,7 @@ extension CompositionAttempt {
             return fail("there are no current values of \(name)")
         }
         added.insert(name)
-        use(object.sources)
+        use(object.state.sources)
         write(shape, showing: resolved, name: name, isStrict: true)
     }
 

@@ -1,6 +1,5 @@
 /// The known members of one object, while an observation is merged.
 struct KnownMembers {
-    /// One member.
     struct Member {
         var settled: SettledMember<ObservedMember>
         var former: Knowledge.Former?
@@ -34,7 +33,6 @@ struct KnownMembers {
     /// The time of a write that no response has shown (row W4); what was observed before it is in doubt.
     private let writtenUnseen: Int64?
 
-    /// Nothing is known yet.
     init(writtenUnseen: Int64? = nil) { self.writtenUnseen = writtenUnseen }
 
     /// Reads the stored knowledge.
@@ -269,16 +267,6 @@ struct KnownMembers {
         init(_ path: MemberPath, _ member: Member, isPlain: Bool) {
             (source, clock) = (member.settled.source, member.settled.clock)
             self.path = isPlain ? nil : path
-        }
-
-        static func == (left: GroupKey, right: GroupKey) -> Bool {
-            left.source == right.source && left.path == right.path && left.clock == right.clock
-        }
-
-        func hash(into hasher: inout Hasher) {
-            hasher.combine(source)
-            hasher.combine(clock.lo)
-            hasher.combine(path)
         }
     }
 }

@@ -23,7 +23,6 @@ final class CompiledModel: Sendable {
     struct Choice: Sendable {
         /// Nil for the choice that takes all remaining objects.
         var condition: CompiledCondition?
-        /// The model of the object.
         var model: Int
         /// The model as which it is shown: this includes the base's properties, even if it is not derived from it.
         var shown: Int
@@ -60,7 +59,6 @@ final class CompiledModel: Sendable {
         var writingOrder: [Int] = []
     }
 
-    /// The declared name.
     let name: String
     /// The model name of its objects: that of the base whose identity it shares.
     let objectName: String

@@ -202,7 +202,9 @@ struct ModelCompiler {
             }
         }
         for (member, property, path) in read where root.relationPrefix(of: path) == nil {
-            for outer in path.contains(.elements) ? [] : path.outer { root.update(outer[...]) { $0.holdsProperty = true } }
+            for outer in path.contains(.elements) ? [] : path.outer {
+                root.update(outer[...]) { $0.holdsProperty = true }
+            }
             root.update(path[...]) {
                 $0.isProperty = true
                 $0.merge = member.declaration.merge

@@ -182,7 +182,8 @@ public struct Models: Sendable {
 
     /// Whether an object of a cluster may turn out to be of another model than `concrete` says.
     func isOpen(_ model: Int, for object: JSONSlice, else known: [JSONSlice] = []) -> Bool {
-        if compiled[model].reading.choices.contains(where: { $0.condition?.isOpen(for: object, else: known) ?? false }) {
+        if compiled[model].reading.choices.contains(where: { $0.condition?.isOpen(for: object, else: known) ?? false })
+        {
             return true
         }
         return choice(of: model, for: object, else: known).map { isOpen($0.model, for: object, else: known) } ?? false

@@ -48,13 +48,7 @@ struct ModelsCompiler {
         for index in chains.indices { connectCompletions(of: index, choices) }
         for index in chains.indices { adoptCompleted(in: index, choices) }
         for index in chains.indices { orderWriting(of: index) }
-        let cycles = RelationCycles(
-            declarations: declarations,
-            members: declarations.indices.map { compilers[$0].members },
-            isKeyless: declarations.indices.map { !clusters.hasIdentity($0) },
-            indexes: indexes
-        )
-        for (model, error) in cycles.mistakes() { mistakes.report(error, model: model) }
+        reportCircles()
         return compilers.indices.map { index in
             let chain = index < chains.count ? chains[index] : chains[opened[index - chains.count]]
             let root = compilers[index].append(to: &tree, rules: &rules)
@@ -139,6 +133,32 @@ struct ModelsCompiler {
             }
         }
         return choices
+    }
+
+    /// Reports models that refer to each other in endless circles.
+    ///
+    /// Children made of their parents' members (`@self`) must not lead back. Models without an identity must not form a
+    /// circle of relations to one object, because such a chain would have no end. Circles through lists (trees) are
+    /// allowed.
+    private mutating func reportCircles() {
+        func report(_ use: String, _ isEdge: (_ from: Int, PropertyDeclaration, _ to: Int) -> Bool) {
+            let edges = declarations.indices.map { model -> [Int] in
+                var seen: Set<Int> = []
+                return compilers[model].members.map(\.declaration).compactMap { property in
+                    (property.relation?.model).flatMap { indexes[$0] }.flatMap {
+                        isEdge(model, property, $0) ? $0 : nil
+                    }
+                }.filter { seen.insert($0).inserted }
+            }
+            for cycle in CycleDetection(edges).cycles() {
+                mistakes.report(.circle(cycle.map { declarations[$0].name }, use: use), model: cycle[0])
+            }
+        }
+        report("\"@self\"") { _, property, _ in property.isItself }
+        report("relations to one object each, and none of them has an identity") { model, property, target in
+            property.relation?.arity == .one && !property.isItself && !clusters.hasIdentity(model)
+                && !clusters.hasIdentity(target)
+        }
     }
 
     // MARK: Completing a child

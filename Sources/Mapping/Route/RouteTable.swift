@@ -242,7 +242,6 @@ public enum StatusPattern: Sendable, Hashable {
     case exact(Int)
     /// A class of statuses by its first digit: 2 means 2xx.
     case `class`(Int)
-    /// Every status.
     case any
 
     /// Whether the pattern matches a status; nil, before the response, counts as 2xx but as no exact status.

@@ -60,7 +60,8 @@ struct NaiveRecomposer {
 
     private static func spelling(_ fact: Fact) -> String {
         switch fact {
-        case .value(let tree), .relation(let tree, _), .identity(let tree), .nothing(let tree): tree.objectName ?? tree.outline
+        case .value(let tree), .relation(let tree, _), .identity(let tree), .nothing(let tree):
+            tree.objectName ?? tree.outline
         case .container: "{}"
         }
     }

@@ -59,7 +59,12 @@ import Testing
             becomes: Case.miss
         ),
         Case("… any other value stays", #"{"id":1,"profile":3}"#, #"{"id":1,"profile":null}"#, becomes: Case.same),
-        Case("… and is no observation", #"{"id":1,"profile":{"nick":"n"}}"#, #"{"id":1,"profile":3}"#, becomes: Case.same),
+        Case(
+            "… and is no observation",
+            #"{"id":1,"profile":{"nick":"n"}}"#,
+            #"{"id":1,"profile":3}"#,
+            becomes: Case.same
+        ),
         Case(
             "names spelled with escapes keep their spelling",
             #"{"\u0069d":1,"n\u0061me":"a"}"#,
