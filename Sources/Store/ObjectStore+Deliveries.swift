@@ -81,11 +81,11 @@ extension ObjectStore {
     /// Returns after the commit, when it is on disk. That it was taken is committed with what it drops.
     ///
     /// - Parameter time: when it had arrived. What was requested before may be older.
-    public func take(_ prepared: PreparedDelivery, at time: Int64) async throws(StoreError) -> DeliveryReceipt {
+    public func commit(_ prepared: PreparedDelivery, at time: Int64) async throws(StoreError) -> DeliveryReceipt {
         let upstream = prepared.delivery.upstream
         return try await core.commit(.delivery, .durable) { session in
             let body = session.current(prepared.body, of: prepared.subject, upstream: upstream)
-            return try session.take(prepared.delivery, body, at: time)
+            return try session.commit(prepared.delivery, body, at: time)
         }
     }
 }
@@ -104,7 +104,7 @@ extension WriterSession {
     static let deliveryLimit: Int64 = 65_536
 
     /// Takes a delivery, all in this transaction.
-    func take(_ delivery: Delivery, _ prepared: PreparedBody, at time: Int64) throws -> DeliveryReceipt {
+    func commit(_ delivery: Delivery, _ prepared: PreparedBody, at time: Int64) throws -> DeliveryReceipt {
         guard try remember(delivery, at: clock.now()) else { return DeliveryReceipt(isRepeated: true) }
         _ = nextSequence()
         let source = MarkSource(method: "POST", path: delivery.path)

@@ -252,7 +252,7 @@ import Testing
         for number in 1...40 { _ = try await running.request("/api/\(number)") }
         let memory = running.core.proxy.cache.memory
         // A client has its response a moment before memory has it.
-        #expect(eventually { memory.statistics.responses == 40 })
+        #expect(await eventually { memory.statistics.responses == 40 })
         let bytes = memory.statistics.bytes
         try await running.replace(by: "memory: { maximum_size: \(bytes / 2)B }\n" + upstreams)
         #expect(memory.statistics.bytes <= bytes / 2)
@@ -303,7 +303,7 @@ import Testing
         try recordings.start("second", session: nil)
         #expect(try await running.request("/new/x", "Authorization: Bearer secret-token").status == 200)
         // The client has its response a moment before the recording.
-        #expect(eventually { recordings.runningCount(of: "second") == 1 })
+        #expect(await eventually { recordings.runningCount(of: "second") == 1 })
         #expect(try recordings.stop("second").count == 1)
         let text = String(decoding: try recordings.file("exchanges.jsonl", of: "second"), as: UTF8.self)
         #expect(text.contains(#""upstream":"new""#) && !text.contains("secret-token"))

@@ -69,7 +69,7 @@ import Testing
 
         /// How many deliveries were taken, and how many of them had come before.
         func taken() -> (all: Int, repeated: Int) {
-            let lines = larder.log.split(separator: "\n").filter { $0.contains("a delivery was taken") }
+            let lines = larder.log.split(separator: "\n").filter { $0.contains("a delivery was committed") }
             return (lines.count, lines.count { $0.contains("repeated=true") })
         }
     }

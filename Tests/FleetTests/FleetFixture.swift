@@ -72,15 +72,15 @@ final class Machine: Sendable {
 
     /// Waits until it follows the stream.
     @discardableResult
-    func waitUntilConnected() -> FleetPosition? {
-        #expect(eventually { position != nil && canSend })
+    func waitUntilConnected() async -> FleetPosition? {
+        #expect(await eventually { position != nil && canSend })
         return position
     }
 
     /// Whether its commands reach the server.
     private var canSend: Bool { member.figures.isConnected && member.isSending }
 
-    func waitUntilAlone() { #expect(eventually { position == nil }) }
+    func waitUntilAlone() async { #expect(await eventually { position == nil }) }
 
     func wrote(_ path: String) -> FleetNews {
         let time = Self.now()

@@ -11,7 +11,7 @@ import Testing
     @Test func `what one machine announces, all others apply, in order, and itself not`() async throws {
         let server = try RedisServer()
         let machines = try (0..<3).map { _ in try Machine(server) }
-        machines.forEach { $0.waitUntilConnected() }
+        for machine in machines { await machine.waitUntilConnected() }
         for number in 0..<100 { #expect(await machines[number % 2].write("/\(number)") != nil) }
         let last = try #require(await machines[0].write("/last"))
         for machine in machines { #expect(await machine.member.reach(last, in: Machine.upstream)) }
@@ -25,8 +25,8 @@ import Testing
         let server = try RedisServer()
         let hour: Int64 = 3_600_000_000
         let (one, other) = (try Machine(server), try Machine(server, ahead: -hour))
-        one.waitUntilConnected()
-        other.waitUntilConnected()
+        await one.waitUntilConnected()
+        await other.waitUntilConnected()
         let news = one.wrote("/x")
         let entry = try #require(await one.member.announce(news, in: Machine.upstream))
         #expect(await other.member.reach(entry, in: Machine.upstream))
@@ -38,19 +38,19 @@ import Testing
     @Test func `a machine that was away reads what it has missed, also after a restart`() async throws {
         let server = try RedisServer()
         let one = try Machine(server)
-        one.waitUntilConnected()
+        await one.waitUntilConnected()
         let folder = TemporaryFolder()
         do {
             let other = try Machine(server, folder: folder)
-            other.waitUntilConnected()
+            await other.waitUntilConnected()
             let entry = try #require(await one.write("/before"))
             #expect(await other.member.reach(entry, in: Machine.upstream))
-            #expect(eventually { folder.bytes("fleet.json").contains("\(entry.entry.0)") })
+            #expect(await eventually { folder.bytes("fleet.json").contains("\(entry.entry.0)") })
             await other.member.stop(within: .zero)
         }
         let entry = try #require(await one.write("/meanwhile"))
         let again = try Machine(server, folder: folder)
-        again.waitUntilConnected()
+        await again.waitUntilConnected()
         #expect(await again.member.reach(entry, in: Machine.upstream))
         #expect(again.paths.last == "/meanwhile")
     }
@@ -58,18 +58,18 @@ import Testing
     @Test func `what is announced while the server is away is kept, and announced when it is back`() async throws {
         let server = try RedisServer()
         let (one, other) = (try Machine(server), try Machine(server))
-        one.waitUntilConnected()
-        other.waitUntilConnected()
+        await one.waitUntilConnected()
+        await other.waitUntilConnected()
         server.kill()
-        one.waitUntilAlone()
-        other.waitUntilAlone()
+        await one.waitUntilAlone()
+        await other.waitUntilAlone()
         #expect(await one.write("/away") == nil)
         #expect(one.member.figures.queued == 1 && one.member.figures.trouble != nil)
         #expect(await one.member.clientPosition(in: Machine.upstream) == nil)
         #expect(one.folder.names.contains("fleet.queue"))
         try server.start()
-        #expect(eventually { other.paths == ["/away"] })
-        #expect(eventually { !one.folder.names.contains("fleet.queue") })
+        #expect(await eventually { other.paths == ["/away"] })
+        #expect(await eventually { !one.folder.names.contains("fleet.queue") })
     }
 
     @Test func `what is kept outlives the machine`() async throws {
@@ -77,18 +77,18 @@ import Testing
         let folder = TemporaryFolder()
         do {
             let one = try Machine(server, folder: folder)
-            one.waitUntilConnected()
+            await one.waitUntilConnected()
             server.kill()
-            one.waitUntilAlone()
+            await one.waitUntilAlone()
             #expect(await one.write("/kept") == nil)
             await one.member.stop(within: .zero)
         }
         try server.start()
         let other = try Machine(server)
-        other.waitUntilConnected()
+        await other.waitUntilConnected()
         let again = try Machine(server, folder: folder)
-        #expect(eventually { other.paths == ["/kept"] })
-        #expect(eventually { again.member.figures.queued == 0 && !folder.names.contains("fleet.queue") })
+        #expect(await eventually { other.paths == ["/kept"] })
+        #expect(await eventually { again.member.figures.queued == 0 && !folder.names.contains("fleet.queue") })
     }
 
     @Test func `a server that hangs delays no caller for longer than the limit, and leaves the machine alone`()
@@ -96,7 +96,7 @@ import Testing
     {
         let server = try RedisServer()
         let one = try Machine(server, isPatient: false)
-        one.waitUntilConnected()
+        await one.waitUntilConnected()
         server.hang()
         defer { server.goOn() }
         #expect(await one.write("/x") == nil)
@@ -104,7 +104,7 @@ import Testing
             Issue.record("found something")
             return
         }
-        one.waitUntilAlone()
+        await one.waitUntilAlone()
     }
 
     @Test func `a server that has lost everything begins a new epoch, in which the latest news are announced again`()
@@ -112,22 +112,22 @@ import Testing
     {
         let server = try RedisServer()
         let one = try Machine(server)
-        let former = try #require(one.waitUntilConnected())
+        let former = try #require(await one.waitUntilConnected())
         let entry = try #require(await one.write("/x"))
         try server.command("FLUSHALL")
-        #expect(eventually { one.position.map { $0.epoch > former.epoch } ?? false })
+        #expect(await eventually { one.position.map { $0.epoch > former.epoch } ?? false })
         let other = try Machine(server)
-        other.waitUntilConnected()
-        #expect(eventually { other.paths == ["/x"] })
+        await other.waitUntilConnected()
+        #expect(await eventually { other.paths == ["/x"] })
         #expect(await other.member.reach(entry, in: Machine.upstream) == false)
         #expect(await other.write("/y") != nil)
-        #expect(eventually { one.paths == ["/y"] })
+        #expect(await eventually { one.paths == ["/y"] })
     }
 
     @Test func `a machine that has not read all of the stream says so, also after a restart`() async throws {
         let server = try RedisServer()
         let one = try Machine(server)
-        one.waitUntilConnected()
+        await one.waitUntilConnected()
         await withTaskGroup { group in
             for number in 0...RecentNews.capacity / 2 { group.addTask { _ = await one.write("/\(number)") } }
         }
@@ -135,13 +135,13 @@ import Testing
         let joined = Machine.now()
         do {
             let other = try Machine(server, folder: folder)
-            other.waitUntilConnected()
+            await other.waitUntilConnected()
             #expect(try #require(other.member.followedSince(Machine.upstream)) >= joined)
-            #expect(eventually { folder.bytes("fleet.json").contains("missed") })
+            #expect(await eventually { folder.bytes("fleet.json").contains("missed") })
             await other.member.stop(within: .zero)
         }
         let again = try Machine(server, folder: folder)
-        again.waitUntilConnected()
+        await again.waitUntilConnected()
         #expect(try #require(again.member.followedSince(Machine.upstream)) >= joined)
         #expect(try #require(one.member.followedSince(Machine.upstream)) < joined)
     }
@@ -149,35 +149,39 @@ import Testing
     @Test func `a restart of the server begins a new epoch`() async throws {
         let server = try RedisServer()
         let one = try Machine(server)
-        let former = try #require(one.waitUntilConnected())
+        let former = try #require(await one.waitUntilConnected())
         server.kill()
-        one.waitUntilAlone()
+        await one.waitUntilAlone()
         try server.start()
-        #expect(try #require(one.waitUntilConnected()).epoch > former.epoch)
+        #expect(try #require(await one.waitUntilConnected()).epoch > former.epoch)
     }
 
     @Test func `a lost stream begins a new epoch, and nothing that was announced lately is lost`() async throws {
         let server = try RedisServer()
         let (one, other) = (try Machine(server), try Machine(server))
-        one.waitUntilConnected()
-        let former = try #require(other.waitUntilConnected())
+        await one.waitUntilConnected()
+        let former = try #require(await other.waitUntilConnected())
         #expect(await one.write("/before") != nil)
-        #expect(eventually { other.paths.contains("/before") })
+        #expect(await eventually { other.paths.contains("/before") })
         let names = FleetNames(record: FleetKeys([UInt8](repeating: 7, count: 32)).name(ofUpstream: Machine.upstream))
         // As if an entry had been evicted with the stream before the other machine could read it.
         try server.command("DEL", names.stream(former.epoch))
         try server.command("HSET", names.record, "last", "99999999999999-0")
-        #expect(eventually { (other.position?.epoch ?? 0) > former.epoch && (one.position?.epoch ?? 0) > former.epoch })
+        #expect(
+            await eventually {
+                (other.position?.epoch ?? 0) > former.epoch && (one.position?.epoch ?? 0) > former.epoch
+            }
+        )
         #expect(await one.write("/after") != nil)
-        #expect(eventually { other.paths.contains("/after") })
+        #expect(await eventually { other.paths.contains("/after") })
         #expect(one.position?.epoch == other.position?.epoch)
     }
 
     @Test func `machines with another key do not see one another`() async throws {
         let server = try RedisServer()
         let (one, other) = (try Machine(server), try Machine(server, key: 8))
-        one.waitUntilConnected()
-        other.waitUntilConnected()
+        await one.waitUntilConnected()
+        await other.waitUntilConnected()
         #expect(await one.write("/x") != nil)
         #expect(await other.write("/y") != nil)
         let entry = try #require(await other.write("/z"))
@@ -188,24 +192,24 @@ import Testing
     @Test func `what does not open is ignored and counted`() async throws {
         let server = try RedisServer()
         let (one, other) = (try Machine(server), try Machine(server))
-        other.waitUntilConnected()
-        let position = try #require(one.waitUntilConnected())
+        await other.waitUntilConnected()
+        let position = try #require(await one.waitUntilConnected())
         let names = FleetNames(record: FleetKeys([UInt8](repeating: 7, count: 32)).name(ofUpstream: Machine.upstream))
         let stream = names.stream(position.epoch)
         let id = try server.command("XADD", stream, "*", "after", "0-0", "news", "garbage")
         try server.command("HSET", names.record, "last", id)
         #expect(await other.write("/x") != nil)
-        #expect(eventually { one.paths == ["/x"] })
+        #expect(await eventually { one.paths == ["/x"] })
         #expect(one.member.figures.unopened == 1 && one.position?.epoch == position.epoch)
     }
 
     @Test func `the server learns neither paths nor bodies nor credentials`() async throws {
         let server = try RedisServer()
         let one = try Machine(server)
-        one.waitUntilConnected()
+        await one.waitUntilConnected()
         #expect(await one.write("/secret-path") != nil)
         try await one.share("secret-body", at: Machine.key("/secret-url", "secret-credential"))
-        #expect(eventually { (try? server.command("KEYS", "*:document:*")).map { !$0.isEmpty } ?? false })
+        #expect(await eventually { (try? server.command("KEYS", "*:document:*")).map { !$0.isEmpty } ?? false })
         try server.command("SAVE")
         // The image may be compressed; values are short, so that they are not.
         #expect(!server.folder.bytes("dump.rdb").contains("secret-") && !server.folder.bytes("dump.rdb").isEmpty)
@@ -214,14 +218,14 @@ import Testing
     @Test func `a machine waits for a position of its epoch, and not for one of another`() async throws {
         let server = try RedisServer()
         let one = try Machine(server)
-        let position = try #require(one.waitUntilConnected())
+        let position = try #require(await one.waitUntilConnected())
         #expect(await one.member.reach(position, in: Machine.upstream))
         var other = position
         other.epoch -= 1
         #expect(await one.member.reach(other, in: Machine.upstream) == false)
         other.epoch += 2
         let impatient = try Machine(server, isPatient: false)
-        impatient.waitUntilConnected()
+        await impatient.waitUntilConnected()
         #expect(await impatient.member.reach(other, in: Machine.upstream) == false)
         #expect(await one.member.reach(position, in: "another") == false)
         let entry = try #require(await one.write("/x"))
@@ -231,28 +235,28 @@ import Testing
 
 /// Responses of several machines, over a real server.
 @Suite(.scripts, .enabled(if: RedisServer.isAvailable)) struct FleetDocumentTests {
-    private func machines(_ server: RedisServer, _ count: Int = 2, coalesce: Duration = .seconds(60)) throws
+    private func machines(_ server: RedisServer, _ count: Int = 2, coalesce: Duration = .seconds(60)) async throws
         -> [Machine]
     {
         let machines = try (0..<count).map { _ in try Machine(server, coalesce: coalesce) }
-        machines.forEach { $0.waitUntilConnected() }
+        for machine in machines { await machine.waitUntilConnected() }
         return machines
     }
 
     @Test func `a response that one machine shares, another finds as it was received`() async throws {
         let server = try RedisServer()
-        let machines = try machines(server)
+        let machines = try await machines(server)
         try await machines[0].share(#"{"a":1}"#)
         #expect(await machines[1].found() == #"{"a":1}"#)
         #expect(machines[1].member.figures.found == 1 && machines[0].member.figures.shared == 1)
         // Also one that has just started.
         let late = try Machine(server)
-        late.waitUntilConnected()
+        await late.waitUntilConnected()
         #expect(await late.found() == #"{"a":1}"#)
     }
 
     @Test func `a private response is found by its principal alone`() async throws {
-        let machines = try machines(try RedisServer())
+        let machines = try await machines(try RedisServer())
         try await machines[0].share("ada's", at: Machine.key("/x", "ada"))
         #expect(await machines[1].found(Machine.key("/x", "ada")) == "ada's")
         for key in [Machine.key("/x", "bob"), Machine.key("/x")] {
@@ -264,14 +268,14 @@ import Testing
     }
 
     @Test func `who waits for another machine's fetch gets its response`() async throws {
-        let machines = try machines(try RedisServer(), 3)
+        let machines = try await machines(try RedisServer(), 3)
         guard case .mine = await machines[0].member.find(Machine.key()) else {
             Issue.record("somebody else fetches it")
             return
         }
         async let second = machines[1].found()
         async let third = machines[2].found()
-        #expect(eventually { machines[1].member.figures.waited == 1 && machines[2].member.figures.waited == 1 })
+        #expect(await eventually { machines[1].member.figures.waited == 1 && machines[2].member.figures.waited == 1 })
         machines[0].member.share(
             machines[0].document("shared"),
             at: Machine.key(),
@@ -284,7 +288,7 @@ import Testing
     @Test func `a fetch that fails is another machine's, and one that is not to be shared is everybody's own`()
         async throws
     {
-        let machines = try machines(try RedisServer())
+        let machines = try await machines(try RedisServer())
         for isForNow in [true, false] {
             let key = Machine.key("/\(isForNow)")
             guard case .mine = await machines[0].member.find(key) else {
@@ -293,7 +297,7 @@ import Testing
             }
             let waited = machines[1].member.figures.waited
             async let found = machines[1].member.find(key)
-            #expect(eventually { machines[1].member.figures.waited == waited + 1 })
+            #expect(await eventually { machines[1].member.figures.waited == waited + 1 })
             machines[0].member.release(key, isForNow: isForNow)
             switch (await found, isForNow) {
             case (.mine, true), (.alone, false): break
@@ -307,7 +311,7 @@ import Testing
     }
 
     @Test func `who has waited long enough asks for himself`() async throws {
-        let machines = try machines(try RedisServer(), coalesce: .milliseconds(300))
+        let machines = try await machines(try RedisServer(), coalesce: .milliseconds(300))
         guard case .mine = await machines[0].member.find(Machine.key()) else {
             Issue.record("somebody else fetches it")
             return
@@ -319,7 +323,7 @@ import Testing
     }
 
     @Test func `a response that was requested before a write is not used after it`() async throws {
-        let machines = try machines(try RedisServer())
+        let machines = try await machines(try RedisServer())
         try await machines[0].share("old")
         #expect(await machines[1].found() == "old")
         let entry = try #require(await machines[1].write("/x"))
@@ -334,20 +338,20 @@ import Testing
             at: Machine.key(),
             from: try #require(machines[1].position)
         )
-        #expect(eventually { machines[1].member.figures.shared == 1 })
+        #expect(await eventually { machines[1].member.figures.shared == 1 })
         #expect(await machines[0].found() == "new")
     }
 
     @Test func `in a new epoch nothing is found that was shared before, also if it is put there again`() async throws {
         let server = try RedisServer()
-        let machines = try machines(server)
+        let machines = try await machines(server)
         let former = try #require(machines[0].position)
         try await machines[0].share("old")
         let names = FleetNames(record: FleetKeys([UInt8](repeating: 7, count: 32)).name(ofUpstream: Machine.upstream))
         let name = FleetKeys([UInt8](repeating: 7, count: 32)).name(of: Machine.key())
-        #expect(eventually { (try? server.command("EXISTS", names.document(name, former.epoch))) == "1" })
+        #expect(await eventually { (try? server.command("EXISTS", names.document(name, former.epoch))) == "1" })
         try server.command("DEL", names.record)
-        #expect(eventually { machines.allSatisfy { ($0.position?.epoch ?? 0) > former.epoch } })
+        #expect(await eventually { machines.allSatisfy { ($0.position?.epoch ?? 0) > former.epoch } })
         let epoch = try #require(machines[1].position).epoch
         // The server replays the old one at the new place.
         try server.command("COPY", names.document(name, former.epoch), names.document(name, epoch))
@@ -360,7 +364,7 @@ import Testing
 
     @Test func `a response that is too large, or of no use, is not shared`() async throws {
         let server = try RedisServer()
-        let machines = try machines(server)
+        let machines = try await machines(server)
         for (key, lifetime, size) in [
             (Machine.key("/large"), 60, SharedDocument.limit + 1), (Machine.key("/old"), 0, 1),
         ] {
@@ -377,7 +381,7 @@ import Testing
 
     @Test func `a full server costs the shared responses, and nothing else`() async throws {
         let server = try RedisServer(["--maxmemory", "3mb", "--maxmemory-policy", "volatile-lru"])
-        let machines = try machines(server)
+        let machines = try await machines(server)
         let body = String(repeating: "x", count: 300_000)
         for number in 0..<20 { try await machines[0].share(body, at: Machine.key("/\(number)")) }
         let entry = try #require(await machines[0].write("/y"))

@@ -77,7 +77,7 @@ import Testing
             server.server.start(try server.server.bind(all, besideOwn: true))
             server.server.stopListening(on: .tcp(host: "127.0.0.1", port: 0))
             #expect(
-                eventually {
+                await eventually {
                     guard let client = try? server.connect() else { return false }
                     client.send(get)
                     return (try? client.answer().status) == 200
@@ -100,7 +100,7 @@ import Testing
                 client.send(long)
                 return try client.answer().status
             }
-            #expect(eventually { (try? status()) == 414 })
+            #expect(await eventually { (try? status()) == 414 })
             client.send(long)
             #expect(try client.answer().status == 414)
         }

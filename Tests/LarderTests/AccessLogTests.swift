@@ -186,7 +186,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
             count += room[..<length].count { $0 == 0x0A }
         }
         #expect(count == written - 1)
-        #expect(eventually { messages.all.map(\.level) == [.warning] })
+        #expect(await eventually { messages.all.map(\.level) == [.warning] })
         #expect(messages.all.first?.text.contains("dropped") == true)
     }
 }

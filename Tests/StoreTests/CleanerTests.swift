@@ -16,7 +16,7 @@ struct CleanerTests {
         let bench = try Bench()
         // Until a new store has read its keys, it may have every key.
         let absent = bench.store.hasher.digest(bench.key("/absent"))
-        #expect(eventually { !bench.store.mayHave(absent) })
+        #expect(await eventually { !bench.store.mayHave(absent) })
         for number in 0..<300 {
             try await bench.receive(
                 "/issues/\(number)",

@@ -40,7 +40,7 @@ struct DeliveryTests {
     @discardableResult
     private func take(_ bench: Bench, _ delivery: Delivery) async throws -> DeliveryReceipt {
         bench.time.advance(1_000_000)
-        return try await bench.store.take(bench.store.prepare(delivery), at: bench.store.clock.now())
+        return try await bench.store.commit(bench.store.prepare(delivery), at: bench.store.clock.now())
     }
 
     private func note(_ text: String, at: Int, id: Int = 1, kind: String = "k") -> String {

@@ -65,7 +65,7 @@ import Testing
         // It is said once.
         #expect(notices.current == [.lockedOut(by: name)])
         holder.release()
-        #expect(eventually { bench.store.statistics.lockHolder == nil })
+        #expect(await eventually { bench.store.statistics.lockHolder == nil })
         #expect(notices.current == [.lockedOut(by: name), .lockGone])
         try await bench.receive("/after", "1")
         #expect(try await bench.body("/after") == "1")
@@ -90,7 +90,7 @@ import Testing
         // What a write may change is small, and still recorded.
         #expect(await failure { _ = try await bench.store.markSuspect(upstream: "github", urls: ["/before"]) } == nil)
         reader.end()
-        #expect(eventually { bench.store.statistics.lockHolder == nil })
+        #expect(await eventually { bench.store.statistics.lockHolder == nil })
         try await bench.receive("/after", "1")
         #expect(notices.current.last == .lockGone)
         await bench.store.close()

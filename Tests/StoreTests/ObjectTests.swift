@@ -48,7 +48,7 @@ struct ObjectTests {
         let bench = try Bench()
         // Until a new store has read its keys, it may have every key.
         let absent = bench.store.hasher.digest(bench.key("/absent"))
-        #expect(eventually { !bench.store.mayHave(absent) })
+        #expect(await eventually { !bench.store.mayHave(absent) })
         let mine = try await bench.store.principal([UInt8](repeating: 1, count: 32))
         try await bench.receive("/issues", list, issues)
         try await bench.receive("/issues", list, issues, principal: mine)

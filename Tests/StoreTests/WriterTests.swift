@@ -46,7 +46,7 @@ import Testing
     @Test func `a cache key is forgotten with its document, whether or not the listener is notified`() async throws {
         let bench = try Bench()
         let key = bench.store.hasher.digest(bench.key("/x"))
-        #expect(eventually { !bench.store.mayHave(key) })
+        #expect(await eventually { !bench.store.mayHave(key) })
         let id = try #require(try await bench.receive("/x", "1").document)
         #expect(bench.store.mayHave(key))
         // Replaced, it is still there.
@@ -77,13 +77,13 @@ import Testing
             configuration.notify = { notice in notices.withLock { $0.append(notice) } }
         }
         #expect(
-            eventually(within: .seconds(600)) {
+            await eventually(within: .seconds(600)) {
                 notices.withLock { notices in
                     notices.contains { if case .damagedFileEmptied = $0 { true } else { false } }
                 }
             }
         )
-        #expect(eventually { sqlite(file, "SELECT count(*) FROM _documents") == "0" })
+        #expect(await eventually { sqlite(file, "SELECT count(*) FROM _documents") == "0" })
         await again.store.close()
     }
 }

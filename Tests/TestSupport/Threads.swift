@@ -40,6 +40,18 @@ package func eventually(within limit: Duration = .seconds(120), _ condition: () 
     }
 }
 
+/// The same in a test that is `async`, without holding one of the few threads that all tasks share: what it waits for may need one.
+///
+/// The limit counts the waits, which last longer where those threads are busy.
+package func eventually(within limit: Duration = .seconds(120), _ condition: () throws -> Bool) async rethrows -> Bool {
+    let wait = Duration.milliseconds(20)
+    for _ in 0..<max(1, Int(limit / wait)) {
+        if try condition() { return true }
+        try? await Task.sleep(for: wait)
+    }
+    return try condition()
+}
+
 extension timespec {
     mutating func add(_ duration: Duration) {
         let (seconds, attoseconds) = duration.components

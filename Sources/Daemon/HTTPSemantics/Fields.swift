@@ -194,6 +194,8 @@ package struct Fields: Sendable {
 
     /// The same for a name that was recognised before.
     mutating func append(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, known: UInt8) {
+        // Most messages need no more; without it, both would grow line by line.
+        if bytes.isEmpty { reserve(lines: 12, bytes: 480) }
         places.append(write(name, value, known))
     }
 
@@ -275,8 +277,12 @@ package struct Fields: Sendable {
     package mutating func removeAll(where isRemoved: (Line) -> Bool) {
         let bytes = bytes
         guard let first = places.firstIndex(where: { isRemoved(Line(bytes: bytes, place: $0)) }) else { return }
-        let rest = places[(first + 1)...].filter { !isRemoved(Line(bytes: bytes, place: $0)) }
-        places.replaceSubrange(first..., with: rest)
+        var end = first
+        for index in (first + 1)..<places.count where !isRemoved(Line(bytes: bytes, place: places[index])) {
+            places[end] = places[index]
+            end += 1
+        }
+        places.removeLast(places.count - end)
     }
 
     /// The lines for which a condition holds.

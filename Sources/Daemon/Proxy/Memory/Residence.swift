@@ -113,16 +113,23 @@ package struct Residence<Response: MemoryResident> {
         var isEmpty: Bool { arrivals.isEmpty && changes.isEmpty && superseded == 0 && altered == 0 }
     }
 
-    /// In a box, so that a hit copies one reference more, mostly nil.
-    indirect enum Box { case of(Transit) }
+    /// A hit copies one reference more, mostly nil. Copies of a residence share it until one of them changes.
+    final class Box {
+        var transit: Transit
+        init(_ transit: Transit) { self.transit = transit }
+    }
 
     /// The responses that look-ups find, by precedence.
     var residents: [Response] = []
     var box: Box?
 
     var transit: Transit {
-        get { if case .of(let transit)? = box { transit } else { Transit() } }
-        set { box = newValue.isEmpty ? nil : .of(newValue) }
+        get { box?.transit ?? Transit() }
+        _modify {
+            if !isKnownUniquelyReferenced(&box) { box = Box(box?.transit ?? Transit()) }
+            yield &box!.transit
+            if box!.transit.isEmpty { box = nil }
+        }
     }
 
     var isEmpty: Bool { residents.isEmpty && box == nil }
@@ -236,11 +243,9 @@ package struct Residence<Response: MemoryResident> {
 
     mutating func forget(upTo number: Int) {
         guard box != nil else { return }
-        var transit = transit
         transit.changes = transit.changes.filter { $0.value.number > number }
         if transit.superseded <= number { transit.superseded = 0 }
         if transit.altered <= number { transit.altered = 0 }
-        self.transit = transit
     }
 }
 

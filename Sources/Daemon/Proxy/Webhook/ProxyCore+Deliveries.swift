@@ -10,10 +10,10 @@ import Store
 extension ProxyCore {
     /// Takes over a delivery from a worker; any thread.
     nonisolated func accept(_ delivery: IncomingDelivery, _ reply: Reply) {
-        Task(executorPreference: loop.taskExecutor) { await self.take(delivery, reply) }
+        Task(executorPreference: loop.taskExecutor) { await self.respond(to: delivery, reply) }
     }
 
-    private func take(_ delivery: IncomingDelivery, _ reply: Reply) async {
+    private func respond(to delivery: IncomingDelivery, _ reply: Reply) async {
         var problem: ProblemDocument?
         do throws(ProblemDocument) {
             try await process(delivery)
@@ -38,7 +38,7 @@ extension ProxyCore {
         switch try await delivery.examine(body, proof, cache.store) {
         case .nothing(let event):
             log.debug("a delivery concerns no object of its webhook", metadata: delivery.metadata(event: event))
-        case .objects(let prepared): try await take(prepared, of: delivery)
+        case .objects(let prepared): try await commit(prepared, of: delivery)
         }
     }
 
@@ -69,12 +69,12 @@ extension ProxyCore {
     /// The bytes of all deliveries that may be in memory at a time.
     private static let deliveryRoom = 64 << 20
 
-    private func take(_ prepared: PreparedDelivery, of delivery: IncomingDelivery) async throws(ProblemDocument) {
+    private func commit(_ prepared: PreparedDelivery, of delivery: IncomingDelivery) async throws(ProblemDocument) {
         let receipt: DeliveryReceipt
         let time = cache.now
         let announcement = announcement(in: delivery.upstream.storeKey)
         do throws(StoreError) {
-            receipt = try await cache.store.take(prepared, at: time)
+            receipt = try await cache.store.commit(prepared, at: time)
         } catch {
             announcement?.withdraw()
             throw .storeFailed(error)
@@ -90,7 +90,7 @@ extension ProxyCore {
         metadata["objects"] = "\(prepared.objects.count)"
         metadata["observed"] = "\(receipt.observed)"
         metadata["repeated"] = "\(receipt.isRepeated)"
-        log.debug("a delivery was taken", metadata: metadata)
+        log.debug("a delivery was committed", metadata: metadata)
     }
 
     // MARK: What is shown of it
