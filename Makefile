@@ -125,7 +125,7 @@ can-test-image:
 test-image: can-test-image image ## run the container image without an engine, and ask through it
 	@scripts/test-image .build/image/larder_*.tar.gz
 
-test-network: build ## measure how it serves while the network is bad, in network namespaces (needs root)
+test-network: build ## measure how it serves while the network is bad, and what a fleet promises then, in network namespaces (needs root)
 	@scripts/test-network '$(binary)'
 
 install: ## install what `make build` has built under PREFIX (default /usr/local), below DESTDIR if given

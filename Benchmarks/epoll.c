@@ -3,7 +3,8 @@
 // origin behind the servers that are measured.
 //
 //   epoll BYTES [FIELD]...           prints its port; FIELD is a whole header line, without its end
-//   epoll --pages COUNT [FIELD]...   the origin of the large store: /pages/N holds COUNT objects that no other page has
+//   epoll --pages COUNT [FIELD]...   the origin of the large store: /pages/N holds COUNT objects that no other page has; in the
+//                                    response to a PATCH each has a color of its own
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
@@ -54,11 +55,13 @@ static void make_page(const char *request, size_t length) {
     static char *body;
     if (body == NULL) body = malloc((size_t)objects_per_page * 512 + 16), response = malloc((size_t)objects_per_page * 512 + 4096);
     size_t size = (size_t)sprintf(body, "[");
+    static unsigned changes;
+    int is_write = memmem(request, length, "PATCH ", 6) != NULL;
     for (long id = first; id < first + objects_per_page; id++)
         size += (size_t)sprintf(body + size,
                                 "%s{\"id\":%ld,\"node_id\":\"MDU6TGFiZWw%ld\",\"url\":\"https://api.example.com/repos/octo/larder/labels/area-%ld\","
-                                "\"name\":\"area-%ld\",\"description\":\"Everything about area %ld\",\"color\":\"f2951%ld\",\"default\":false}",
-                                id > first ? "," : "", id, id, id, id, id, id % 10);
+                                "\"name\":\"area-%ld\",\"description\":\"Everything about area %ld\",\"color\":\"%06x\",\"default\":false}",
+                                id > first ? "," : "", id, id, id, id, id, is_write ? ++changes & 0xffffff : 0xf29510 + (unsigned)(id % 10));
     size += (size_t)sprintf(body + size, "]");
     response_length = (size_t)sprintf(response, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n", size);
     for (int i = 0; i < page_field_count; i++) response_length += (size_t)sprintf(response + response_length, "%s\r\n", page_fields[i]);

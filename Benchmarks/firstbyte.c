@@ -1,9 +1,11 @@
 // How long the first byte of a response takes, from several servers in turn, on one kept connection each.
 //
 //   firstbyte COUNT PORT...      prints per port: the median and the 90th percentile, in microseconds
+//   firstbyte @FILE PORT...      the same for the paths in a file, one a line; those of a turn are one for each port
 //
 // Every request asks for another path, so that a cache misses each time. The turns interleave: whatever else the machine
 // does meets all servers alike. Who begins changes from turn to turn, since some go on working behind their response.
+// A port such as redis:6379 is a server of the Redis protocol, from which the line is got as a key.
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -40,7 +42,11 @@ static int connected(int port) {
 static void finish(int descriptor, char *buffer, size_t filled, size_t size) {
     for (;;) {
         buffer[filled] = 0;
-        char *end = memmem(buffer, filled, "\r\n\r\n", 4);
+        char *end = memmem(buffer, filled, "\r\n\r\n", 4), *line = memmem(buffer, filled, "\r\n", 2);
+        if (buffer[0] == '$' && line) {
+            if (filled >= (size_t)(line + 4 - buffer) + strtoul(buffer + 1, NULL, 10)) return;
+            end = NULL;
+        }
         if (end) {
             char *length = strcasestr(buffer, "\r\ncontent-length:");
             if (length && length < end) {
@@ -58,24 +64,52 @@ static void finish(int descriptor, char *buffer, size_t filled, size_t size) {
     }
 }
 
+static char *contents(const char *name) {
+    FILE *file = fopen(name, "r");
+    if (!file) {
+        perror(name);
+        exit(1);
+    }
+    fseek(file, 0, SEEK_END);
+    size_t size = (size_t)ftell(file);
+    rewind(file);
+    char *text = calloc(size + 1, 1);
+    size = fread(text, 1, size, file);
+    fclose(file);
+    return text;
+}
+
 int main(int argc, char **argv) {
     if (argc < 3) {
-        fprintf(stderr, "usage: firstbyte COUNT PORT...\n");
+        fprintf(stderr, "usage: firstbyte COUNT|@FILE PORT...\n");
         return 64;
     }
     int count = atoi(argv[1]), servers = argc - 2;
-    static char buffer[1 << 20], request[512];
+    static char buffer[1 << 20], request[1024], path[256];
+    char *lines = argv[1][0] == '@' ? contents(argv[1] + 1) : NULL, *targets[servers];
+    if (lines) {
+        count = 0;
+        for (char *at = lines; *at; at++) count += *at == '\n';
+        count = count / servers * 10 / 11;
+    }
     double *times[servers];
-    int descriptors[servers];
+    int descriptors[servers], is_redis[servers];
     for (int s = 0; s < servers; s++) {
-        descriptors[s] = connected(atoi(argv[s + 2]));
+        char *colon = strchr(argv[s + 2], ':');
+        is_redis[s] = colon != NULL;
+        descriptors[s] = connected(atoi(colon ? colon + 1 : argv[s + 2]));
         times[s] = malloc(sizeof(double) * (size_t)count);
     }
     int seed = (int)getpid();
     for (int i = -count / 10; i < count; i++) {  // a tenth to warm up
+        for (int s = 0; lines && s < servers; s++) targets[s] = strsep(&lines, "\n");
         for (int turn = 0; turn < servers; turn++) {
             int s = (turn + i + count) % servers;
-            int length = sprintf(request, "GET /miss/%d/%d HTTP/1.1\r\nHost: 127.0.0.1:%s\r\n\r\n", seed, i + count, argv[s + 2]);
+            snprintf(path, sizeof path, "/miss/%d/%d", seed, i + count);
+            char *target = lines ? targets[s] : path;
+            int length =
+                is_redis[s] ? snprintf(request, sizeof request, "*2\r\n$3\r\nGET\r\n$%zu\r\n%s\r\n", strlen(target), target)
+                            : snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%s\r\n\r\n", target, argv[s + 2]);
             double start = now();
             if (write(descriptors[s], request, (size_t)length) != length) return 1;
             ssize_t received = read(descriptors[s], buffer, sizeof buffer - 1);

@@ -1,6 +1,6 @@
 """Reads of lists and details that share objects, with some writes: how much goes upstream, and how much is outdated.
 
-One client at a time asks each cache for the same things in the same order. The origin lets everything be fresh for some
+One client at a time asks each cache for the same things in the same order; of several machines, each time another. The origin lets everything be fresh for some
 time; what it would say itself is the truth that each response is held against. In one of the mixes the responses to writes
 show nothing, in another the objects change without a write, so that a cache learns of it by its next fetch only.
 """
@@ -161,10 +161,11 @@ def versions(value, path=""):
     return {}
 
 
-def run(tracker, port, seconds, rate):
-    """Has the client do its work; gives the shares of requests that went upstream, and of reads that were hits, outdated, or
-    hits older than the last response of the same URL."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+def run(tracker, ports, seconds, rate):
+    """Has the client do its work, each time at one of the ports; gives the shares of requests that went upstream, and of reads
+    that were hits, outdated, or hits older than the last response of the same URL."""
+    connections = [http.client.HTTPConnection("127.0.0.1", port, timeout=60) for port in ports]
+    machines = random.Random(11)
     before, begun = tracker.asked, time.monotonic()
     count = reads = outdated = hits = older = 0
     last = {}
@@ -175,6 +176,7 @@ def run(tracker, port, seconds, rate):
                 tracker.change(path, change)
             continue
         count += 1
+        connection = machines.choice(connections)
         if change:
             connection.request("PATCH", path, json.dumps(change), {"Content-Type": "application/json"})
             connection.getresponse().read()
@@ -192,6 +194,7 @@ def run(tracker, port, seconds, rate):
         # Without changes elsewhere nobody else changes anything.
         if body != json.loads(tracker.body(path)):
             outdated += 1
-    connection.close()
+    for connection in connections:
+        connection.close()
     return {"requests": count, "upstream": (tracker.asked - before) / count, "outdated": outdated / reads,
             "hits": hits / reads, "older": older / max(hits, 1)}

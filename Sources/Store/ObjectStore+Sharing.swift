@@ -3,9 +3,9 @@ public import Mapping
 /// What a response has shown of objects, so that the stores of other machines can merge it.
 ///
 /// It contains names alone, no row ids of a store.
-public struct SharedObservation: Sendable, Equatable, Codable {
+public struct SharedObservation: Sendable, Equatable {
     /// One object as the response showed it.
-    public struct Object: Sendable, Equatable, Codable {
+    public struct Object: Sendable, Equatable {
         public var model: String
         /// The canonical identity.
         public var identity: String
@@ -28,6 +28,8 @@ public struct SharedObservation: Sendable, Equatable, Codable {
     public var url: String
     /// Whether it is a list, a search, or the like, which may lag.
     public var isList: Bool
+    /// The method of the write that it is the response to; nil for a read.
+    public var write: String?
     /// As in `ReceivedDocument`.
     public var dividedBy: Int64?
     public var objects: [Object]
@@ -38,11 +40,17 @@ public struct SharedObservation: Sendable, Equatable, Codable {
         context: String,
         url: String,
         isList: Bool,
+        write: String? = nil,
         dividedBy: Int64? = nil,
         objects: [Object]
     ) {
         (self.principal, self.context, self.url) = (principal, context, url)
-        (self.isList, self.dividedBy, self.objects) = (isList, dividedBy, objects)
+        (self.isList, self.write, self.dividedBy, self.objects) = (isList, write, dividedBy, objects)
+    }
+
+    /// Whether it shows an object.
+    public func shows(_ object: BoundObject) -> Bool {
+        objects.contains { $0.model == object.model && $0.identity == object.identity }
     }
 }
 
@@ -60,6 +68,8 @@ public struct ShownValues: Sendable, Equatable {
 
     /// The largest payload of an object, and of all objects of one response, that is sent.
     static let (objectLimit, limit) = (16 << 10, 256 << 10)
+    /// The same of all objects in the response to a write, which goes into one entry.
+    static let limitOfWrite = 64 << 10
 }
 
 /// What a response on another machine has shown.
@@ -73,6 +83,27 @@ public struct AppliedValues: Sendable, Equatable {
     /// Describes an observation of another machine.
     public init(_ observation: SharedObservation, start: Int64, end: Int64) {
         (self.observation, self.start, self.end) = (observation, start, end)
+    }
+}
+
+/// What another machine has announced, for this store.
+public enum AppliedNews: Sendable, Equatable {
+    /// A response to a read has shown values.
+    case values(AppliedValues)
+    /// A write has made something outdated, and its response has shown values.
+    ///
+    /// Nothing that may be older is served from the cache (law 10). For the principal who wrote, the objects that the response
+    /// shows are as it shows them.
+    case write(Invalidation, AppliedValues?)
+    /// Something else has made it outdated.
+    case invalidation(Invalidation)
+
+    /// What it makes outdated; nil if it shows values only.
+    public var invalidation: Invalidation? {
+        switch self {
+        case .values: nil
+        case .write(let invalidation, _), .invalidation(let invalidation): invalidation
+        }
     }
 }
 
@@ -94,22 +125,23 @@ extension ObjectStore {
         to show: @escaping @Sendable (ShownValues) -> Void
     ) { core.sharing = ValueSharing(isWanted: isWanted, show: show) }
 
-    /// Merges what responses on another machine have shown, with their own times; returns after the commit.
+    /// Applies what other machines have announced, in its order and in one transaction; returns after the commit.
     ///
-    /// Of objects and principals that are not known here it is remembered, in bounded memory, until a response shows them.
-    public func apply(_ values: [AppliedValues], of upstream: String) async throws(StoreError) {
-        try await core.commit(.sharing, .prompt) { session in
-            for shown in values { try session.apply(shown, of: upstream) }
+    /// Values are merged with the times of the machine that has seen them. Of objects and principals that are not known here they
+    /// are remembered, in bounded memory, until a response shows them. What is outdated is removed, and its objects are marked as
+    /// unknown; that goes ahead of queued responses, as a write does. An invalidation of everything is a clean, which this does
+    /// not do.
+    public func apply(_ news: [AppliedNews], of upstream: String) async throws(StoreError) {
+        let invalidations = news.compactMap(\.invalidation)
+        for invalidation in invalidations { try await removeDocumentsOfPatterns(invalidation) }
+        try await core.commit(.sharing, invalidations.isEmpty ? .prompt : .express) { session in
+            for piece in news {
+                switch piece {
+                case .values(let shown): _ = try session.apply(shown, of: upstream)
+                case .write(let invalidation, let shown): try session.apply(invalidation, isWrite: true, shown)
+                case .invalidation(let invalidation): try session.apply(invalidation, isWrite: false)
+                }
+            }
         }
-    }
-
-    /// Removes what something on another machine has made outdated, and marks its objects as unknown; returns after the commit.
-    ///
-    /// It goes ahead of queued responses, as a write does. An invalidation of everything is a clean, which this does not do.
-    ///
-    /// - Parameter isWrite: whether a write was the cause; then nothing that may be older is served from the cache (law 10).
-    public func apply(_ invalidation: Invalidation, isWrite: Bool) async throws(StoreError) {
-        try await removeDocumentsOfPatterns(invalidation)
-        try await core.commit(.sharing, .express) { try $0.apply(invalidation, isWrite: isWrite) }
     }
 }

@@ -168,7 +168,12 @@ public struct WriteCompletion: Sendable, Equatable {
     public var removed: [String] = []
     /// The objects that it has changed, as far as they are known.
     public var objects: [BoundObject] = []
+    /// What its response has shown, for other machines; nil if nothing, or if values are not shared.
+    public var shown: SharedObservation?
     var warnings: [MappingWarning] = []
+
+    /// Describes a write of which the store has found out nothing else.
+    public init(objects: [BoundObject] = []) { self.objects = objects }
 }
 
 /// A response that shows that an object does not exist: a 404 or 410 to a GET.

@@ -30,6 +30,7 @@ final class Machine: Sendable {
     /// - Parameters:
     ///   - ahead: by how much its clock is ahead, in µs.
     ///   - isPatient: whether it waits for the server as long as a busy machine needs.
+    ///   - loss: how much of what was applied its store may lack after a restart.
     ///   - folder: that of its store; another one for nil.
     init(
         _ server: RedisServer,
@@ -37,6 +38,7 @@ final class Machine: Sendable {
         ahead: Int64 = 0,
         coalesce: Duration = .seconds(60),
         isPatient: Bool = true,
+        loss: Duration = .seconds(60),
         folder: TemporaryFolder = TemporaryFolder()
     ) throws {
         // As in the daemon: a server that is gone must not end the process.
@@ -48,6 +50,7 @@ final class Machine: Sendable {
         settings.coalesce = coalesce
         var limits = FleetLimits()
         if isPatient { (limits.request, limits.position, limits.server) = (.seconds(60), .seconds(60), .seconds(60)) }
+        limits.loss = loss
         member = FleetMember(
             settings,
             upstreams: [Self.upstream],
@@ -133,7 +136,7 @@ final class Machine: Sendable {
 extension FleetNews {
     /// The path of a write.
     var path: String? {
-        guard case .wrote(_, let invalidation) = event else { return nil }
+        guard case .wrote(_, let invalidation, _) = event else { return nil }
         return invalidation.isOfEverything ? "*" : invalidation.paths.first
     }
 }

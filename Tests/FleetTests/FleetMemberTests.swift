@@ -146,6 +146,122 @@ import Testing
         #expect(try #require(one.member.followedSince(Machine.upstream)) < joined)
     }
 
+    @Test func `after a restart, the values that others have observed are applied again, and their writes are not`()
+        async throws
+    {
+        let server = try RedisServer()
+        let (one, folder) = (try Machine(server), TemporaryFolder())
+        await one.waitUntilConnected()
+        let value = SharedObservation(
+            principal: [],
+            context: "",
+            url: "/x",
+            isList: false,
+            dividedBy: nil,
+            objects: [.init(model: "m", identity: "1", payload: Array("{}".utf8), isEmbedded: false)]
+        )
+        let time = Machine.now()
+        do {
+            let other = try Machine(server, folder: folder)
+            await other.waitUntilConnected()
+            #expect(await one.write("/x") != nil)
+            let news = FleetNews(.observed(value), start: time, end: time)
+            let position = try #require(await one.member.announce(news, in: Machine.upstream))
+            #expect(await other.member.reach(position, in: Machine.upstream))
+            #expect(await eventually { folder.bytes("fleet.json").contains("\(position.entry.0)") })
+            await other.member.stop(within: .zero)
+        }
+        let again = try Machine(server, loss: .zero, folder: folder)
+        await again.waitUntilConnected()
+        #expect(again.applied.map(\.event) == [.observed(value)])
+    }
+
+    @Test func `what is announced while the server's clock is set has its right time, or none`() async throws {
+        let clock = try WallClock()
+        let server = try RedisServer(environment: clock.environment)
+        let (one, other) = (try Machine(server), try Machine(server))
+        await one.waitUntilConnected()
+        await other.waitUntilConnected()
+        let begin = Machine.now()
+        let isOver = Monitor(false)
+        async let announced: Void = withTaskGroup { group in
+            for task in 0..<8 {
+                group.addTask {
+                    var number = 0
+                    while !isOver.current {
+                        number += 1
+                        _ = await one.write("/\(task)/\(number)")
+                    }
+                }
+            }
+        }
+        for ahead in [3_600, 0, -3_600, 0, 3_600] {
+            let epoch = other.position?.epoch ?? 0
+            try clock.set(ahead: ahead)
+            #expect(await eventually { (other.position?.epoch ?? 0) > epoch })
+        }
+        isOver.withLock { $0 = true }
+        _ = await announced
+        let last = try #require(await one.write("/last"))
+        #expect(await other.member.reach(last, in: Machine.upstream))
+        // A minute is more than enough for everything but a clock.
+        let (first, end) = (begin - 60_000_000, Machine.now() + 60_000_000)
+        #expect(other.applied.allSatisfy { ($0.start == 0 || $0.start > first) && $0.end > first && $0.end < end })
+        #expect(other.applied.count > 100)
+    }
+
+    @Test func `a server whose clock was set back while no machine was there begins a new epoch`() async throws {
+        let clock = try WallClock()
+        let server = try RedisServer(environment: clock.environment)
+        var former: FleetPosition?
+        do {
+            let one = try Machine(server)
+            await one.waitUntilConnected()
+            former = await one.write("/x")
+            await one.member.stop(within: .zero)
+        }
+        try clock.set(ahead: -3_600)
+        let other = try Machine(server)
+        let position = try #require(await other.waitUntilConnected())
+        #expect(try position.epoch > #require(former).epoch)
+    }
+
+    @Test func `a machine whose own clock has gone on by more than has passed begins a new epoch`() async throws {
+        let (server, folder) = (try RedisServer(), TemporaryFolder())
+        var former: FleetPosition?
+        do {
+            let one = try Machine(server, folder: folder)
+            await one.waitUntilConnected()
+            let entry = try #require(await one.write("/before"))
+            #expect(await eventually { folder.bytes("fleet.json").contains("\(entry.entry.0)") })
+            former = entry
+            await one.member.stop(within: .zero)
+        }
+        let again = try Machine(server, ahead: 3_600_000_000, folder: folder)
+        let position = try #require(await again.waitUntilConnected())
+        #expect(try position.epoch > #require(former).epoch)
+    }
+
+    @Test func `what is kept is announced as what ended by the restart, whatever the clock was before`() async throws {
+        let (server, folder) = (try RedisServer(), TemporaryFolder())
+        let other = try Machine(server)
+        await other.waitUntilConnected()
+        do {
+            let one = try Machine(server, folder: folder)
+            await one.waitUntilConnected()
+            server.kill()
+            await one.waitUntilAlone()
+            #expect(await one.write("/away") == nil)
+            await one.member.stop(within: .zero)
+        }
+        let restart = Machine.now()
+        try server.start()
+        let again = try Machine(server, ahead: 3_600_000_000, folder: folder)
+        await again.waitUntilConnected()
+        #expect(await eventually { other.paths == ["/away"] })
+        #expect(try #require(other.applied.last).end >= restart)
+    }
+
     @Test func `a restart of the server begins a new epoch`() async throws {
         let server = try RedisServer()
         let one = try Machine(server)
@@ -253,6 +369,19 @@ import Testing
         let late = try Machine(server)
         await late.waitUntilConnected()
         #expect(await late.found() == #"{"a":1}"#)
+    }
+
+    @Test func `a response from the future is not used`() async throws {
+        let machines = try await machines(try RedisServer())
+        let key = Machine.key()
+        guard case .mine = await machines[0].member.find(key) else {
+            Issue.record("somebody else fetches it")
+            return
+        }
+        let document = machines[0].document("early", sent: Machine.now() + 3_600_000_000)
+        machines[0].member.share(document, at: key, from: try #require(machines[0].position))
+        #expect(await eventually { machines[0].member.figures.shared == 1 })
+        #expect(await machines[1].found() == nil)
     }
 
     @Test func `a private response is found by its principal alone`() async throws {

@@ -140,8 +140,14 @@ struct NewsQueueTests {
         #expect(await first.value(within: .seconds(60)) == position)
         let waits = [queue.wait(for: "a", third), queue.wait(for: "b", third)]
         #expect(waits == [true, false])
-        let kept = [queue.keep().count, queue.keep().count]
+        let kept = [queue.file().count, queue.file().count]
         #expect(kept == [1, 0] && queue.waiting.count == 1)
+        // What the file does not have is waited for.
+        let last = Awaited<FleetPosition>()
+        queue.append(write(3), in: "b", waiter: last)
+        queue.stopWaiting()
+        queue.wereAnnounced([3: position], at: 6)
+        #expect(await last.value(within: .seconds(60)) == position)
         #expect(await second.value(within: .seconds(60)) == nil)
         #expect(await third.value(within: .seconds(60)) == nil)
     }

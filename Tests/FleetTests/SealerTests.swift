@@ -91,6 +91,12 @@ struct SharedContentTests {
         )
     }
 
+    private var written: SharedObservation {
+        var written = observation
+        (written.isList, written.write) = (false, "PATCH")
+        return written
+    }
+
     private func news(_ event: FleetNews.Event) -> PublishedNews {
         PublishedNews(event, SharedTimes(2_000, 3_000, clock))
     }
@@ -103,11 +109,19 @@ struct SharedContentTests {
             principals: ["p-1"],
             at: 3_000
         )
+        let pattern = (try? RoutePattern("users/*/issues")).map { InvalidationPattern(base: "/v1", pattern: $0) }
+        let named = Invalidation(
+            of: nil,
+            patterns: [pattern].compactMap(\.self),
+            objects: [BoundObject(model: "User", keys: ["a", "b"]), BoundObject(model: "")],
+            at: 3_000
+        )
         var clean = SharedClean()
         clean.model = "User"
         return [
             .suspect(.max, invalidation), .wrote(1, invalidation), .withdrawn(2), .invalidated(invalidation),
-            .cleaned(clean), .observed(observation),
+            .cleaned(clean), .observed(observation), .wrote(3, invalidation, shown: written), .invalidated(named),
+            .suspect(0, named),
         ]
     }
 
@@ -117,7 +131,11 @@ struct SharedContentTests {
             #expect(found == news(event))
             let local = found.local(clock, now: 9_000)
             #expect(local.start <= 2_000 && local.start > 1_900 && local.end >= 3_000 && local.end < 3_100)
-            if case .wrote(_, let invalidation) = local.event { #expect(invalidation.time == local.end) }
+            if case .wrote(_, let invalidation, let shown) = local.event {
+                #expect(invalidation.time == local.end && (shown == nil || shown == written))
+            }
+            // It was over when it was read.
+            #expect(found.local(clock, now: 2_500).end == 2_500)
         }
     }
 
@@ -145,6 +163,10 @@ struct SharedContentTests {
         let paths = Set((0..<20_000).map { "/\($0)" })
         let write = FleetNews(.wrote(5, Invalidation(of: "a", paths: paths, at: 2)), start: 1, end: 2)
         #expect(PublishedNews.bounded(write, of: "a").event == .wrote(5, Invalidation(of: "a", at: 2)))
+        let invalidation = Invalidation(of: "a", paths: ["/x"], at: 2)
+        // Without the values, a write makes no more outdated than it does.
+        let valued = FleetNews(.wrote(6, invalidation, shown: large), start: 1, end: 2)
+        #expect(PublishedNews.bounded(valued, of: "a").event == .wrote(6, invalidation))
         let small = FleetNews(.observed(observation), start: 1, end: 2)
         #expect(PublishedNews.bounded(small, of: "a") == small)
     }

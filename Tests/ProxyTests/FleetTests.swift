@@ -30,6 +30,7 @@ import Testing
         func share(_ document: SharedDocument, at key: SharedKey, from position: FleetPosition) {
             state.withLock { $0.shared.append(document) }
         }
+        func spend(_ expense: SharedExpense, of limit: SharedLimit) async -> SharedBudget { .alone }
         func release(_ key: SharedKey, isForNow: Bool) { state.withLock { $0.released.append(isForNow) } }
         func announce(_ news: FleetNews, in upstream: String) async -> FleetPosition? {
             await withCheckedContinuation { continuation in

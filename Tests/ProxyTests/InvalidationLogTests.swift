@@ -50,4 +50,18 @@ import Testing
         log.append(Invalidation(of: upstream.storeKey, paths: ["/y"], at: 20_000))
         #expect(log.change(since: new, for: request) == .written(at: 20_000))
     }
+
+    @Test func `a response requested before an invalidation of its URL, or before what is known, may be covered`()
+        throws
+    {
+        let upstream = try ProxyFixture.upstream()
+        let request = ProxyFixture.request("GET", "/x", of: upstream)
+        var log = InvalidationLog(since: 10)
+        #expect(log.mayCover(request, requestedAt: 10) && !log.mayCover(request, requestedAt: 11))
+        log.append(Invalidation(of: upstream.storeKey, paths: ["/y"], at: 30))
+        log.append(Invalidation(of: upstream.storeKey, paths: ["/x"], at: 20))
+        #expect(log.mayCover(request, requestedAt: 20) && !log.mayCover(request, requestedAt: 21))
+        for _ in 0..<20_000 { log.append(Invalidation(of: upstream.storeKey, paths: ["/y"], at: 40)) }
+        #expect(log.mayCover(request, requestedAt: 40) && !log.mayCover(request, requestedAt: 41))
+    }
 }

@@ -7,8 +7,9 @@ package final class RedisServer: Sendable {
 
     package let folder = TemporaryFolder()
     /// The port on which it listens besides its Unix socket; nil for none.
-    private let port: UInt16?
+    package let port: UInt16?
     private let arguments: [String]
+    private let environment: [String: String]
     private let running = Monitor<ChildProcess?>(nil)
 
     /// The URL for a config.
@@ -20,8 +21,10 @@ package final class RedisServer: Sendable {
     /// - Parameters:
     ///   - arguments: further options, such as `--maxmemory`, `1mb`.
     ///   - port: as given by the kernel; nil for a Unix socket alone.
-    package init(_ arguments: [String] = [], port: UInt16? = nil) throws {
+    ///   - environment: variables for it, besides those of the tests.
+    package init(_ arguments: [String] = [], port: UInt16? = nil, environment: [String: String] = [:]) throws {
         (self.arguments, self.port) = (arguments, port)
+        self.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         try start()
     }
 
@@ -35,7 +38,8 @@ package final class RedisServer: Sendable {
                 "--port", "\(port ?? 0)", "--bind", "127.0.0.1", "--unixsocket", socket, "--save", "", "--appendonly",
                 "no", "--dir", folder.path,
             ]
-                + ["--loglevel", "warning"] + arguments
+                + ["--loglevel", "warning"] + arguments,
+            environment: environment
         )
         running.withLock { $0 = process }
         guard eventually(within: .seconds(60), { process.end != nil || (try? command("PING")) == "PONG" }),

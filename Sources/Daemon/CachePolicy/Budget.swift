@@ -106,4 +106,39 @@ package struct Budget: Sendable, Equatable {
 
     /// How far the ends of one period may lie apart as two responses show them: they are in whole seconds, by two clocks.
     private static let tolerance: UInt64 = 2_000_000_000
+
+    // MARK: A fleet
+
+    /// What is left for all machines of a fleet.
+    package struct Common: Sendable, Equatable {
+        package var limit: Int64?
+        package var remaining: Int64
+        /// The time until the end of the period, in ns.
+        package var left: UInt64
+        /// How many machines spend it.
+        package var machines: Int64
+
+        package init(limit: Int64?, remaining: Int64, left: UInt64, machines: Int64) {
+            (self.limit, self.remaining, self.left, self.machines) = (limit, remaining, left, machines)
+        }
+    }
+
+    /// What the upstream has said, for the other machines; nil if they can do nothing with it, because the period is not known.
+    package func common(at now: UInt64) -> Common? {
+        guard let end, end > now else { return nil }
+        return Common(limit: limit, remaining: remaining, left: end - now, machines: 0)
+    }
+
+    /// Takes over what is left for all machines.
+    ///
+    /// - Parameter takenSince: what this machine has taken and the server did not know.
+    package mutating func adopt(_ common: Common, takenSince: Int64, now: UInt64) {
+        (limit, end) = (common.limit ?? limit, now + min(common.left, UInt64(Self.longest) * 1_000_000_000))
+        remaining = common.remaining - takenSince
+    }
+
+    /// Leaves this machine its share, while it does not know what the others spend.
+    package mutating func divide(among machines: Int64) {
+        (limit, remaining) = (limit.map { $0 / machines }, remaining / machines)
+    }
 }

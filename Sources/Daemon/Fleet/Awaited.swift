@@ -1,3 +1,4 @@
+import Dispatch
 import Synchronization
 
 /// A value that comes once, if it comes in time, for one task that waits for it; any thread.
@@ -30,11 +31,7 @@ final class Awaited<Value: Sendable>: Sendable {
 
     /// The value; nil if it does not come within a limit.
     func value(within limit: Duration) async -> Value? {
-        let timer = Task {
-            try? await Task.sleep(for: limit)
-            give(nil)
-        }
-        defer { timer.cancel() }
+        Deadlines.shared.add(.now + limit) { [weak self] in self?.give(nil) }
         return await withCheckedContinuation { continuation in
             let done = state.withLock { state -> Value?? in
                 switch state {
@@ -46,5 +43,52 @@ final class Awaited<Value: Sendable>: Sendable {
             }
             if let done { continuation.resume(returning: done) }
         }
+    }
+}
+
+/// Calls functions at their times, all by one timer at a time; any thread.
+///
+/// Nearly all of them are of no use any more by then. So nothing is done to cancel one, and no thread wakes for each.
+private final class Deadlines: Sendable {
+    static let shared = Deadlines()
+
+    private struct State {
+        /// In the order of their times.
+        var waiting: [(time: ContinuousClock.Instant, call: @Sendable () -> Void)] = []
+        /// The time of the next timer; nil without one.
+        var next: ContinuousClock.Instant?
+    }
+
+    private let state = Mutex(State())
+
+    func add(_ time: ContinuousClock.Instant, _ call: @escaping @Sendable () -> Void) {
+        let isNext = state.withLock { state in
+            let place = state.waiting.lastIndex { $0.time <= time }.map { $0 + 1 } ?? 0
+            state.waiting.insert((time, call), at: place)
+            guard state.next.map({ time < $0 }) ?? true else { return false }
+            state.next = time
+            return true
+        }
+        if isNext { setTimer(time) }
+    }
+
+    private func setTimer(_ time: ContinuousClock.Instant) {
+        let microseconds = max(0, Int((time - .now) / .microseconds(1)) + 1)
+        DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(microseconds)) { self.callAll(time) }
+    }
+
+    /// Calls those whose time has come, unless another timer does.
+    private func callAll(_ time: ContinuousClock.Instant) {
+        let now = max(.now, time)
+        let (due, next) = state.withLock { state -> ([@Sendable () -> Void], ContinuousClock.Instant?) in
+            guard state.next == time else { return ([], nil) }
+            let count = state.waiting.firstIndex { $0.time > now } ?? state.waiting.count
+            let due = state.waiting.prefix(count).map(\.call)
+            state.waiting.removeFirst(count)
+            state.next = state.waiting.first?.time
+            return (due, state.next)
+        }
+        if let next { setTimer(next) }
+        for call in due { call() }
     }
 }

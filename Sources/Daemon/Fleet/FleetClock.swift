@@ -2,7 +2,7 @@
 ///
 /// Both clocks are in µs. The server is asked for its time: what it says lies somewhere between the sending and the reply, so the
 /// difference of the clocks is known within the round trip. Later the clocks may have drifted apart.
-struct FleetClock: Sendable, Equatable {
+struct FleetClock: Sendable, Equatable, Codable {
     /// One round trip.
     struct Reading: Sendable, Equatable {
         /// By this machine's clock.

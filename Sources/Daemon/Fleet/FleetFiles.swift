@@ -91,6 +91,9 @@ struct FleetMemory: Codable, Equatable {
 
     /// Identifies the fleet's key with which the store's principals were made last.
     var key: String?
+    /// The clock of the server with this id, by this store's clock: a contradiction shows that one of them was set meanwhile.
+    var clock: FleetClock?
+    var clockServer: String?
     /// By upstream.
     var positions: [String: Position] = [:]
 

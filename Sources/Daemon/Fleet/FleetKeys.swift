@@ -49,6 +49,12 @@ struct FleetKeys: Sendable {
         return Self.hexadecimal(Self.derive(key, parts + credentials).prefix(16))
     }
 
+    /// The name of a rate limit within its upstream.
+    func name(of limit: SharedLimit) -> String {
+        let parts = [Array("larder.limit".utf8), Array(limit.upstream.utf8), limit.credential, Array(limit.scope.utf8)]
+        return Self.hexadecimal(Self.derive(key, parts).prefix(16))
+    }
+
     // MARK: Keys
 
     /// The key that seals a document: of the fleet's key and the client's credentials, so that no other client opens it.

@@ -1,3 +1,4 @@
+import CachePolicy
 package import Logging
 package import Proxy
 package import Settings
@@ -12,6 +13,8 @@ package struct FleetLimits: Sendable {
     var position: Duration = .seconds(1)
     /// The threads, for a reply; then the server counts as away.
     var server: Duration = .seconds(1)
+    /// How much of what a former process has applied the store may lack.
+    var loss: Duration = .seconds(60)
 
     package init() {}
 }
@@ -86,9 +89,14 @@ package final class FleetMember: FleetLink {
             content.figures.server = "\(settings.server)"
             for upstream in upstreams { content.upstreams[upstream] = FleetState.Upstream() }
         }
+        let time = now()
         let left = NewsFile.load(besideStore: store).filter { shared.contains($0.upstream) }
         state.change { content in
-            for (upstream, news) in left { content.queue.append(news, in: upstream, isFiled: true) }
+            for (upstream, news) in left {
+                // The store's clock may have gone on by more than has passed.
+                let known = FleetNews(news.event, start: news.start, end: max(news.end, time))
+                content.queue.append(known, in: upstream, isFiled: true)
+            }
         }
         sender.start(besideStore: store)
         FleetReader(
@@ -283,18 +291,22 @@ package final class FleetMember: FleetLink {
     ) async -> SharedDocument? {
         guard let clock = state.value(\.clock) else { return nil }
         guard let (bytes, publisher) = sealer.open(sealed, key: keys.key(of: key), place: place.document),
-            let published = try? PublishedDocument(bytes, clock)
+            var published = try? PublishedDocument(bytes, clock)
         else {
             state.countUnopened("a document", log)
             return nil
         }
+        let time = now()
+        // Otherwise its machine knows already that the server's clock was set.
+        guard published.document.sent <= time else { return nil }
+        published.document.completed = min(published.document.completed, time)
         let (milliseconds, number) = (published.position.milliseconds, published.position.number)
         let position = FleetPosition(epoch: place.epoch, entry: (milliseconds, number))
         guard await state.reach(position, in: key.upstream, within: deadline - .now) else { return nil }
-        let isOutdated = state.value { content in
+        let isOutdated = state.value { [found = published] content in
             guard let known = content.upstreams[key.upstream], known.epoch == place.epoch, known.isFollowing
             else { return true }
-            return known.recent.makesOutdated(published, from: publisher, at: key)
+            return known.recent.makesOutdated(found, from: publisher, at: key)
         }
         return isOutdated ? nil : published.document
     }
@@ -350,4 +362,32 @@ package final class FleetMember: FleetLink {
             })
         )
     }
+
+    // MARK: Rate limits
+
+    package func spend(_ expense: SharedExpense, of limit: SharedLimit) async -> SharedBudget {
+        let name = FleetNames(record: keys.name(ofUpstream: limit.upstream)).limit(keys.name(of: limit))
+        var arguments = [sealer.sender, Self.text(expense.requests)]
+        if let words = expense.words {
+            arguments += [Self.text(words.remaining), Self.text(Int64(clamping: words.left / 1000))]
+            arguments.append(words.limit.map(Self.text) ?? [])
+        }
+        let reply = await sender.ask(within: limits.request) { [arguments] scripts in
+            scripts.command(.spend, keys: [name, name + ":machines"], arguments)
+        }
+        guard let parts = reply?.array else { return .alone }
+        guard parts.count == 4, let remaining = parts[0].text.flatMap({ Int64($0) }),
+            let left = parts[1].text.flatMap({ UInt64($0) })
+        else { return .unknown }
+        return .known(
+            Budget.Common(
+                limit: parts[2].text.flatMap { Int64($0) },
+                remaining: remaining,
+                left: left * 1000,
+                machines: parts[3].text.flatMap { Int64($0) } ?? 1
+            )
+        )
+    }
+
+    private static func text(_ number: Int64) -> [UInt8] { Array("\(number)".utf8) }
 }

@@ -18,12 +18,14 @@ final class FleetReader: Sendable {
         var cursor = StreamCursor(at: .start)
         /// The last word about fetches that was read.
         var words = EntryID.start
-        /// The last entry that a former process has applied; it is read again, but not applied.
+        /// The last entry that a former process has applied; up to it, only observed values are applied again.
         var wasApplied = EntryID.start
         /// The stream's last entry when this machine began to read it.
         var wasCleaned = EntryID.start
         /// When all of the stream was read last, in µs of this machine's clock; nil if that is not known.
         var readAt: Int64?
+        /// Whether a clock was set, so that the times in the epoch's entries mean nothing any more and the epoch has to end.
+        var isClockSet = false
         /// When this machine found that it has missed news of the epoch, in µs of its clock; nil if it has not.
         var missedAt: Int64?
 
@@ -72,6 +74,7 @@ final class FleetReader: Sendable {
     private func run() {
         var memory = FleetMemory.load(besideStore: store)
         memory.key = keys.digest
+        state.change { [memory] in ($0.clock, $0.clockServer) = (memory.clock, memory.clockServer) }
         var followed = upstreams.map { upstream -> Followed in
             var followed = Followed(upstream, FleetNames(record: keys.name(ofUpstream: upstream)))
             guard let known = memory.positions[upstream] else { return followed }

@@ -5,16 +5,18 @@
 enum FleetScript: String, CaseIterable, Sendable {
     /// Enters an upstream's epoch, or begins one.
     ///
-    /// It begins one if there is none, if the server is another one than that in which it began, if this machine knows of a later
-    /// one, or if the epoch to be ended is the current one.
+    /// It begins one if there is none, if the server is another one than that in which it began, if its clock was set back since the
+    /// last entry, if this machine knows of a later one, or if the epoch to be ended is the current one.
     /// Keys: the record. Arguments: the server's id; the latest epoch that this machine knows; the epoch to be ended, or nothing.
     /// It returns the epoch and the last entry.
     case enter = """
         local r = redis.call('HMGET', KEYS[1], 'epoch', 'server', 'last')
-        if r[1] and r[3] and r[2] == ARGV[1] and r[1] ~= ARGV[3] and tonumber(r[1]) >= tonumber(ARGV[2]) then
+        local t = redis.call('TIME')
+        local last = tonumber(string.match(r[3] or '', '^(%d+)%-%d+$') or '')
+        if r[1] and last and last <= t[1] * 1000 + t[2] / 1000 and r[2] == ARGV[1] and r[1] ~= ARGV[3]
+            and tonumber(r[1]) >= tonumber(ARGV[2]) then
           return {r[1], r[3]}
         end
-        local t = redis.call('TIME')
         local n = math.max(t[1] * 1000000 + t[2], ARGV[2] + 1, (tonumber(r[1] or '0') or 0) + 1)
         local epoch = string.format('%.0f', n)
         if r[1] then redis.call('EXPIRE', KEYS[1] .. ':' .. r[1] .. ':news', 3600) end
@@ -85,6 +87,37 @@ enum FleetScript: String, CaseIterable, Sendable {
         redis.call('EXPIRE', KEYS[3], 3600)
         return 1
         """
+    /// Counts what a machine has taken of a rate limit. It asks for no epoch: what is lost, the upstream says again.
+    ///
+    /// Of the upstream's numbers for one period the smallest counts, because responses arrive in any order; ends that lie apart by
+    /// less than two seconds are of one period.
+    /// Keys: the limit, its machines. Arguments: the machine; the requests that it has sent; and if the upstream has said it: the
+    /// requests that are left, the µs until the end, the limit or nothing. It returns what is left, the µs until the end, the
+    /// limit, and how many machines have spent it in the last ten minutes; nothing if it is not known.
+    case spend = """
+        local t = redis.call('TIME')
+        local now = t[1] * 1000000 + t[2]
+        local b = redis.call('HMGET', KEYS[1], 'remaining', 'end', 'limit')
+        local left, stop, limit = tonumber(b[1] or ''), tonumber(b[2] or ''), b[3] or ''
+        if not stop or stop <= now then left = nil end
+        if left then left = left - ARGV[2] end
+        if ARGV[3] then
+          local said, ending = tonumber(ARGV[3]), now + ARGV[4]
+          if not left or ending > stop + 2000000 then
+            left, stop = said, ending
+          elseif ending > stop - 2000000 then
+            left = math.min(left, said)
+          end
+          limit = ARGV[5]
+        end
+        redis.call('ZADD', KEYS[2], string.format('%.0f', now), ARGV[1])
+        redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, string.format('%.0f', now - 600000000))
+        redis.call('EXPIRE', KEYS[2], 600)
+        if not left then return {} end
+        redis.call('HSET', KEYS[1], 'remaining', string.format('%.0f', left), 'end', string.format('%.0f', stop), 'limit', limit)
+        redis.call('PEXPIRE', KEYS[1], math.ceil((stop - now) / 1000))
+        return {string.format('%.0f', left), string.format('%.0f', stop - now), limit, tostring(redis.call('ZCARD', KEYS[2]))}
+        """
 
     /// The command that runs it, once the server has it under this digest.
     func command(_ digest: [UInt8], keys: [String], _ arguments: [[UInt8]]) -> RedisCommand {
@@ -124,4 +157,5 @@ struct FleetNames: Sendable {
     func words(_ epoch: UInt64) -> String { "\(record):\(epoch):words" }
     func document(_ name: String, _ epoch: UInt64) -> String { "\(record):\(epoch):document:\(name)" }
     func lease(_ name: String, _ epoch: UInt64) -> String { "\(record):\(epoch):lease:\(name)" }
+    func limit(_ name: String) -> String { "\(record):limit:\(name)" }
 }

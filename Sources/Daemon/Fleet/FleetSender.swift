@@ -1,4 +1,4 @@
-import Dispatch
+import Basics
 import Foundation
 import Logging
 import Proxy
@@ -41,7 +41,7 @@ final class FleetSender: Sendable {
     private let now: @Sendable () -> Int64
     private let log: Logger
     private let jobs = Mutex(Jobs())
-    private let work = DispatchSemaphore(value: 0)
+    private let work = TimedSemaphore()
 
     init(
         _ settings: Configuration.Fleet,
@@ -97,7 +97,7 @@ final class FleetSender: Sendable {
         while !state.value(\.isStopped) {
             guard let server = state.value(\.server) else {
                 giveUp(file)
-                _ = work.wait(timeout: .now() + .milliseconds(100))
+                work.wait(for: .milliseconds(100))
                 continue
             }
             do throws(RedisError) {
@@ -131,7 +131,7 @@ final class FleetSender: Sendable {
         while state.value({ $0.server == server && !$0.isStopped }) {
             let (jobs, news) = (takeJobs(), nextNews())
             guard !jobs.isEmpty || !news.isEmpty else {
-                _ = work.wait(timeout: .now() + .milliseconds(200))
+                work.wait(for: .milliseconds(200))
                 continue
             }
             try send(jobs, news, by: connection, scripts)
@@ -238,7 +238,7 @@ final class FleetSender: Sendable {
             }
         }
         // The reader finds out which epoch it is now.
-        if isOver { _ = work.wait(timeout: .now() + .milliseconds(50)) }
+        if isOver { work.wait(for: .milliseconds(50)) }
     }
 
     /// Gives up what waits for a reply, and keeps the news.
@@ -250,7 +250,7 @@ final class FleetSender: Sendable {
         for job in left { job.reply?.give(nil) }
         let (new, isCondensed, all) = state.change { content in
             defer { content.queue.isCondensed = false }
-            return (content.queue.keep(), content.queue.isCondensed, content.queue.waiting)
+            return (content.queue.file(), content.queue.isCondensed, content.queue.waiting)
         }
         if isCondensed {
             log.warning(
@@ -261,6 +261,8 @@ final class FleetSender: Sendable {
         } else {
             file.append(new)
         }
+        // From now on it outlives the process.
+        state.change { $0.queue.stopWaiting() }
     }
 }
 

@@ -9,7 +9,8 @@ struct FleetSession {
     private(set) var followed: [FleetReader.Followed]
     private(set) var memory: FleetMemory
     private var checkedAt = ContinuousClock.now
-    private var savedAt = ContinuousClock.now
+    /// The first round is noted at once, with the clock of a new server.
+    private var savedAt = ContinuousClock.now - .seconds(1)
 
     private static let block: Duration = .milliseconds(250)
 
@@ -29,36 +30,39 @@ struct FleetSession {
         // The clock of another server is another one.
         let server = connection.runID
         state.change { if $0.clockServer != server { ($0.clock, $0.clockServer) = (nil, server) } }
-        var isContinuous = true
-        for _ in 0..<3 { isContinuous = try readClock() && isContinuous }
-        for index in followed.indices { try enter(index, ending: !isContinuous, because: "a clock was set") }
+        for _ in 0..<3 { try readClock() }
+        for index in followed.indices { try enter(index) }
         checkedAt = .now
     }
 
-    /// Asks for the server's time; false if a clock was set since the last time.
+    /// Asks for the server's time.
     ///
-    /// The clock then begins anew.
-    private func readClock() throws(RedisError) -> Bool {
+    /// If a clock was set since the last time, this one begins anew, and all epochs have to end.
+    private mutating func readClock() throws(RedisError) {
         let sent = reader.now()
         let reply = try connection.single(RedisCommand("TIME"), within: reader.limits.server)
-        return addReading(sent, reply)
+        addReading(sent, reply)
     }
 
-    private func addReading(_ sent: Int64, _ reply: RedisReply) -> Bool {
+    private mutating func addReading(_ sent: Int64, _ reply: RedisReply) {
         let received = reader.now()
-        guard let parts = reply.array?.compactMap(\.text).compactMap({ Int64($0) }), parts.count == 2 else {
-            return true
-        }
+        guard let parts = reply.array?.compactMap(\.text).compactMap({ Int64($0) }), parts.count == 2 else { return }
         let reading = FleetClock.Reading(sent: sent, received: received, server: parts[0] &* 1_000_000 &+ parts[1])
-        return state.change { content in
+        let isContinuous = state.change { content in
             var clock = content.clock ?? FleetClock(reading)
             let isContinuous = clock.add(reading)
-            if !isContinuous { clock = FleetClock(reading) }
+            if !isContinuous {
+                clock = FleetClock(reading)
+                // Nothing may be announced, or read, in an epoch that began by the other time.
+                for upstream in content.upstreams.keys { content.upstreams[upstream]?.leaveEpoch() }
+            }
             content.clock = clock
             content.figures.clockError = clock.error
             content.figures.lastReply = received
             return isContinuous
         }
+        guard !isContinuous else { return }
+        for index in followed.indices { followed[index].isClockSet = true }
     }
 
     /// Enters an upstream's epoch, which may be a new one.
@@ -66,6 +70,7 @@ struct FleetSession {
     /// - Parameter ending: whether the epoch that this machine is in is over.
     private mutating func enter(_ index: Int, ending: Bool = false, because reason: String = "") throws(RedisError) {
         let (epoch, names) = (followed[index].epoch, followed[index].names)
+        let (ending, reason) = followed[index].isClockSet ? (true, "a clock was set") : (ending, reason)
         let arguments = [connection.runID, "\(epoch)", ending && epoch != 0 ? "\(epoch)" : ""]
         let reply = try run(.enter, keys: [names.record], arguments, within: reader.limits.server)
         guard let parts = reply.array, parts.count == 2, let current = parts[0].text.flatMap({ UInt64($0) }),
@@ -106,6 +111,9 @@ struct FleetSession {
     private mutating func adopt(_ index: Int, _ epoch: UInt64, _ last: EntryID) throws(RedisError) {
         let isFirst = followed[index].epoch == 0
         if !isFirst { try readRestOfFormer(index) }
+        // The epoch may have begun because the server's clock was set.
+        try readClock()
+        followed[index].isClockSet = false
         (followed[index].epoch, followed[index].cursor) = (epoch, StreamCursor(at: .start))
         // What this process has announced in the former one, others may have missed.
         let (upstream, time) = (followed[index].upstream, reader.now())
@@ -136,7 +144,8 @@ struct FleetSession {
         // What the stream had before that is not read.
         if stopped == .start, early != .start { followed[index].missedAt = reader.now() }
         // After a power failure the store may lack the last of it.
-        followed[index].wasApplied = EntryID(stopped.milliseconds - min(stopped.milliseconds, 60_000))
+        let lost = UInt64(reader.limits.loss.components.seconds) * 1000
+        followed[index].wasApplied = EntryID(stopped.milliseconds - min(stopped.milliseconds, lost))
         followed[index].wasCleaned = last
         followed[index].epoch = epoch
         followed[index].cursor = StreamCursor(at: first)
@@ -188,7 +197,13 @@ struct FleetSession {
         let found = Self.entries(try connection.single(command, within: Self.block + reader.limits.server))
         let replied = reader.now()
         state.change { $0.figures.lastReply = replied }
+        // Whoever has announced it may know already that the server's clock was set.
+        if followed.contains(where: { found[$0.names.stream($0.epoch)]?.isEmpty == false }) { try readClock() }
         for index in followed.indices {
+            if followed[index].isClockSet {
+                try enter(index)
+                continue
+            }
             hear(found[followed[index].names.words(followed[index].epoch)] ?? [], index)
             let entries = found[followed[index].names.stream(followed[index].epoch)] ?? []
             let isAll = entries.count < FleetReader.batch
@@ -241,16 +256,14 @@ struct FleetSession {
         let records = followed.map { RedisCommand("HMGET", $0.names.record, "epoch", "server", "last") }
         let replies = try connection.send([RedisCommand("TIME")] + records, within: reader.limits.server)
         for case .error(let message) in replies { throw .refused(message) }
-        let isContinuous = addReading(sent, replies[0])
+        addReading(sent, replies[0])
         checkedAt = .now
         for (index, reply) in zip(followed.indices, replies.dropFirst()) {
             let parts = (reply.array ?? []).map(\.text)
             guard parts.count == 3 else { throw .malformed }
             if parts[0] != nil, parts[1] != connection.runID { throw .away("another server has taken over") }
-            if parts[0] != "\(followed[index].epoch)" {
+            if parts[0] != "\(followed[index].epoch)" || followed[index].isClockSet {
                 try enter(index)
-            } else if !isContinuous {
-                try enter(index, ending: true, because: "a clock was set")
             } else if !(EntryID(parts[2]).map { followed[index].cursor.checked(last: $0) } ?? false) {
                 try enter(index, ending: true, because: "the stream was removed")
             }
@@ -275,10 +288,17 @@ struct FleetSession {
                 reader.state.countUnopened("news", reader.log)
                 continue
             }
-            known.append(RecentNews.Known(id: entry.id, sender: sender, news: published))
-            if sender == reader.sealer.sender || entry.id <= followed[index].wasApplied && !isFormer { continue }
+            // What a former process has applied, this one may not remember.
+            let isOld = entry.id <= followed[index].wasApplied && !isFormer
+            known.append(RecentNews.Known(id: entry.id, sender: sender, news: isOld ? published : published.merged))
+            if sender == reader.sealer.sender { continue }
+            switch published.event {
+            // What is not known here is remembered in memory only, so a restart has forgotten it.
+            case .observed: break
             // A clean is not carried out again because a machine joins.
-            if case .cleaned = published.event, entry.id <= followed[index].wasCleaned { continue }
+            case .cleaned where entry.id <= followed[index].wasCleaned: continue
+            case .suspect, .wrote, .withdrawn, .invalidated, .cleaned: if isOld { continue }
+            }
             news.append(published.local(isFormer ? nil : clock, now: time))
         }
         let position = FleetPosition(epoch: epoch, entry: (last.id.milliseconds, last.id.number))
@@ -360,7 +380,10 @@ struct FleetSession {
                 missed: followed.missedAt
             )
         }
-        guard new != memory, new.save(besideStore: reader.store) else { return }
+        guard new != memory else { return }
+        // It changes all the time, and an old one shows as much.
+        (new.clock, new.clockServer) = state.value { ($0.clock, $0.clockServer) }
+        guard new.save(besideStore: reader.store) else { return }
         memory = new
     }
 }

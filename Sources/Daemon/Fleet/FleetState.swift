@@ -52,6 +52,9 @@ final class FleetState: Sendable {
             return nil
         }
 
+        /// Notes that the epoch is not known any more.
+        mutating func leaveEpoch() { (epoch, isFollowing) = (0, false) }
+
         var position: FleetPosition { FleetPosition(epoch: epoch, entry: (applied.milliseconds, applied.number)) }
 
         /// Lets those go on whose position is reached, or will never be.

@@ -101,18 +101,21 @@ struct NewsQueue: Sendable {
         waiting.insert(contentsOf: again, at: 0)
     }
 
-    /// Gives up waiting, as the server is away; what waits stays.
+    /// Notes that the file gets all that waits.
     ///
-    /// - Returns: what the file does not have yet.
-    mutating func keep() -> [Item] {
-        var new: [Item] = []
-        for index in waiting.indices {
+    /// - Returns: what it does not have yet.
+    mutating func file() -> [Item] {
+        let new = waiting.filter { !$0.isFiled }
+        for index in waiting.indices { waiting[index].isFiled = true }
+        return new
+    }
+
+    /// Lets those go on who wait for what the file has, as the server is away.
+    mutating func stopWaiting() {
+        for index in waiting.indices where waiting[index].isFiled {
             waiting[index].waiters.forEach { $0.give(nil) }
             waiting[index].waiters = []
-            if !waiting[index].isFiled { new.append(waiting[index]) }
-            waiting[index].isFiled = true
         }
-        return new
     }
 }
 
@@ -126,7 +129,7 @@ extension FleetNews.Event {
 
     fileprivate var endedWrite: UInt64? {
         switch self {
-        case .wrote(let number, _), .withdrawn(let number): number
+        case .wrote(let number, _, _), .withdrawn(let number): number
         default: nil
         }
     }

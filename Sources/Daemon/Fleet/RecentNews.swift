@@ -37,7 +37,7 @@ struct RecentNews: Sendable {
             // No document lasts so long.
             open = open.filter { $0.value.expiry + 7_200_000_000 > entry.news.times.end }
             if open.count > Self.capacity { (open, known, floor) = ([:], [], entry.id) }
-        case .wrote(let number, _):
+        case .wrote(let number, _, _):
             open[number] = nil
             known.append(entry)
         case .withdrawn(let number): open[number] = nil

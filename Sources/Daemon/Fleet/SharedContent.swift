@@ -124,11 +124,21 @@ struct PublishedNews: Sendable, Equatable {
         event = try Self.event(&reader)
     }
 
+    /// The same for a machine that has merged what a write's response has shown: documents from before the write show it there.
+    var merged: PublishedNews {
+        guard case .wrote(let number, var invalidation, let shown?) = event else { return self }
+        invalidation.objects.removeAll(where: shown.shows)
+        guard !invalidation.isOfEverything else { return self }
+        return PublishedNews(.wrote(number, invalidation), times)
+    }
+
     /// The news for this machine.
     ///
     /// - Parameter clock: nil if the times mean nothing any more, because another epoch has begun: then it counts as happening now.
     func local(_ clock: FleetClock?, now: Int64) -> FleetNews {
-        let (start, end) = clock.map { times.local($0) } ?? (0, now)
+        var (start, end) = clock.map { times.local($0) } ?? (0, now)
+        // It is over.
+        end = min(end, now)
         func at(_ invalidation: Invalidation) -> Invalidation {
             var changed = invalidation
             changed.time = end
@@ -137,7 +147,7 @@ struct PublishedNews: Sendable, Equatable {
         let event: FleetNews.Event =
             switch event {
             case .suspect(let number, let invalidation): .suspect(number, at(invalidation))
-            case .wrote(let number, let invalidation): .wrote(number, at(invalidation))
+            case .wrote(let number, let invalidation, let shown): .wrote(number, at(invalidation), shown: shown)
             case .invalidated(let invalidation): .invalidated(at(invalidation))
             case .withdrawn, .cleaned, .observed: event
             }
@@ -154,25 +164,122 @@ struct PublishedNews: Sendable, Equatable {
         let everything = Invalidation(of: upstream, at: news.end)
         switch news.event {
         case .suspect(let number, _): return FleetNews(.suspect(number, everything), start: news.start, end: news.end)
-        case .wrote(let number, _): return FleetNews(.wrote(number, everything), start: news.start, end: news.end)
+        case .wrote(let number, let invalidation, .some):
+            let unseen = FleetNews(.wrote(number, invalidation), start: news.start, end: news.end)
+            return bounded(unseen, of: upstream)
+        case .wrote(let number, _, nil):
+            return FleetNews(.wrote(number, everything), start: news.start, end: news.end)
         case .withdrawn: return news
         case .invalidated, .cleaned, .observed:
             return FleetNews(.invalidated(everything), start: news.start, end: news.end)
         }
     }
 
+    /// What an event is, as its first byte.
+    private enum Kind: UInt8 { case suspect, wrote, withdrawn, invalidated, cleaned, observed }
+
     static func write(_ event: FleetNews.Event, _ writer: inout ByteWriter) {
-        guard case .observed(let observation) = event else {
-            writer.append(false)
-            // It is made of names and numbers, so it can be encoded.
-            return writer.append((try? JSONEncoder().encode(event)).map { Array($0) } ?? [])
+        func begin(_ kind: Kind) { writer.bytes.append(kind.rawValue) }
+        switch event {
+        case .suspect(let number, let invalidation):
+            begin(.suspect)
+            writer.append(number)
+            write(invalidation, &writer)
+        case .wrote(let number, let invalidation, let shown):
+            begin(.wrote)
+            writer.append(number)
+            write(invalidation, &writer)
+            writer.append(shown != nil)
+            if let shown { write(shown, &writer) }
+        case .withdrawn(let number):
+            begin(.withdrawn)
+            writer.append(number)
+        case .invalidated(let invalidation):
+            begin(.invalidated)
+            write(invalidation, &writer)
+        case .cleaned(let clean):
+            begin(.cleaned)
+            writer.append(json(clean))
+        case .observed(let observation):
+            begin(.observed)
+            write(observation, &writer)
         }
-        // By hand, because payloads are most of it, and in JSON they would be lists of numbers.
-        writer.append(true)
+    }
+
+    static func event(_ reader: inout ByteReader) throws(ByteReader.Malformed) -> FleetNews.Event {
+        switch Kind(rawValue: try reader.byte()) {
+        case .suspect: return .suspect(try reader.unsigned(), try invalidation(&reader))
+        case .wrote:
+            let (number, outdated) = (try reader.unsigned(), try invalidation(&reader))
+            return .wrote(number, outdated, shown: try reader.flag() ? try observation(&reader) : nil)
+        case .withdrawn: return .withdrawn(try reader.unsigned())
+        case .invalidated: return .invalidated(try invalidation(&reader))
+        case .cleaned: return .cleaned(try decoded(&reader))
+        case .observed: return .observed(try observation(&reader))
+        case nil: throw ByteReader.Malformed()
+        }
+    }
+
+    /// What is rare is written as JSON; it is made of names and numbers, so it can be encoded.
+    private static func json(_ value: some Encodable) -> [UInt8] {
+        (try? JSONEncoder().encode(value)).map { Array($0) } ?? []
+    }
+
+    private static func decoded<Value: Decodable>(_ reader: inout ByteReader) throws(ByteReader.Malformed) -> Value {
+        let bytes = try reader.value()
+        do { return try JSONDecoder().decode(Value.self, from: Data(bytes)) } catch { throw ByteReader.Malformed() }
+    }
+
+    private static func write(_ invalidation: Invalidation, _ writer: inout ByteWriter) {
+        writer.append(invalidation.upstream != nil)
+        if let upstream = invalidation.upstream { writer.append(upstream) }
+        writer.append(UInt64(invalidation.paths.count))
+        for path in invalidation.paths.sorted() { writer.append(path) }
+        writer.append(!invalidation.patterns.isEmpty)
+        if !invalidation.patterns.isEmpty { writer.append(json(invalidation.patterns)) }
+        writer.append(UInt64(invalidation.objects.count))
+        for object in invalidation.objects {
+            writer.append(object.model)
+            writer.append(object.identity != nil)
+            if let identity = object.identity { writer.append(identity) }
+            writer.append(UInt64(object.keys.count))
+            for key in object.keys { writer.append(key) }
+        }
+        writer.append(invalidation.principals != nil)
+        if let principals = invalidation.principals {
+            writer.append(UInt64(principals.count))
+            for principal in principals.sorted() { writer.append(principal) }
+        }
+        writer.append(invalidation.time)
+    }
+
+    private static func invalidation(_ reader: inout ByteReader) throws(ByteReader.Malformed) -> Invalidation {
+        typealias Malformed = ByteReader.Malformed
+        func text(_ reader: inout ByteReader) throws(Malformed) -> String { try reader.text() }
+        let upstream = try reader.flag() ? try reader.text() : nil
+        let paths = try reader.list(text)
+        let patterns: [InvalidationPattern] = try reader.flag() ? try decoded(&reader) : []
+        let objects = try reader.list { (reader: inout ByteReader) throws(Malformed) -> BoundObject in
+            let (model, identity) = (try reader.text(), try reader.flag() ? try reader.text() : nil)
+            return BoundObject(model: model, identity: identity, keys: try reader.list(text))
+        }
+        let principals = try reader.flag() ? Set(try reader.list(text)) : nil
+        return Invalidation(
+            of: upstream,
+            paths: Set(paths),
+            patterns: patterns,
+            objects: objects,
+            principals: principals,
+            at: try reader.signed()
+        )
+    }
+
+    private static func write(_ observation: SharedObservation, _ writer: inout ByteWriter) {
         writer.append(observation.principal)
         writer.append(observation.context)
         writer.append(observation.url)
         writer.append(observation.isList)
+        writer.append(observation.write ?? "")
         writer.append(observation.dividedBy != nil)
         writer.append(observation.dividedBy ?? 0)
         writer.append(UInt64(observation.objects.count))
@@ -184,15 +291,10 @@ struct PublishedNews: Sendable, Equatable {
         }
     }
 
-    static func event(_ reader: inout ByteReader) throws(ByteReader.Malformed) -> FleetNews.Event {
-        guard try reader.flag() else {
-            let bytes = try reader.value()
-            do { return try JSONDecoder().decode(FleetNews.Event.self, from: Data(bytes)) } catch {
-                throw ByteReader.Malformed()
-            }
-        }
+    private static func observation(_ reader: inout ByteReader) throws(ByteReader.Malformed) -> SharedObservation {
         let (principal, context, url) = (try reader.value(), try reader.text(), try reader.text())
-        let (isList, hasDivision, division) = (try reader.flag(), try reader.flag(), try reader.signed())
+        let (isList, method) = (try reader.flag(), try reader.text())
+        let (hasDivision, division) = (try reader.flag(), try reader.signed())
         typealias Object = SharedObservation.Object
         let objects = try reader.list { (reader: inout ByteReader) throws(ByteReader.Malformed) -> Object in
             Object(
@@ -202,15 +304,14 @@ struct PublishedNews: Sendable, Equatable {
                 isEmbedded: try reader.flag()
             )
         }
-        return .observed(
-            SharedObservation(
-                principal: principal,
-                context: context,
-                url: url,
-                isList: isList,
-                dividedBy: hasDivision ? division : nil,
-                objects: objects
-            )
+        return SharedObservation(
+            principal: principal,
+            context: context,
+            url: url,
+            isList: isList,
+            write: method.isEmpty ? nil : method,
+            dividedBy: hasDivision ? division : nil,
+            objects: objects
         )
     }
 }

@@ -29,16 +29,28 @@ struct InvalidationLog {
     private static let capacity = 8_192
     private var entries: [Invalidation] = []
     private var dropped = 0
+    /// What was invalidated up to this time is not known any more.
+    private var forgotten: Int64
+
+    /// - Parameter start: the time from which on all will be appended, in µs of the store's clock.
+    init(since start: Int64 = .min) { forgotten = start }
 
     /// A token for a read or fetch that begins now.
     var token: Token { Token(count: dropped + entries.count) }
 
     mutating func append(_ invalidation: Invalidation) {
         if entries.count >= Self.capacity {
+            forgotten = max(forgotten, entries.prefix(Self.capacity / 2).map(\.time).max() ?? .min)
             entries.removeFirst(Self.capacity / 2)
             dropped += Self.capacity / 2
         }
         entries.append(invalidation)
+    }
+
+    /// Whether a response may be outdated by its URL that was requested at a time, in µs of the store's clock, perhaps on another
+    /// machine.
+    func mayCover(_ request: ProxyRequest, requestedAt time: Int64) -> Bool {
+        time <= forgotten || entries.contains { $0.time >= time && $0.covers(request) }
     }
 
     /// What has happened to a request's response since a token was taken.

@@ -122,6 +122,7 @@ package actor ProxyCore {
                 follow(request, reply, mode)
             } else {
                 var plan = await plan(request).plan
+                if fleet != nil, await askWhatIsLeft(before: plan) { plan = await self.plan(request).plan }
                 if let pause = fetches.pause(before: plan) {
                     // Nothing cancels this task.
                     try? await Task.sleep(for: pause)

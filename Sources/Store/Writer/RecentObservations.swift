@@ -23,6 +23,8 @@ struct RecentObservations {
         var start: Int64
         var end: Int64
         var isList: Bool
+        /// As in `SharedObservation`.
+        var write: String?
         var url: String
         var dividedBy: Int64?
     }

@@ -1,4 +1,4 @@
-import Dispatch
+import Basics
 import Mapping
 import Synchronization
 
@@ -72,7 +72,7 @@ final class Mailbox<Element: Sendable>: Sendable {
 
     private let state = Mutex(State())
     // Signalled for the first element, for urgent ones, and at the end. Only the writer waits, and rechecks each time.
-    private let wake = DispatchSemaphore(value: 0)
+    private let wake = TimedSemaphore()
 
     /// Adds an element.
     ///
@@ -116,8 +116,8 @@ final class Mailbox<Element: Sendable>: Sendable {
     }
 
     private func wait(for microseconds: Int64, until isDone: (State) -> Bool) {
-        let deadline = DispatchTime.now() + .microseconds(Int(microseconds))
-        while !state.withLock({ isDone($0) }), wake.wait(timeout: deadline) == .success {}
+        let deadline = ContinuousClock.now + .microseconds(microseconds)
+        while !state.withLock({ isDone($0) }), wake.wait(until: deadline) {}
     }
 }
 

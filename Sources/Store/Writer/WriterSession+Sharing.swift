@@ -57,6 +57,49 @@ extension WriterSession {
         effects.shown += all.filter { !$0.observation.objects.isEmpty || !$0.oversized.isEmpty }
     }
 
+    /// What a write's response has shown of the objects that it does not only mark; nil if other machines are not to know it.
+    ///
+    /// It has all of these objects, also those that are as they were known here.
+    ///
+    /// - Returns: it, and objects that are too large for it.
+    func shown(by prepared: PreparedBody, at url: String, to write: CompletedWrite, except marked: [BoundObject]) throws
+        -> (observation: SharedObservation, oversized: [BoundObject])?
+    {
+        guard sharing()?.isWanted(write.upstream) == true, !prepared.isSecret, let decomposed = prepared.decomposed,
+            let principal = try digest(of: write.principal)
+        else { return nil }
+        var shown = SharedObservation(
+            principal: principal,
+            context: write.context,
+            url: url,
+            isList: false,
+            write: write.method,
+            objects: []
+        )
+        let areEmbedded = decomposed.areEmbedded(in: .write)
+        var payloads: [ObjectName: [(payload: [UInt8], isEmbedded: Bool)]] = [:]
+        for (occurrence, isEmbedded) in zip(decomposed.occurrences, areEmbedded)
+        where payloads[occurrence.name]?.contains(where: { $0.payload == occurrence.payload }) != true {
+            payloads[occurrence.name, default: []].append((occurrence.payload, isEmbedded))
+        }
+        var (bytes, oversized) = (0, [BoundObject]())
+        for (name, found) in payloads.sorted(by: { ($0.key.model, $0.key.identity) < ($1.key.model, $1.key.identity) })
+        {
+            let object = BoundObject(model: name.model, identity: name.identity)
+            let size = found.reduce(0) { $0 + $1.payload.count }
+            guard size <= ShownValues.objectLimit, bytes + size <= ShownValues.limitOfWrite else {
+                oversized.append(object)
+                continue
+            }
+            guard !marked.contains(object) else { continue }
+            bytes += size
+            shown.objects += found.map { payload, isEmbedded in
+                .init(model: name.model, identity: name.identity, payload: payload, isEmbedded: isEmbedded)
+            }
+        }
+        return (shown, oversized)
+    }
+
     /// The digest of a principal; nil if it was forgotten.
     private func digest(of principal: PrincipalID) throws -> [UInt8]? {
         guard principal != .anonymous else { return [] }
@@ -67,9 +110,11 @@ extension WriterSession {
 /// Applies what other machines have announced.
 extension WriterSession {
     /// Merges what a response on another machine has shown of objects that are known here, and remembers the rest.
-    func apply(_ values: AppliedValues, of upstream: String) throws {
+    ///
+    /// - Returns: the objects that it has shown; others were malformed.
+    func apply(_ values: AppliedValues, of upstream: String) throws -> Set<ObjectName> {
         let (shared, start, end) = (values.observation, values.start, values.end)
-        guard let models = models[upstream], start <= end else { return }
+        guard let models = models[upstream], start <= end else { return [] }
         let scope = try principal(of: shared.principal).flatMap { principal in
             try existingScope(.init(upstream: upstream, principal: principal, context: shared.context))
         }
@@ -85,6 +130,7 @@ extension WriterSession {
             start: start,
             end: end,
             isList: shared.isList,
+            write: shared.write,
             url: shared.url,
             dividedBy: shared.dividedBy
         )
@@ -111,6 +157,7 @@ extension WriterSession {
             )
             if let forgotten { bans.banEverything(until: forgotten) }
         }
+        return Set(order)
     }
 
     /// Merges what other machines have observed of an object, once a response has shown it here.
@@ -146,11 +193,11 @@ extension WriterSession {
         let observation = newObservation(
             start: seen.start,
             end: seen.end,
-            kind: seen.isList ? .list : .detail,
-            document: Int64(bitPattern: hasher.digest(key).low),
+            kind: seen.write != nil ? .write : seen.isList ? .list : .detail,
+            document: seen.write == nil ? Int64(bitPattern: hasher.digest(key).low) : nil,
             dividedBy: seen.dividedBy
         )
-        try setSource("\(CacheKey.method(ofURL: seen.url)) \(seen.url)", of: observation.id)
+        try setSource("\(seen.write ?? CacheKey.method(ofURL: seen.url)) \(seen.url)", of: observation.id)
         return observation
     }
 
@@ -176,7 +223,7 @@ extension WriterSession {
                 isEmbedded: object.isEmbedded
             )
         }
-        let source = MarkSource(method: "GET", path: String(seen.url.beforeQuery))
+        let source = MarkSource(method: seen.write ?? "GET", path: String(seen.url.beforeQuery))
         _ = try merge(contributions, into: record, models: models, by: source)
     }
 
@@ -194,11 +241,18 @@ extension WriterSession {
 
     private static func isObject(_ payload: [UInt8]) -> Bool { JSONOutline(payload)?.root.isObject ?? false }
 
-    /// Removes what something on another machine has made outdated, except for documents requested later, and marks its objects.
-    func apply(_ invalidation: Invalidation, isWrite: Bool) throws {
+    /// Removes what something on another machine has made outdated, except for documents requested later, and marks its objects,
+    /// except for those that a write's response has shown to the principal who wrote.
+    func apply(_ invalidation: Invalidation, isWrite: Bool, _ values: AppliedValues? = nil) throws {
         guard let upstream = invalidation.upstream else { return }
         _ = nextSequence()
         let time = invalidation.time
+        let shown = try values.map { try apply($0, of: upstream) } ?? []
+        var scope: ScopeID?
+        if let observation = values?.observation, let principal = try principal(of: observation.principal) {
+            // It may have no objects so far; the marks outlast that.
+            scope = try self.scope(.init(upstream: upstream, principal: principal, context: observation.context))
+        }
         for path in invalidation.paths {
             let pathHash = hasher.pathHash(upstream: upstream, url: path)
             bans.banPath(pathHash, at: time, knownAt: clock.now())
@@ -208,13 +262,15 @@ extension WriterSession {
                 try deleteDocument(id)
             }
         }
-        let source = MarkSource(method: "", path: invalidation.paths.min() ?? "")
+        let method = values?.observation.write ?? ""
+        let source = MarkSource(method: method, path: invalidation.paths.min() ?? "")
         for object in invalidation.objects {
+            let name = object.identity.map { ObjectName(model: object.model, identity: $0) }
             try mark(
                 object,
                 of: upstream,
                 own: nil,
-                for: nil,
+                for: name.map { shown.contains($0) } == true ? scope : nil,
                 others: .unobserved(time, isOwn: isWrite),
                 of: .nobody,
                 by: source

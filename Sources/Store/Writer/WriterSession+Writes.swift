@@ -45,6 +45,12 @@ extension WriterSession {
         if let suspect = write.suspect { try clear(suspect) }
         completion.removed = further
         completion.objects = subjects.map(\.object)
+        if let observation, let prepared {
+            let marked = subjects.filter { $0.own != nil }.map(\.object)
+            let shown = try self.shown(by: prepared, at: observation.url, to: write, except: marked)
+            completion.shown = shown.flatMap { $0.observation.objects.isEmpty ? nil : $0.observation }
+            completion.objects += shown?.oversized.filter { !completion.objects.contains($0) } ?? []
+        }
         return completion
     }
 

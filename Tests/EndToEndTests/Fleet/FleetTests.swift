@@ -93,6 +93,29 @@ import Testing
         }
     }
 
+    @Test func `what a write's response shows is in the lists of another machine, which asks for nothing`() throws {
+        let text = Monitor("a")
+        let origin = try Origin { request in
+            if request.method == "PATCH" { text.withLock { $0 = String(decoding: request.body, as: UTF8.self) } }
+            let item = #"{"id":1,"text":"\#(text.current)"}"#
+            return .json(request.path == "/items" ? "[\(item)]" : item, request.method == "GET" ? Fresh.hour : [:])
+        }
+        let fleet = try TestFleet(2, origin)
+        for machine in fleet.machines {
+            _ = try machine.get("/items")
+            #expect(try machine.waitForQuiet())
+        }
+        let asked = origin.count("/items")
+        pause(.milliseconds(500))
+        for (number, machine) in fleet.machines.enumerated() {
+            #expect(try machine.request("PATCH", "/items/1", body: "written\(number)").status == 200)
+            for reader in fleet.machines { #expect(try eventuallyShows("written\(number)", reader, "/items")) }
+            // What is closer together than the clocks' error is in doubt.
+            pause(.milliseconds(500))
+        }
+        #expect(origin.count("/items") == asked)
+    }
+
     @Test func `a value that one machine has observed replaces an older one on the others`() throws {
         let items = Items()
         let fleet = try TestFleet(2, try items.origin())
@@ -179,6 +202,17 @@ import Testing
         try fleet.waitUntilConnected()
         #expect(try fleet[1].request("PATCH", "/items/2", body: "later").status == 204)
         #expect(try eventuallyShows("later", fleet[0], "/items/2"))
+    }
+
+    @Test func `without its upstream, a machine serves nothing to whoever may have seen something newer`() throws {
+        let fleet = try TestFleet(1, try Items().origin())
+        _ = try fleet[0].get("/plain")
+        let position = try #require(try fleet[0].get("/plain", TestFleet.asking)["Larder-Position"])
+        fleet.origin.stop()
+        for (said, statuses) in [(position, [200]), ("api=1-1-0", [502, 504]), ("x", [502, 504]), ("", [200])] {
+            let read = try fleet[0].get("/plain", ["Larder-Position": said])
+            #expect(statuses.contains(read.status), "\(said): \(read.cacheStatus) \(read.text)")
+        }
     }
 
     @Test(arguments: ["x", "api=", "api=1-2", "api=1-2-x", "api=-1-0-0", "api=99999999999999999999-0-0", "=1-1-1"])

@@ -82,6 +82,23 @@ final class FleetTruth: Sendable {
     }
 }
 
+/// A position as clients get it.
+struct FleetPlace: Hashable, Comparable {
+    let epoch: UInt64
+    private let entry: [UInt64]
+
+    /// - Parameter text: the value of `Larder-Position`.
+    init?(_ text: String?) {
+        let numbers = text?.split(separator: "=").last?.split(separator: "-").compactMap { UInt64($0) } ?? []
+        guard numbers.count == 3 else { return nil }
+        (epoch, entry) = (numbers[0], Array(numbers[1...]))
+    }
+
+    static func < (one: FleetPlace, other: FleetPlace) -> Bool {
+        one.epoch != other.epoch ? one.epoch < other.epoch : one.entry.lexicographicallyPrecedes(other.entry)
+    }
+}
+
 /// A client of one principal that moves between machines.
 struct FleetClient {
     let principal: String
@@ -94,6 +111,9 @@ struct FleetClient {
     init(_ principal: String, sendsPositions: Bool) {
         (self.principal, self.sendsPositions) = (principal, sendsPositions)
     }
+
+    /// What it sends back next.
+    var place: FleetPlace? { FleetPlace(position) }
 
     var fields: FieldLines {
         (principal == "anonymous" ? [:] : ["Authorization": "Bearer \(principal)"] as FieldLines)
@@ -112,7 +132,7 @@ struct FleetClient {
     }
 }
 
-/// What has been served from the cache of one machine, to one principal.
+/// The least that one machine may serve from its cache.
 final class ServedFloors: Sendable {
     private let floors = Monitor<[FleetTruth.Item: Int]>([:])
 
@@ -120,5 +140,55 @@ final class ServedFloors: Sendable {
 
     func note(_ shown: [FleetTruth.Item: Int]) {
         floors.withLock { for (item, number) in shown { $0[item] = max($0[item] ?? 0, number) } }
+    }
+}
+
+/// What has been announced up to each position: a machine that has read so far serves nothing older from its cache.
+///
+/// How far a machine has read is what `larder_fleet_delay_seconds` measures. Here it follows from a hit for a request with a position.
+final class AnnouncedValues: Sendable {
+    private struct Value {
+        let place: FleetPlace
+        let number: Int
+    }
+
+    private struct State {
+        var firstEpoch: UInt64?
+        /// Of each item in each epoch, with growing places and numbers.
+        var values: [UInt64: [FleetTruth.Item: [Value]]] = [:]
+    }
+
+    private let state = Monitor(State())
+
+    /// Notes a response that had a position.
+    ///
+    /// Values that no write has made are not announced again in another epoch.
+    func note(_ shown: [FleetTruth.Item: Int], at place: FleetPlace?, isWrite: Bool) {
+        guard let place else { return }
+        state.withLock { state in
+            let first = state.firstEpoch ?? place.epoch
+            state.firstEpoch = first
+            guard isWrite || place.epoch == first else { return }
+            for (item, number) in shown {
+                var values = state.values[place.epoch]?[item] ?? []
+                let index = values.firstIndex { $0.place > place } ?? values.count
+                if index > 0, values[index - 1].number >= number { continue }
+                values.insert(Value(place: place, number: number), at: index)
+                // Later ones that say less.
+                let end = values[(index + 1)...].firstIndex { $0.number > number } ?? values.count
+                values.removeSubrange((index + 1)..<end)
+                state.values[place.epoch, default: [:]][item] = values
+            }
+        }
+    }
+
+    /// What has been announced of a principal's items up to a place.
+    func known(at place: FleetPlace, to principal: String) -> [FleetTruth.Item: Int] {
+        let epoch = state.current.values[place.epoch] ?? [:]
+        var known: [FleetTruth.Item: Int] = [:]
+        for (item, values) in epoch where item.principal == principal {
+            known[item] = values.last { $0.place <= place }?.number
+        }
+        return known
     }
 }

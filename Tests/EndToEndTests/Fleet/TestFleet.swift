@@ -10,11 +10,13 @@ struct TestFleet {
     /// - Parameters:
     ///   - config: the models, routes and further lines of the config.
     ///   - upstream: further keys of the upstream, each after a comma.
+    ///   - network: what is between the machines, the server and the origin; nil for nothing.
     init(
         _ count: Int = 2,
         _ origin: Origin,
         redis: RedisServer? = nil,
         upstream: String = "",
+        network: FleetNetwork? = nil,
         _ config: String = TestFleet.models
     ) throws {
         let redis = try redis ?? RedisServer(port: Socket.freePort())
@@ -22,19 +24,21 @@ struct TestFleet {
         let keys = TemporaryFolder()
         let key = try keys.write(String(repeating: "0123456789abcdef", count: 4) + "\n", to: "fleet.key")
         _ = try? ChildProcess.run("chmod", ["600", key])
-        machines = try (0..<count).map { _ in
+        machines = try (0..<count).map { index in
             try Larder(
                 config: """
                     store: { withhold: 10s }
-                    fleet: { url: "\(redis.url)", key_file: "\(key)" }
-                    upstreams: { api: { url: "\(origin.url)", lag: 0s\(upstream) } }
+                    fleet: { url: "\(network?.serverURL(for: index) ?? redis.url)", key_file: "\(key)" }
+                    upstreams: { api: { url: "\(origin.url)", lag: 0s\(upstream)\(network?.keys(for: index) ?? "") } }
                     \(config)
-                    """
+                    """,
+                environment: network?.environment(of: index) ?? [:]
             )
         }
         // The daemons read it when they start, and when they start again.
         Self.kept.withLock { $0.append(keys) }
         try waitUntilConnected()
+        guard network == nil else { return }
         // To whoever sends a position, nothing is served that may be from before the epoch; that is known by the second.
         pause(.milliseconds(2_100))
     }

@@ -24,7 +24,7 @@ final class Origin: Sendable {
     typealias Handler = @Sendable (Request) -> OriginResponse
 
     let port: UInt16
-    /// Keeps the port while nobody listens on it: another test would be given it.
+    /// Keeps the port while it has no listener: another test would be given it.
     private let place: Socket
     private let state: Monitor<State>
 

@@ -21,7 +21,8 @@ extension Fetches {
         let isFree = head.status == 304 && request.upstream.settings.budget.hasFreeNotModified
         if let reservation { backOffs.end(reservation, isCounted: !isFree) }
         let backOff = backOffs.record(head, for: request, reservation, now: loop.now, wall: wall)
-        if !isFree, let scope = backOffs.limitedScope(of: request) { spent(request, scope: scope) }
+        if !isFree, let place = backOffs.limitedPlace(of: request) { spent(request, scope: place.scope) }
+        shareSpending(of: request)
         guard let backOff else { return }
         metrics.backOffs.add()
         if backOff.scope != .document {
@@ -46,6 +47,7 @@ extension Fetches {
     func reserveAgain(for request: ProxyRequest, isRefresh: Bool, _ former: BackOffs.Reservation?)
         -> (isHeldBack: Bool, BackOffs.Reservation?)
     {
+        defer { shareSpending(of: request) }
         if let former { backOffs.end(former, isCounted: false) }
         let backOff = backOffs.backOff(for: request, as: isRefresh ? .background : .needed, now: loop.now)
         if let backOff, Hold.backOff(backOff, secondsLeft: 0).concerns(request) { return (true, nil) }
@@ -185,8 +187,15 @@ struct BackOffs {
     private var resources = LimitedResources()
     /// What is left of each limit; it is learned again if it is forgotten.
     private(set) var budgets: BoundedTable<Place, Budget> = BoundedTable(limit: BackOffs.limit)
+    /// How each limit is spent together with the other machines of a fleet.
+    var together: BoundedTable<Place, SpendingTogether> = BoundedTable(limit: BackOffs.limit)
+    /// Whether other machines have to know what changes.
+    private let isInFleet: Bool
+    private var changes: [Place: SharedExpense] = [:]
     /// When each credential's next write may be sent, where there is a gap between writes.
     private var nextWrites: BoundedTable<Credential, UInt64> = BoundedTable(limit: BackOffs.limit)
+
+    init(isInFleet: Bool = false) { self.isInFleet = isInFleet }
 
     /// The limit for the back-offs by rate limits, and for those of documents.
     static let limit: Int = 4_096
@@ -222,7 +231,7 @@ struct BackOffs {
             case (_, nil): .segment(LimitedResources.segments(of: request).first)
             }
         let place = Place(credential: Credential(request), scope: scope)
-        if let new = Budget(head.fields, now: now, wall: wall) { hear(new, at: place, after: reservation) }
+        if let new = Budget(head.fields, now: now, wall: wall) { hear(new, at: place, after: reservation, now: now) }
         guard request.upstream.settings.backOff != .never else { return nil }
         guard isFailure, let wait = RetryAfter.seconds(head.fields, now: wall), wait > 0
         else { return usedUp(at: place, now: now) }
@@ -275,35 +284,51 @@ extension BackOffs {
     }
 
     /// What a request counts against; nil if no limit is known.
-    func limitedScope(of request: ProxyRequest) -> BackOff.Scope? {
-        budgets.isEmpty ? nil : places(of: request).first { budgets[$0] != nil }?.scope
+    func limitedPlace(of request: ProxyRequest) -> Place? {
+        budgets.isEmpty ? nil : places(of: request).first { budgets[$0] != nil }
     }
 
     /// Reserves one request of the limit that it counts against; nil if nothing is known of that.
     mutating func reserve(for request: ProxyRequest) -> Reservation? {
-        if budgets.isEmpty { return nil }
-        for place in places(of: request) {
-            guard var budget = budgets[place] else { continue }
-            defer { budgets[place] = budget }
-            return Reservation(place: place, inBudget: budget.reserve())
-        }
-        return nil
+        guard let place = limitedPlace(of: request), var budget = budgets[place] else { return nil }
+        defer { budgets[place] = budget }
+        note(place) { $0.requests += 1 }
+        return Reservation(place: place, inBudget: budget.reserve())
     }
 
     /// Ends a reservation: the response has begun, or never will.
     mutating func end(_ reservation: Reservation, isCounted: Bool) {
-        guard var budget = budgets[reservation.place] else { return }
-        budget.end(reservation.inBudget, isCounted: isCounted)
-        budgets[reservation.place] = budget
+        if !isCounted { note(reservation.place) { $0.requests -= 1 } }
+        change(reservation.place) { $0.end(reservation.inBudget, isCounted: isCounted) }
     }
 
-    private mutating func hear(_ new: Budget, at place: Place, after reservation: Reservation?) {
-        guard var budget = budgets[place] else {
+    private mutating func hear(_ new: Budget, at place: Place, after reservation: Reservation?, now: UInt64) {
+        note(place) { $0.words = new.common(at: now) }
+        var new = new
+        // The upstream says what is left for all machines.
+        if let one = together[place], one.isAlone { new.divide(among: one.machines) }
+        guard budgets[place] != nil else {
             budgets[place] = new
             return
         }
-        budget.hear(new, after: reservation?.place == place ? reservation?.inBudget : nil)
+        change(place) { $0.hear(new, after: reservation?.place == place ? reservation?.inBudget : nil) }
+    }
+
+    mutating func change(_ place: Place, _ change: (inout Budget) -> Void) {
+        guard var budget = budgets[place] else { return }
+        change(&budget)
         budgets[place] = budget
+    }
+
+    private mutating func note(_ place: Place, _ change: (inout SharedExpense) -> Void) {
+        if isInFleet { change(&changes[place, default: SharedExpense()]) }
+    }
+
+    /// What has changed since the last call; of one request's limits, as it is called after each.
+    mutating func takeChanges() -> [Place: SharedExpense] {
+        if changes.isEmpty { return changes }
+        defer { changes = [:] }
+        return changes
     }
 
     /// Books the next turn of a credential's writes; returns how long the write waits for it.

@@ -18,7 +18,7 @@ import Upstream
 /// that the write invalidated. `invalidations` decides both.
 final class Fetches {
     let loop: EventLoop
-    private unowned let proxy: ProxyCore
+    unowned let proxy: ProxyCore
     private let configuration: CurrentConfiguration
     let cache: ResponseCache
     private let asksUpstreams: Bool
@@ -38,14 +38,14 @@ final class Fetches {
     let principals: PrincipalResolver
     let fleet: FleetSharing?
     /// The writes and cleans that have made responses outdated.
-    var invalidations = InvalidationLog()
+    var invalidations: InvalidationLog
     /// Fetches and writes until they end.
     private var running: [ObjectIdentifier: RunningFetch] = [:]
     private var runningWrites: [ObjectIdentifier: RunningWrite] = [:]
     private var joinable: [Digest128: RunningFetch] = [:]
     var hitForMiss = HitForMiss()
     var notStored = NotStoredReasons()
-    var backOffs = BackOffs()
+    var backOffs: BackOffs
     var spending = Spending()
     let modes: ModeSwitch
     /// The circuits of upstreams that have failed to respond, by their ids.
@@ -71,6 +71,8 @@ final class Fetches {
         outcomes = proxy.outcomes
         (log, repeated) = (proxy.log, proxy.repeated)
         (principals, fleet) = (proxy.principals, proxy.fleet)
+        backOffs = BackOffs(isInFleet: proxy.fleet != nil)
+        invalidations = InvalidationLog(since: proxy.cache.now)
     }
 
     /// The store's clock in seconds; ages are counted by it.
@@ -200,6 +202,7 @@ final class Fetches {
     func write(_ request: ProxyRequest, _ reply: Reply) -> RunningWrite {
         let write = RunningWrite(request, reply, fetches: self)
         write.reservation = backOffs.reserve(for: request)
+        shareSpending(of: request)
         runningWrites[ObjectIdentifier(write)] = write
         counters(of: request.upstream).started()
         write.send(request.upstreamRequest(), through: client(for: request.upstream))
@@ -213,6 +216,7 @@ final class Fetches {
         let request = inquiry.request
         let fetch = RunningFetch(inquiry, refreshes: refreshes, fetches: self)
         fetch.reservation = backOffs.reserve(for: request)
+        shareSpending(of: request)
         if isJoinable, let place = place(of: request) { joinable[place] = fetch }
         running[ObjectIdentifier(fetch)] = fetch
         counters(of: request.upstream).started()
@@ -264,6 +268,7 @@ final class Fetches {
         if case .failure(let error) = result, status == nil {
             recordNoResponse(error, to: request, since: start)
             if let reservation { backOffs.end(reservation, isCounted: error.requestMayHaveBeenProcessed) }
+            shareSpending(of: request)
         }
         record(result, status: status, of: request)
         closeIdleClients()

@@ -42,6 +42,10 @@ extension ReadyResponse {
     /// Whether it may replace a failed response; a stored error may not, because it is no better than a new one.
     package func maySubstitute(at now: Int64, for request: ProxyRequest) -> Bool {
         guard !StatusFacts.isFailure(response.status) else { return false }
+        // An error is better than what its client has seen in a newer state.
+        if let age = request.ageOfPosition, response.isOutdated || age <= 0 || policy.age(at: now) > age {
+            return false
+        }
         return switch policy.reuse(at: now, for: request.directives) {
         case .fresh: true
         case .stale(_, _, let allowed), .mustValidate(_, _, let allowed): allowed.contains(.onError)

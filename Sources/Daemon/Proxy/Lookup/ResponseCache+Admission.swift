@@ -23,6 +23,7 @@ extension ResponseCache {
     ///   - isAwaited: whether a client waits for the commit, which is then not delayed to form a batch.
     ///   - findCoverage: as in `ReceivedDocument`, like `resembled`.
     ///   - completed: when another machine had received it, on the store's clock; nil if it has just arrived here.
+    ///   - needsCommit: whether only its commit decides that it may be served.
     ///   - stored: called with the names of its objects when it is stored and shows all that is known; on the writer's thread.
     ///   - done: called once, on the writer's thread, when it is committed, or never will be.
     /// - Returns: whether it contains objects; if not, `done` is not called.
@@ -39,6 +40,7 @@ extension ResponseCache {
         findCoverage: (@Sendable ([UInt8]) -> TagCoverage?)? = nil,
         resembled: DocumentID? = nil,
         completed: Int64? = nil,
+        needsCommit: Bool = false,
         stored: (@Sendable ([ObjectName]) -> Void)? = nil,
         done: @escaping @Sendable () -> Void = {}
     ) -> Bool {
@@ -66,7 +68,7 @@ extension ResponseCache {
             // A response requested before a write may be older than the stored one, so its commit decides. Without a commit, only
             // one that has arrived meanwhile may be newer: the write did not cover this one.
             let isHidden =
-                containsObjects || completed != nil || writtenAt != nil && (isForDisk || !isLatest)
+                containsObjects || needsCommit || writtenAt != nil && (isForDisk || !isLatest)
                 || uncommittedWrites.mayBeNewer(than: sent - age, of: ready.upstream.storeKey)
             return .arrived(ready, !isHidden ? .shown : isForDisk ? .hidden : .superseded)
         }
@@ -102,7 +104,7 @@ extension ResponseCache {
         (document.findCoverage, document.resembled) = (findCoverage, resembled)
         document.dividedBy = ready.otherFields?.division
         (document.isShared, document.namesObjects) = (completed != nil, stored != nil)
-        store.receive(document, isAwaited: isAwaited && (containsObjects || completed != nil)) { [self] result in
+        store.receive(document, isAwaited: isAwaited && (containsObjects || needsCommit)) { [self] result in
             if let stored, case .success(let receipt) = result, receipt.document != nil, !receipt.isDirty {
                 stored(receipt.names)
             }

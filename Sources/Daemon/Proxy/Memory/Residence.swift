@@ -113,7 +113,9 @@ package struct Residence<Response: MemoryResident> {
         var isEmpty: Bool { arrivals.isEmpty && changes.isEmpty && superseded == 0 && altered == 0 }
     }
 
-    /// A hit copies one reference more, mostly nil. Copies of a residence share it until one of them changes.
+    /// A hit copies one reference more, mostly nil.
+    ///
+    /// Copies of a residence share it until one of them changes.
     final class Box {
         var transit: Transit
         init(_ transit: Transit) { self.transit = transit }

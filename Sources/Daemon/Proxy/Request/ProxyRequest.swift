@@ -51,8 +51,8 @@ private struct RequestFacts: Sendable {
     var reason = Plan.Reason.forward(.uriMiss)
     /// The key under which machines share its response; nil if they do not.
     var sharedKey: SharedKey?
-    /// Whether its client has named a position, so that it must not get a response that was requested before.
-    var isAfterPosition = false
+    /// The age in seconds from which on a response may be older than what its client has seen; nil if it has named no position.
+    var ageOfPosition: Int64?
 
     /// - Parameters:
     ///   - otherFields: the digest of the request's `OtherFields`; nil for none.
@@ -155,7 +155,9 @@ package struct ProxyRequest: Sendable {
     var group: Int64? { box.facts.group }
     var reason: Plan.Reason { box.facts.reason }
     var sharedKey: SharedKey? { box.facts.sharedKey }
-    var isAfterPosition: Bool { box.facts.isAfterPosition }
+    var ageOfPosition: Int64? { box.facts.ageOfPosition }
+    /// Whether its client has named a position, so that it must not get a response that was requested before.
+    var isAfterPosition: Bool { ageOfPosition != nil }
 
     /// Whether its client gets transformed JSON: in the mapped view, or with rewritten links.
     var wantsRendering: Bool {
@@ -216,7 +218,7 @@ package struct ProxyRequest: Sendable {
     /// - Parameter maximumAge: in seconds; of what is older, this machine may not know all that the client has seen.
     func afterPosition(maximumAge: Int64) -> ProxyRequest {
         with { request in
-            request.isAfterPosition = true
+            request.ageOfPosition = maximumAge
             let known = request.directives.maxAge
             request.directives.maxAge = known < 0 ? maximumAge : min(known, maximumAge)
         }

@@ -18,7 +18,10 @@ package enum SecretFile {
 
     /// Random bytes of the system, fit for a secret.
     package static func randomBytes(_ count: Int) -> [UInt8] {
-        (0..<count).map { _ in UInt8.random(in: .min ... .max) }
+        var bytes: [UInt8] = []
+        // Each draw is a system call.
+        while bytes.count < count { withUnsafeBytes(of: UInt64.random(in: .min ... .max)) { bytes += $0 } }
+        return Array(bytes.prefix(count))
     }
 
     /// Reads the file; returns nil if there is none.

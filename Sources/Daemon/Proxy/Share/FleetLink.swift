@@ -1,3 +1,4 @@
+package import CachePolicy
 package import Mapping
 package import Store
 
@@ -55,6 +56,44 @@ package protocol FleetLink: Sendable {
     /// - Returns: its entry; nil if the server does not have it yet.
     @discardableResult
     func announce(_ news: FleetNews, in upstream: String) async -> FleetPosition?
+
+    /// Counts what this machine has taken of a rate limit, in the order of the calls, and returns what is left for all machines.
+    ///
+    /// Takes one round trip, 50 ms at most.
+    func spend(_ expense: SharedExpense, of limit: SharedLimit) async -> SharedBudget
+}
+
+/// A rate limit that all machines of the fleet spend.
+package struct SharedLimit: Sendable, Hashable {
+    /// As in `ProxiedUpstream.storeKey`.
+    package var upstream: String
+    /// What identifies the credential on every machine; it never leaves this process.
+    package var credential: [UInt8]
+    /// What is limited.
+    package var scope: String
+
+    package init(upstream: String, credential: [UInt8], scope: String) {
+        (self.upstream, self.credential, self.scope) = (upstream, credential, scope)
+    }
+}
+
+/// What one machine has taken of a rate limit, and what the upstream has said of it.
+package struct SharedExpense: Sendable {
+    /// Requests that were sent; negative if more were given back.
+    package var requests: Int64
+    /// The upstream's words, if a response had any.
+    package var words: Budget.Common?
+
+    package init(requests: Int64 = 0, words: Budget.Common? = nil) { (self.requests, self.words) = (requests, words) }
+}
+
+/// What the server says of a rate limit.
+package enum SharedBudget: Sendable, Equatable {
+    case known(Budget.Common)
+    /// No machine has said what is left.
+    case unknown
+    /// The server does not say it, or not in time.
+    case alone
 }
 
 /// What `FleetLink.find` found.
@@ -139,14 +178,14 @@ package struct SharedDocument: Sendable, Equatable {
 /// What one machine announces to all others.
 package struct FleetNews: Sendable, Equatable {
     /// What has happened.
-    package enum Event: Sendable, Equatable, Codable {
+    package enum Event: Sendable, Equatable {
         /// A write is about to be sent; `wrote` or `withdrawn` with the same number follows. Without it, the write counts as
         /// unanswered.
         ///
         /// The number is random, so that it is the only one of the fleet.
         case suspect(UInt64, Invalidation)
-        /// A write has ended, and makes this outdated.
-        case wrote(UInt64, Invalidation)
+        /// A write has ended, and makes this outdated; of some of the objects, its response has shown the new values.
+        case wrote(UInt64, Invalidation, shown: SharedObservation? = nil)
         /// A write has ended without changing anything.
         case withdrawn(UInt64)
         /// A webhook, or a value too large to be announced, makes this outdated.
@@ -162,7 +201,7 @@ package struct FleetNews: Sendable, Equatable {
         package func invalidation(of upstream: String, at time: Int64) -> Invalidation? {
             switch self {
             case .suspect, .withdrawn: nil
-            case .wrote(_, let invalidation), .invalidated(let invalidation): invalidation
+            case .wrote(_, let invalidation, _), .invalidated(let invalidation): invalidation
             case .cleaned(let clean): clean.invalidation(of: upstream, at: time)
             case .observed: nil
             }

@@ -75,6 +75,9 @@ extension ProxyCore {
         let match = request.upstream.bodyMatch(request, status: response.status, fields: response.fields)
         // Whoever is served it has seen what its publisher has announced, also if that is not read here yet.
         if let announced = document.announced { fleet?.applies(announced, in: request.key.upstream) }
+        // One of which nothing else is known, and that nothing has invalidated since it was requested, is as good as an arrival.
+        let isCertain =
+            !cache.mayKnow(request.digest) && !fetches.invalidations.mayCover(request, requestedAt: document.sent)
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let containsObjects = cache.admit(
                 ready,
@@ -86,6 +89,7 @@ extension ProxyCore {
                 onDisk: .whole(head: head),
                 isAwaited: true,
                 completed: document.completed,
+                needsCommit: !isCertain,
                 done: { continuation.resume() }
             )
             // The look-up waits for the commit of one without objects, as for every arrival.

@@ -92,21 +92,22 @@ struct AnnouncedWrite: Sendable {
 
     func begin() -> FleetSharing.Turn { fleet.begin(in: upstream) }
 
-    /// Announces what the write has made outdated.
+    /// Announces what the write has made outdated, and what its response has shown.
     ///
     /// - Parameters:
-    ///   - objects: those that it has changed.
+    ///   - completion: its objects, and their values.
     ///   - turn: begun before that was visible.
     func end(
         _ invalidation: Invalidation,
-        _ objects: [BoundObject],
+        _ completion: WriteCompletion,
         _ turn: FleetSharing.Turn,
         since start: Int64,
         at end: Int64
     ) async {
         var invalidation = invalidation
-        invalidation.objects = objects
-        await fleet.announce(FleetNews(.wrote(number, invalidation), start: start, end: end), turn)
+        invalidation.objects = completion.objects
+        let event = FleetNews.Event.wrote(number, invalidation, shown: completion.shown)
+        await fleet.announce(FleetNews(event, start: start, end: end), turn)
     }
 
     /// Announces that the write has changed nothing.
@@ -120,49 +121,47 @@ extension ProxyCore: FleetFollower {
     package nonisolated func apply(_ news: [FleetNews], at position: FleetPosition, in upstream: String) async {
         // Responses may show it before all of it is applied.
         fleet?.applies(position, in: upstream)
-        var values: [AppliedValues] = []
+        await apply(news, in: upstream)
+    }
+
+    /// Applies news in their order; what follows each other becomes one transaction of the store.
+    private func apply(_ news: [FleetNews], in upstream: String) async {
+        var changes: [AppliedNews] = []
         for piece in news {
-            if case .observed(let observation) = piece.event {
-                values.append(AppliedValues(observation, start: piece.start, end: piece.end))
-                continue
+            func values(_ shown: SharedObservation) -> AppliedValues {
+                AppliedValues(shown, start: piece.start, end: piece.end)
             }
-            await apply(values, in: upstream)
-            values = []
-            await apply(piece, in: upstream)
+            switch piece.event {
+            case .suspect(let number, let invalidation): await begin(number, invalidation, in: upstream)
+            case .withdrawn(let number): suspects.end(number)
+            case .observed(let observation): changes.append(.values(values(observation)))
+            case .wrote(let number, let invalidation, let shown):
+                suspects.end(number)
+                changes.append(.write(invalidation.of(upstream, at: piece.end), shown.map(values)))
+            case .invalidated(let invalidation):
+                changes.append(.invalidation(invalidation.of(upstream, at: piece.end)))
+            case .cleaned(let clean):
+                await carryOut(changes, in: upstream)
+                changes = []
+                await carryOut(clean, in: upstream)
+            }
         }
-        await apply(values, in: upstream)
+        await carryOut(changes, in: upstream)
     }
 
-    private func apply(_ values: [AppliedValues], in upstream: String) async {
-        guard !values.isEmpty else { return }
-        await persistently(in: upstream) { () async throws(StoreError) in
-            try await self.cache.store.apply(values, of: upstream)
-        }
-    }
-
-    private func apply(_ news: FleetNews, in upstream: String) async {
-        switch news.event {
-        case .suspect(let number, let invalidation):
-            suspects.begin(number, invalidation, in: upstream, at: .now)
-            await endOverdueSuspects()
-            guard !isAwaitingSuspects else { return }
-            isAwaitingSuspects = true
-            Task { await awaitSuspects() }
-        case .wrote(let number, let invalidation):
-            suspects.end(number)
-            await outdate(invalidation.of(upstream, at: news.end), isWrite: true)
-        case .withdrawn(let number): suspects.end(number)
-        case .invalidated(let invalidation): await outdate(invalidation.of(upstream, at: news.end), isWrite: false)
-        case .cleaned(let clean): await carryOut(clean, in: upstream)
-        case .observed(let observation):
-            await apply([AppliedValues(observation, start: news.start, end: news.end)], in: upstream)
-        }
+    private func begin(_ number: UInt64, _ invalidation: Invalidation, in upstream: String) async {
+        suspects.begin(number, invalidation, in: upstream, at: .now)
+        await endOverdueSuspects()
+        guard !isAwaitingSuspects else { return }
+        isAwaitingSuspects = true
+        Task { await awaitSuspects() }
     }
 
     /// Row W4: writes of other machines have no end in time.
     private func endOverdueSuspects() async {
         for invalidation in suspects.takeOverdue(at: .now) {
-            await outdate(invalidation.of(invalidation.upstream ?? "", at: cache.now), isWrite: true)
+            let upstream = invalidation.upstream ?? ""
+            await carryOut([.write(invalidation.of(upstream, at: cache.now), nil)], in: upstream)
         }
     }
 
@@ -175,17 +174,29 @@ extension ProxyCore: FleetFollower {
         isAwaitingSuspects = false
     }
 
-    /// Makes everything that an invalidation covers outdated, in memory and on disk.
-    private func outdate(_ invalidation: Invalidation, isWrite: Bool) async {
-        guard !invalidation.isOfEverything else { return await outdateEverything(of: invalidation.upstream ?? "") }
-        invalidate(invalidation)
-        await persistently(in: invalidation.upstream ?? "") { () async throws(StoreError) in
-            try await self.cache.store.apply(invalidation, isWrite: isWrite)
+    /// Merges values, and makes everything that invalidations cover outdated, in memory and on disk.
+    private func carryOut(_ changes: [AppliedNews], in upstream: String) async {
+        let parts = changes.split(omittingEmptySubsequences: false) { $0.invalidation?.isOfEverything == true }
+        for (number, part) in parts.enumerated() {
+            if number > 0 { await outdateEverything(of: upstream) }
+            await commit(Array(part), in: upstream)
         }
+    }
+
+    private func commit(_ changes: [AppliedNews], in upstream: String) async {
+        guard !changes.isEmpty else { return }
+        let invalidations = changes.compactMap(\.invalidation)
+        for invalidation in invalidations { invalidate(invalidation) }
+        await persistently(in: upstream) { () async throws(StoreError) in
+            try await self.cache.store.apply(changes, of: upstream)
+        }
+        guard !invalidations.isEmpty else { return }
         // Responses read from disk before the commit may have returned to memory meanwhile.
-        var again = invalidation
-        again.time = max(invalidation.time, cache.now)
-        invalidate(again)
+        let time = cache.now
+        for var invalidation in invalidations {
+            invalidation.time = max(invalidation.time, time)
+            invalidate(invalidation)
+        }
         liveDocuments.invalidationsCommitted()
     }
 

@@ -91,15 +91,14 @@ extension ProxyCore {
         let turn = announced?.begin()
         invalidate(invalidation)
         let token = fetches.invalidations.token
-        var objects = write.boundObjects
+        var completion = WriteCompletion(objects: write.boundObjects)
         do {
-            let completion = try await cache.store.complete(write)
+            completion = try await cache.store.complete(write)
             invalidation.paths.formUnion(completion.removed)
-            objects = completion.objects
         } catch {
             retryLater(write, of: upstream, because: error)
         }
-        if let announced, let turn { await announced.end(invalidation, objects, turn, since: start, at: write.time) }
+        if let announced, let turn { await announced.end(invalidation, completion, turn, since: start, at: write.time) }
         let targetIsUntouched = fetches.invalidations.change(since: token, for: request) != .invalidated
         // Repeated, because responses read from disk before the commit may have returned to memory meanwhile.
         invalidation.time = cache.now
