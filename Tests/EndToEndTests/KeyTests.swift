@@ -84,7 +84,7 @@ import Testing
         let (code, output, errors) = try key("/items?b=2&state=open", config: config)
         #expect(code == 0, "\(errors)")
         #expect(output.contains("key        /items?state=open\n"), "\(output)")
-        #expect(output.contains(#"route      "items"  key: parameters sorted"#), "\(output)")
+        #expect(output.contains(#"route      "items" query: { state: open }  key: parameters sorted"#), "\(output)")
         let plain = try key("/items", config: config).1
         #expect(plain.contains("key        /items\n") && plain.contains(#"route      "items""#), "\(plain)")
         let none = try key("/others", config: config).1
