@@ -31,20 +31,35 @@ public struct Converter: Sendable {
     }
 
     /// The names of the conversions that need nothing but a name.
-    public static let names: [String] = CompiledConversion.builtIn.keys.sorted()
+    public static let names: [String] = Conversion.builtIn.keys.sorted()
 }
 
 /// A conversion of single values; both directions take valid JSON and return valid JSON.
-protocol Conversion: Sendable {
+struct Conversion: Sendable {
+    typealias Direction = @Sendable (JSONSlice) throws(Misfit) -> [UInt8]
+
+    let forward: Direction
+    let reverse: Direction
     /// Whether it converts null; null otherwise stays null.
-    var convertsNull: Bool { get }
+    let convertsNull: Bool
 
-    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8]
-    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8]
-}
+    init(forward: @escaping Direction, reverse: @escaping Direction, convertsNull: Bool = false) {
+        (self.forward, self.reverse, self.convertsNull) = (forward, reverse, convertsNull)
+    }
 
-extension Conversion {
-    var convertsNull: Bool { false }
+    /// A conversion that is the same in both directions; `convert` returns nil for a value that does not fit.
+    init(_ expectation: String, _ convert: @escaping @Sendable (JSONSlice) -> [UInt8]?) {
+        let direction: Direction = { (value) throws(Misfit) in
+            guard let json = convert(value) else { throw Misfit(expectation) }
+            return json
+        }
+        self.init(forward: direction, reverse: direction)
+    }
+
+    /// A conversion that only checks a value.
+    init(_ expectation: String, accepts isAccepted: @escaping @Sendable (JSONSlice) -> Bool) {
+        self.init(expectation) { isAccepted($0) ? $0.json : nil }
+    }
 }
 
 /// Why a conversion does not accept a value.

@@ -72,22 +72,21 @@ struct Coercion: Sendable {
 
     /// The coercion to the input type of a conversion; nil if the conversion has none.
     init?(_ declaration: ConversionDeclaration) {
+        guard let target = Self.target(of: declaration) else { return nil }
+        self.target = target
+    }
+
+    private static func target(of declaration: ConversionDeclaration) -> Target? {
         switch declaration {
-        case .named("boolean"): target = .boolean
-        case .named("integer"), .named("decimal"), .date(.unixSeconds), .date(.unixMilliseconds): target = .number
-        case .named("string"), .named("url"), .named("uuid"), .named("base64"): target = .string
-        case .values(let pairs, _, _) where pairs.allSatisfy(\.isString): target = .string
-        case .arrayOf: target = .list
-        case .chain(let links):
-            guard let first = links.first, let coercion = Coercion(first) else { return nil }
-            self = coercion
-        case .firstOf(let alternatives):
-            guard let coercion = alternatives.lazy.compactMap(Coercion.init).first else { return nil }
-            self = coercion
-        case .oneWay(let inner, _):
-            guard let coercion = Coercion(inner) else { return nil }
-            self = coercion
-        case .named, .date, .number, .values, .dictionaryOf: return nil
+        case .named("boolean"): .boolean
+        case .named("integer"), .named("decimal"), .date(.unixSeconds), .date(.unixMilliseconds): .number
+        case .named("string"), .named("url"), .named("uuid"), .named("base64"): .string
+        case .values(let pairs, _, _): pairs.allSatisfy(\.isString) ? .string : nil
+        case .arrayOf: .list
+        case .chain(let links): links.first.flatMap(target)
+        case .firstOf(let alternatives): alternatives.lazy.compactMap(target).first
+        case .oneWay(let inner, _): target(of: inner)
+        case .named, .date, .number, .dictionaryOf: nil
         }
     }
 
@@ -166,8 +165,7 @@ public struct ValueChecker: Sendable {
                 }
                 return slice
             }
-            let shown = slices.prefix(8).map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: ", ")
-            let reason = "one of \(shown)\(values.count > 8 ? ", …" : "") is expected"
+            let reason = JSONSlice.expectation(of: slices)
             return { value in slices.contains { $0.isEqual(to: value) } ? nil : reason }
         case .notNull: return { _ in nil }
         }

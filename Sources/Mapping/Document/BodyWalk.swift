@@ -137,7 +137,7 @@ struct BodyWalk {
         guard slot < objectLimit else { return JSONScanner.Failure.tooManyObjects }
         let firstCapture = captures.count
         found.append(Found(start: start, model: index, parent: parent, place: place))
-        for _ in 0..<model.captureCount { captures.append(Capture()) }
+        for _ in 0..<model.reading.captureCount { captures.append(Capture()) }
         if model.hasRequired { seen.append(0) }
         let outer = parent
         parent = slot

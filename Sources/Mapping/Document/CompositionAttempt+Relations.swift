@@ -146,7 +146,7 @@ extension CompositionAttempt {
             if let target { return expand(name(of: target, link), in: shape) }
             guard spend(element.range.count) else { return }
             let shown = ResolvedObject(element, model: link.model, models: models)
-            write(shape, showing: shown, name: nil, isStrict: true)
+            write(shape, showing: Subject(resolved: shown, name: nil, isStrict: true))
         case .unknown: fail("a list has a new element, and its siblings do not share one shape")
         }
     }
@@ -243,7 +243,7 @@ extension CompositionAttempt {
         }
         added.insert(name)
         use(object.state.sources)
-        write(shape, showing: resolved, name: name, isStrict: true)
+        write(shape, showing: Subject(resolved: resolved, name: name, isStrict: true))
     }
 
     /// The object literal that a pinned value shows: the value itself, or the payload of the pin it refers to.

@@ -166,7 +166,8 @@ struct CompositionAttempt {
         keepLiterals(of: place.pin, showing: name, value, object, resolved)
         let isOuterChanged = hasOwnChange
         hasOwnChange = false
-        write(Shape(text: place.pin, value: value), showing: resolved, name: name, isStrict: false)
+        let subject = Subject(resolved: resolved, name: name, isStrict: false)
+        write(Shape(text: place.pin, value: value), showing: subject)
         hasChangedObjects = hasChangedObjects || hasOwnChange
         hasOwnChange = isOuterChanged
     }

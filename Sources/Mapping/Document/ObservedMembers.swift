@@ -291,7 +291,7 @@ extension ObservedMembers {
 extension [MemberPath: ObservedMember] {
     /// The value of the model's `modified` member in a version.
     func stamp(of model: Int, _ models: Models) -> ModificationTime? {
-        models.compiled[model].modifiedPaths.lazy.compactMap { self[MemberPath($0)] }.first.flatMap {
+        models.compiled[model].reading.modifiedPaths.lazy.compactMap { self[MemberPath($0)] }.first.flatMap {
             ModificationTime($0.value)
         }
     }

@@ -79,7 +79,7 @@ final class CompiledModel: Sendable {
     /// The declarations of its properties.
     let members: [ModelMember]
     let naming: Naming
-    private let shown: Properties
+    let shown: Properties
     /// The indexes of the properties that do not complete a child, by name.
     private let places: [String: Int]
     /// The model for objects that no choice takes.
@@ -93,14 +93,10 @@ final class CompiledModel: Sendable {
     /// The same in every spelling.
     let identityMembers: Set<MemberPath>
 
-    var captureCount: Int { reading.captureCount }
-    var modifiedPaths: [[String]] { reading.modifiedPaths }
     var hasIdentity: Bool { !reading.identity.isEmpty }
     var hasRequired: Bool { !reading.required.isEmpty }
     var properties: [CompiledProperty] { shown.all }
     var slotCount: Int { shown.slotCount }
-    var derived: Set<Int> { shown.derived }
-    var writingOrder: [Int] { shown.writingOrder }
 
     init(
         _ declaration: ModelDeclaration,
