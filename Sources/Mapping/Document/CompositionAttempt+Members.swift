@@ -80,7 +80,9 @@ extension CompositionAttempt {
         } else if newest.value.containsReference {
             fail("\(path.text) of \(subject.description) now holds objects that no model relates to it")
         } else if !newest.isWhole, !fits(newest.value, shape.value) {
-            fail("the newest value of \(path.text) of \(subject.description) has other members than this document shows")
+            fail(
+                "the newest value of \(path.text) of \(subject.description) has other members than this document shows"
+            )
         } else {
             checkFilter(by: path, newest.value, of: subject, in: shape.text)
             writeLiteral(newest.value)

@@ -136,12 +136,8 @@ public struct JSONOutline: Sendable {
         /// The JSON pointers of values to leave out.
         var left: Set<String> = []
         var keepsNumbers = false
-        private(set) var output: [UInt8] = []
-        private(set) var isAmbiguous = false
-
-        init(index: JSONIndex, left: Set<String> = [], keepsNumbers: Bool = false) {
-            (self.index, self.left, self.keepsNumbers) = (index, left, keepsNumbers)
-        }
+        var output: [UInt8] = []
+        var isAmbiguous = false
 
         mutating func write(_ node: Int, at pointer: String = "") {
             switch index.kind(node) {

@@ -51,6 +51,8 @@ final class CompiledModel: Sendable {
     struct Properties: Sendable {
         /// Those that complete a child have a path in `completes`.
         var all: [CompiledProperty] = []
+        /// The indexes of those that do not complete a child, by name.
+        var places: [String: Int] = [:]
         /// The number of values that are read of an object.
         var slotCount = 0
         /// Those within values that other properties write; they are written back last, to fill in what is missing.
@@ -80,8 +82,6 @@ final class CompiledModel: Sendable {
     let members: [ModelMember]
     let naming: Naming
     let shown: Properties
-    /// The indexes of the properties that do not complete a child, by name.
-    private let places: [String: Int]
     /// The model for objects that no choice takes.
     ///
     /// It is the model itself, together with the derived models that none of its choices names.
@@ -119,8 +119,6 @@ final class CompiledModel: Sendable {
         naming = declaration.naming
         identityNames = declaration.identity
         (self.reading, self.members, shown) = (reading, members, properties)
-        let shown = properties.all.enumerated().filter(\.element.completes.isEmpty)
-        places = Dictionary(shown.map { ($0.element.name, $0.offset) }) { first, _ in first }
         let spellings = reading.identity.map(\.paths)
         identityPaths = spellings.compactMap(\.first)
         identityMembers = Set(spellings.joined().map { MemberPath($0) })
@@ -133,7 +131,7 @@ final class CompiledModel: Sendable {
     /// The index of the property that is shown under a name.
     func property(named name: String) -> Int? {
         // Canonically equivalent names are equal in Swift, but not in JSON.
-        places[name].flatMap { properties[$0].name.utf8.elementsEqual(name.utf8) ? $0 : nil }
+        shown.places[name].flatMap { properties[$0].name.utf8.elementsEqual(name.utf8) ? $0 : nil }
     }
 }
 

@@ -45,6 +45,11 @@ struct ModelCompiler {
         listPaths = Set(members.map(\.declaration).compactMap { $0.relation?.arity == .many ? $0.from : nil })
     }
 
+    /// The declaration of the first property with a name, even one with a mistake.
+    func property(named name: String) -> PropertyDeclaration? {
+        members.first { $0.declaration.name == name }?.declaration
+    }
+
     /// Runs one step; collects a mistake in it and then returns `empty`.
     private mutating func step<Value>(
         orElse empty: Value,
@@ -180,6 +185,9 @@ struct ModelCompiler {
         for member in members {
             do throws(MappingError) {
                 let property = try property(member)
+                if property.completes.isEmpty, properties.places[property.name] == nil {
+                    properties.places[property.name] = properties.all.count
+                }
                 properties.all.append(property)
                 places.append(member)
                 guard member.index != nil else { continue }

@@ -12,7 +12,6 @@ struct ModelsCompiler {
     /// The chains of the compiled models; those of the declared models come first, in their order.
     private var chains: [[Int]]
     private var compilers: [ModelCompiler] = []
-    private var names: [Int: Names] = [:]
     private(set) var tree = PathTree()
     /// By the bases with choices in a chain.
     private var askedTrees: [[Int]: (asked: Int, candidates: Int)] = [:]
@@ -166,10 +165,9 @@ struct ModelsCompiler {
     /// Finds the relation that each write path completes.
     private mutating func connectCompletions(of index: Int, _ choices: [[Choice]]) {
         let properties = compilers[index].properties.all
-        let members = named(index)
         var completedBy: [Int: [Int]] = [:]
         for (position, property) in properties.enumerated() where !property.completes.isEmpty {
-            let child = members.compiled[property.completes[0]]
+            let child = compilers[index].properties.places[property.completes[0]]
             if let child, properties[child].relation?.arity == .one,
                 target(of: property.completes[...], in: index, choices) != nil
             {
@@ -183,35 +181,16 @@ struct ModelsCompiler {
         for (child, positions) in completedBy { compilers[index].properties.all[child].completedBy = positions }
     }
 
-    /// The properties of a compiled model by their names: all declared ones, and the places of those without a mistake
-    /// that are shown.
-    private mutating func named(_ index: Int) -> Names {
-        if let known = names[index] { return known }
-        let compiler = compilers[index]
-        let shown = compiler.properties.all.enumerated().filter(\.element.completes.isEmpty)
-        let names = Names(
-            declared: Dictionary(compiler.members.map { ($0.declaration.name, $0.declaration) }) { first, _ in first },
-            compiled: Dictionary(shown.map { ($0.element.name, $0.offset) }) { first, _ in first }
-        )
-        self.names[index] = names
-        return names
-    }
-
-    private struct Names {
-        let declared: [String: PropertyDeclaration]
-        let compiled: [String: Int]
-    }
-
     /// The model in which a path of property names ends, and the property there.
     ///
     /// The path leads through relations to one object each, from a compiled model or one of its choices.
-    private mutating func target(
+    private func target(
         of path: ArraySlice<String>,
         in index: Int,
         _ choices: [[Choice]],
         depth: Int = 0
     ) -> (model: Int, name: String)? {
-        if let name = path.first, let property = named(index).declared[name] {
+        if let name = path.first, let property = compilers[index].property(named: name) {
             if path.count == 1 { return (index, name) }
             if let relation = property.relation, relation.arity == .one, let next = indexes[relation.model],
                 let found = target(of: path.dropFirst(), in: next, choices, depth: depth)
@@ -232,7 +211,7 @@ struct ModelsCompiler {
     private mutating func adoptCompleted(in index: Int, _ choices: [[Choice]]) {
         for (position, property) in compilers[index].properties.all.enumerated() where !property.completes.isEmpty {
             guard let (model, name) = target(of: property.completes[...], in: index, choices),
-                let place = named(model).compiled[name]
+                let place = compilers[model].properties.places[name]
             else { continue }
             let completed = compilers[model].properties.all[place]
             compilers[index].properties.all[position].completedDefault = completed.defaultValue
