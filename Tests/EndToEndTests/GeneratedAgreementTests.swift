@@ -167,9 +167,7 @@ private struct Family {
                 value: { generator in
                     guard let value = values.isEmpty ? nil : generator.pick(values) else { return nil }
                     guard !generator.once(in: 5) else { return nil }
-                    // Null in the place of an object that no property shows is known of its response alone.
-                    let null = declaration.hasSuffix(".in") ? #"{"in":null}"# : "null"
-                    return "\"m_\(name)\":\(generator.once(in: 6) ? null : value)"
+                    return "\"m_\(name)\":\(generator.once(in: 6) ? "null" : value)"
                 },
                 isMerged: isMerged,
                 isFromContext: isFromContext

@@ -84,11 +84,43 @@ import Testing
         let (code, output, errors) = try key("/items?b=2&state=open", config: config)
         #expect(code == 0, "\(errors)")
         #expect(output.contains("key        /items?state=open\n"), "\(output)")
-        #expect(output.contains(#"route      "items"  key: parameters sorted"#), "\(output)")
+        #expect(output.contains(#"route      "items" query: { state: open }  key: parameters sorted"#), "\(output)")
         let plain = try key("/items", config: config).1
         #expect(plain.contains("key        /items\n") && plain.contains(#"route      "items""#), "\(plain)")
         let none = try key("/others", config: config).1
         #expect(none.contains("route      none"), "\(none)")
+    }
+
+    @Test func `larder key and larder route say of every request how it is served`() throws {
+        let origin = try Self.counting()
+        let larder = try Larder(config: Configs.plain(origin, top: ["routes:", Self.byQuery]))
+        let config = larder.folder.file("larder.yaml")
+        func said(_ command: [String]) throws -> String {
+            let process = try ChildProcess(
+                Larder.binary,
+                command + ["--config", config],
+                environment: Larder.environment
+            )
+            process.waitForEnd()
+            return process.output
+        }
+        let queries = ["", "?state=open", "?state=none", "?b=1", "?b=2&state=open&a=1", "?a=1&state=none&b=2", "?a=1"]
+        let targets =
+            queries.map { "/items\($0)" } + queries.map { "/items/7.json\($0)" } + ["/items/7?a=1", "/items/7"]
+        // By the key that is said, the response that the first of its requests was served.
+        var served: [String: String] = [:]
+        for target in targets {
+            let key = try #require(try said(["key", target]).firstMatch(of: #/key +(\S+)/#)).1
+            let answer = try larder.get(target)
+            #expect(answer.isHit == (served[String(key)] != nil), "\(target)")
+            #expect(answer.text == served[String(key), default: answer.text], "\(target)")
+            served[String(key)] = answer.text
+            // What `larder route` says to be the rule has the key rules that `larder key` shows.
+            let demand = try said(["route", "GET", target]).firstMatch(of: #/\nroute +(.+)/#)?.1
+            let rule = try said(["key", target]).firstMatch(of: #/\nroute +(.+?)(  key:.*)?\n/#)?.1
+            #expect(demand == rule || demand?.hasPrefix("none") == true && rule == "none", "\(target)")
+        }
+        #expect(served.count == origin.count())
     }
 
     @Test func `a write invalidates all spellings of its path`() throws {

@@ -72,6 +72,66 @@ import Testing
         #expect(try larder.get("/accs", Self.mapped).text == #"[{"id":7,"login":"n","plan":"q"}]"#)
     }
 
+    @Test func `every earlier response counts, once it is known of which model its object is`() throws {
+        let bodies = [
+            "/accs/7": #"{"id":7,"plan":"p"}"#, "/accs": #"[{"id":7,"login":"o","bio":"b"}]"#,
+            "/repos": #"[{"id":1,"owner":{"id":7,"seats":2}}]"#,
+        ]
+        let (origin, larder) = try Self.daemon(
+            Self.cluster("{ member: type, is: org }", base: "")
+                .replacing("{ plan: plan }", with: "{ plan: plan, seats: seats }"),
+            bodies
+        )
+        for path in ["/accs/7", "/repos", "/accs"] { _ = try larder.get(path) }
+        #expect(try larder.waitForDocuments(3))
+        #expect(try Self.object(larder, "Person/7").contains(#"{"id":7,"login":"o","bio":"b"}"#))
+        origin.behave { _ in .json(#"{"id":7,"type":"org"}"#, Fresh.hour) }
+        _ = try larder.get("/accs/7", ["Cache-Control": "no-cache"])
+        let org = #"{"id":7,"login":"o","plan":"p","seats":2}"#
+        #expect(try eventually { try Self.object(larder, "Org/7").contains(org) })
+        #expect(try larder.sql("SELECT login, plan, seats FROM Org") == ["o|p|2"])
+        for (path, body) in bodies where path != "/accs/7" { #expect(try larder.get(path).text == body) }
+    }
+
+    // MARK: Null on a key path
+
+    @Test func `null in place of the object that a property is read from is known of the property, on every surface`()
+        throws
+    {
+        let mapping = """
+            models: { Item: { identity: id, properties: { inner: m.in, deep: m.a.b } } }
+            routes: [ { path: "items/{id:#}", model: Item }, { path: items, model: [Item] } ]
+            """
+        let list = #"[{"id":1,"m":null}]"#
+        let (origin, larder) = try Self.daemon(
+            mapping,
+            ["/items/1": #"{"id":1,"m":{"in":5,"x":3,"a":{"b":6}}}"#, "/items": list]
+        )
+        let stream = try Follower(larder, "/items/1", Self.mapped)
+        #expect(stream.wait(for: #"{"id":1,"inner":5,"deep":6}"#))
+        _ = try larder.get("/items")
+        let null = #"{"id":1,"inner":null,"deep":null}"#
+        #expect(stream.wait(for: null))
+        for _ in 1...2 {
+            #expect(try larder.get("/items", Self.mapped).text == "[\(null)]")
+            #expect(try larder.get("/items/1", Self.mapped).text == null)
+            #expect(try larder.get("/items/1").text == #"{"id":1,"m":null}"#)
+            #expect(try Self.object(larder, "Item/1").contains(null))
+            #expect(try larder.sql("SELECT coalesce(inner, '-'), coalesce(deep, '-') FROM Item") == ["-|-"])
+            #expect(try larder.waitForDocuments(2))
+            try larder.restart()
+        }
+        #expect(try Self.map(larder, "/items", list).output == "[\(null)]")
+        #expect(origin.count() == 2)
+        // The list does not show which members to write for an object.
+        let newer = #"{"id":1,"m":{"in":7}}"#
+        origin.behave { .json($0.path == "/items" ? "[\(newer)]" : newer, Fresh.hour) }
+        _ = try larder.get("/items/1", ["Cache-Control": "no-cache"])
+        #expect(try larder.get("/items").text == "[\(newer)]")
+        #expect(try larder.get("/items", Self.mapped).text == #"[{"id":1,"inner":7}]"#)
+        #expect(try larder.sql("SELECT inner FROM Item") == ["7"])
+    }
+
     // MARK: Identities
 
     @Test func `each document keeps its own spelling of an identity that is a property`() throws {

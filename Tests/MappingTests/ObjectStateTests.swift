@@ -55,6 +55,37 @@ private func newest(_ events: [Event], _ member: String = "value", lag: Lag = 0)
         #expect(settled.knowledge.doubts.isEmpty)
     }
 
+    @Test func `text of another encoding, as earlier versions of Larder have stored it, reaches no view as JSON`()
+        throws
+    {
+        let models = try Tracker.models()
+        func user(_ id: Int, _ login: [UInt8], at sequence: Int64) -> Contribution {
+            Contribution(
+                observation: Observation(sequence: sequence, start: sequence, end: sequence, kind: .detail),
+                version: sequence,
+                payload: Array("{\"id\":\(id),\"login\":\"".utf8) + login + Array("\"}".utf8)
+            )
+        }
+        let latin = ObjectState(base: user(7, [0xDF], at: 2))
+        #expect(latin.newestPayload(model: "User", models: models) == nil)
+        #expect(latin.plainJSON(model: "User", models: models) == nil)
+        #expect(latin.sharedJSON(model: "User", models: models, lag: 0) { _ in nil } == nil)
+        let utf8 = ObjectState(base: user(8, Array("ß".utf8), at: 2))
+        let states = [ObjectName(model: "User", identity: "7"): latin, ObjectName(model: "User", identity: "8"): utf8]
+        let skeleton = Array(#"["\u0001User:7","\u0001User:8"]"#.utf8)
+        // Another response's bytes, then its own.
+        for login in [Array("s".utf8), [0xDF]] as [[UInt8]] {
+            let composition = Composer(models: models, lag: 0).compose(
+                skeleton: skeleton,
+                pins: [user(7, login, at: 1).payload, user(8, Array("s".utf8), at: 1).payload]
+            ) { states[$0] }
+            guard case .unknown(_, nil) = composition else {
+                Issue.record("\(composition)")
+                continue
+            }
+        }
+    }
+
     @Test func `a list does not override what was observed within the lag, and is remembered as a challenger`() throws {
         for kind in [Observation.Kind.detail, .write] {
             let known = Event(start: 0, end: 10, kind: kind, members: #""value":"known""#)

@@ -1,6 +1,6 @@
 /// A conversion as it is declared, with everything that can be known before there is a value.
 indirect enum CompiledConversion: Sendable {
-    case single(any Conversion)
+    case single(Conversion)
     case list(CompiledConversion)
     case dictionary(CompiledConversion)
     case chain([CompiledConversion])
@@ -17,21 +17,18 @@ indirect enum CompiledConversion: Sendable {
         }
         switch declaration {
         case .named(let name):
-            guard let conversion = Self.builtIn[name] else {
+            guard let conversion = Conversion.builtIn[name] else {
                 throw .invalidConversion("there is no conversion \"\(name)\"")
             }
             self = .single(conversion)
         case .date(let form): self = .single(try form.conversion())
         case .number(let grouping, let decimal):
-            self = .single(try NumberTextConversion(grouping: grouping, decimal: decimal))
+            let text = try NumberText(grouping: grouping, decimal: decimal)
+            self = .single(Conversion(forward: text.number, reverse: text.text))
         case .values(let pairs, let fallback, let reverseFallback):
-            let map = try ValueMapConversion(
-                pairs,
-                fallback: fallback,
-                reverseFallback: reverseFallback,
-                isOneWay: isOneWay
+            self = .single(
+                try .map(pairs, fallback: fallback, reverseFallback: reverseFallback, isOneWay: isOneWay)
             )
-            self = .single(map)
         case .arrayOf(let element): self = .list(try CompiledConversion(element, isOneWay: isOneWay))
         case .dictionaryOf(let value): self = .dictionary(try CompiledConversion(value, isOneWay: isOneWay))
         case .chain(let links): self = Self.sequence(try all(links))
@@ -49,17 +46,6 @@ indirect enum CompiledConversion: Sendable {
         let members = links.compactMap { if case .dictionary(let member) = $0 { member } else { nil } }
         return members.count == links.count ? .dictionary(sequence(members)) : .chain(links)
     }
-
-    static let builtIn: [String: any Conversion] = [
-        "base64": Base64Conversion(),
-        "boolean": BooleanConversion(),
-        "date": RFC3339Conversion(),
-        "decimal": CheckedConversion.decimal,
-        "integer": CheckedConversion.integer,
-        "string": CheckedConversion.string,
-        "url": CheckedConversion.url,
-        "uuid": CheckedConversion.uuid,
-    ]
 
     /// Whether null is converted like any other value.
     fileprivate var convertsNull: Bool {
@@ -125,7 +111,7 @@ struct ConversionRun {
         return value.json
     }
 
-    private mutating func single(_ value: JSONSlice, _ conversion: any Conversion, at pointer: String) -> [UInt8] {
+    private mutating func single(_ value: JSONSlice, _ conversion: Conversion, at pointer: String) -> [UInt8] {
         do throws(Misfit) {
             return isReverse ? try conversion.reverse(value) : try conversion.forward(value)
         } catch {

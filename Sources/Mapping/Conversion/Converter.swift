@@ -31,20 +31,35 @@ public struct Converter: Sendable {
     }
 
     /// The names of the conversions that need nothing but a name.
-    public static let names: [String] = CompiledConversion.builtIn.keys.sorted()
+    public static let names: [String] = Conversion.builtIn.keys.sorted()
 }
 
 /// A conversion of single values; both directions take valid JSON and return valid JSON.
-protocol Conversion: Sendable {
+struct Conversion: Sendable {
+    typealias Direction = @Sendable (JSONSlice) throws(Misfit) -> [UInt8]
+
+    let forward: Direction
+    let reverse: Direction
     /// Whether it converts null; null otherwise stays null.
-    var convertsNull: Bool { get }
+    let convertsNull: Bool
 
-    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8]
-    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8]
-}
+    init(forward: @escaping Direction, reverse: @escaping Direction, convertsNull: Bool = false) {
+        (self.forward, self.reverse, self.convertsNull) = (forward, reverse, convertsNull)
+    }
 
-extension Conversion {
-    var convertsNull: Bool { false }
+    /// A conversion that is the same in both directions; `convert` returns nil for a value that does not fit.
+    init(_ expectation: String, _ convert: @escaping @Sendable (JSONSlice) -> [UInt8]?) {
+        let direction: Direction = { (value) throws(Misfit) in
+            guard let json = convert(value) else { throw Misfit(expectation) }
+            return json
+        }
+        self.init(forward: direction, reverse: direction)
+    }
+
+    /// A conversion that only checks a value.
+    init(_ expectation: String, accepts isAccepted: @escaping @Sendable (JSONSlice) -> Bool) {
+        self.init(expectation) { isAccepted($0) ? $0.json : nil }
+    }
 }
 
 /// Why a conversion does not accept a value.
@@ -70,7 +85,6 @@ extension JSONSlice {
 
 /// The result of a conversion.
 public enum ConversionResult: Sendable, Equatable {
-    /// The converted JSON.
     case value([UInt8])
     /// JSON of which some parts do not fit, or the whole.
     case partial([UInt8], faults: [ConversionFault])
@@ -86,7 +100,6 @@ public struct ConversionFault: Sendable, Equatable {
     public var pointer: String
     /// What was expected, for a person; it never quotes the value.
     public var reason: String
-    /// The JSON that does not fit.
     public var value: [UInt8]
     /// Whether it stays as it is; otherwise the default of a value map takes its place.
     public var isKept: Bool
@@ -116,9 +129,7 @@ public indirect enum ConversionDeclaration: Sendable, Equatable {
     case number(grouping: String, decimal: String)
     /// A declared map from JSON values to JSON values, in the declared order; the fallbacks are for all others.
     case values([Pair], fallback: [UInt8]? = nil, reverseFallback: [UInt8]? = nil)
-    /// Each element of a list.
     case arrayOf(ConversionDeclaration)
-    /// The value of each member of an object.
     case dictionaryOf(ConversionDeclaration)
     /// Several conversions in sequence; the way back uses the reverse order.
     case chain([ConversionDeclaration])
@@ -129,9 +140,7 @@ public indirect enum ConversionDeclaration: Sendable, Equatable {
 
     /// One entry of a value map; both values are JSON.
     public struct Pair: Sendable, Equatable {
-        /// The upstream's value.
         public var wire: [UInt8]
-        /// The mapped value.
         public var mapped: [UInt8]
 
         /// Maps one value to one value.

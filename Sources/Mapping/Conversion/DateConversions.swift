@@ -6,7 +6,6 @@ extension ConversionDeclaration {
     public enum DateForm: Sendable, Equatable {
         /// Seconds since 1970, as a number; fractions are allowed.
         case unixSeconds
-        /// Milliseconds since 1970.
         case unixMilliseconds
         /// A pattern of Unicode's date fields (`MMMM d, yyyy`) with English names, in a time zone of the tz database.
         case pattern(String, zone: String)
@@ -14,81 +13,64 @@ extension ConversionDeclaration {
         /// The forms that a config names with one word.
         public static let words: KeyValuePairs<String, DateForm> = ["unix": .unixSeconds, "unix_ms": .unixMilliseconds]
 
-        func conversion() throws(MappingError) -> any Conversion {
+        func conversion() throws(MappingError) -> Conversion {
             switch self {
-            case .unixSeconds: UnixTimeConversion(digitsBelowSecond: 0)
-            case .unixMilliseconds: UnixTimeConversion(digitsBelowSecond: 3)
-            case .pattern(let pattern, let zone): try DatePatternConversion(pattern, zone: zone)
+            case .unixSeconds: .unixTime(digitsBelowSecond: 0)
+            case .unixMilliseconds: .unixTime(digitsBelowSecond: 3)
+            case .pattern(let pattern, let zone): try DatePattern(pattern, zone: zone).conversion
             }
         }
     }
 }
 
-/// Accepts a date in RFC 3339; it capitalises `T` and `Z` and keeps the rest, fraction and offset included.
-struct RFC3339Conversion: Conversion {
-    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
-        guard let text = value.string, Timestamp(Array(text.utf8)) != nil else {
-            throw Misfit("a date as in RFC 3339, such as 2012-11-13T13:31:36Z, is expected")
-        }
-        var bytes = Array(text.utf8)
-        bytes[10] = UInt8(ascii: "T")
-        if bytes.last == UInt8(ascii: "z") { bytes[bytes.count - 1] = UInt8(ascii: "Z") }
-        return JSONString.literal(String(decoding: bytes, as: UTF8.self))
+extension Conversion {
+    /// Accepts a date in RFC 3339; it capitalises `T` and `Z` and keeps the rest, fraction and offset included.
+    static let rfc3339 = Conversion("a date as in RFC 3339, such as 2012-11-13T13:31:36Z, is expected") { value in
+        guard value.timestamp != nil, var text = value.string.map({ Array($0.utf8) }) else { return nil }
+        text[10] = UInt8(ascii: "T")
+        if text.last == UInt8(ascii: "z") { text[text.count - 1] = UInt8(ascii: "Z") }
+        return JSONString.literal(String(decoding: text, as: UTF8.self))
     }
 
-    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8] { try forward(value) }
+    /// Converts seconds or milliseconds since 1970 to RFC 3339 in UTC, exactly.
+    ///
+    /// - Parameter digitsBelowSecond: how many of the number's last integer digits are below the second: 0 or 3.
+    static func unixTime(digitsBelowSecond: Int) -> Conversion {
+        Conversion(
+            forward: { (value) throws(Misfit) in
+                guard let number = value.number, let text = Timestamp(number, digitsBelowSecond)?.text else {
+                    let unit = digitsBelowSecond == 0 ? "seconds" : "milliseconds"
+                    throw Misfit("a number of \(unit) since 1970 is expected")
+                }
+                return JSONString.literal(text)
+            },
+            reverse: { (value) throws(Misfit) in
+                guard let timestamp = value.timestamp else { throw Misfit("a date as in RFC 3339 is expected") }
+                // Before 1970 the fraction still counts forward: -1.25 is second -2 plus 0.75.
+                var sum = DecimalSum()
+                for part in ["\(timestamp.seconds)", "0." + String(decoding: timestamp.fraction, as: UTF8.self) + "0"] {
+                    let number = Array("\(part)e\(digitsBelowSecond)".utf8)
+                    sum.add(number.withUnsafeBufferPointer { JSONNumber($0) })
+                }
+                return sum.literal
+            }
+        )
+    }
 }
 
-/// Converts seconds or milliseconds since 1970 to RFC 3339 in UTC, exactly.
-struct UnixTimeConversion: Conversion {
-    /// How many of the number's last integer digits are below the second: 0 or 3.
-    let digitsBelowSecond: Int
+extension JSONSlice {
+    /// The point in time that a string in RFC 3339 names.
+    fileprivate var timestamp: Timestamp? { string.flatMap { Timestamp(Array($0.utf8)) } }
+}
 
-    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
-        guard let number = value.number, let timestamp = timestamp(number), let text = timestamp.text else {
-            let unit = digitsBelowSecond == 0 ? "seconds" : "milliseconds"
-            throw Misfit("a number of \(unit) since 1970 is expected")
-        }
-        return JSONString.literal(text)
-    }
-
-    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
-        guard let text = value.string, let timestamp = Timestamp(Array(text.utf8)) else {
-            throw Misfit("a date as in RFC 3339 is expected")
-        }
-        return number(timestamp)
-    }
-
-    /// The number for a point in time, built digit by digit because no integer type holds every fraction of every year.
-    private func number(_ timestamp: Timestamp) -> [UInt8] {
-        var (whole, fraction) = (timestamp.seconds, timestamp.fraction)
-        let isNegative = whole < 0
-        if isNegative {
-            whole = -whole
-            // Before 1970 the fraction still counts forward: -1.25 is second -2 plus 0.75.
-            if !fraction.isEmpty {
-                whole -= 1
-                fraction = Self.complement(of: fraction)
-            }
-        }
-        fraction += [UInt8](repeating: UInt8(ascii: "0"), count: max(0, digitsBelowSecond - fraction.count))
-        let digits = (Array(String(whole).utf8) + fraction.prefix(digitsBelowSecond)).drop { $0 == UInt8(ascii: "0") }
-        let rest = fraction.dropFirst(digitsBelowSecond)
-        return (isNegative ? [UInt8(ascii: "-")] : []) + (digits.isEmpty ? [UInt8(ascii: "0")] : digits)
-            + (rest.isEmpty ? [] : [UInt8(ascii: ".")] + rest)
-    }
-
-    /// 1 minus a fraction whose last digit is not 0.
-    private static func complement(of fraction: [UInt8]) -> [UInt8] {
-        fraction.enumerated().map { index, digit in
-            UInt8(ascii: "0") + (index == fraction.count - 1 ? 10 : 9) - (digit - UInt8(ascii: "0"))
-        }
-    }
-
+extension Timestamp {
     /// The most digits that are read of a fraction of a second.
     private static let maximumFraction = 12
+    /// The picoseconds of a second: 1 and `maximumFraction` zeros.
+    private static let perSecond: Int128 = 1_000_000_000_000
 
-    private func timestamp(_ number: JSONNumber) -> Timestamp? {
+    /// The time that is a number of seconds since 1970, or of parts of a second; nil for a number with too many digits.
+    fileprivate init?(_ number: JSONNumber, _ digitsBelowSecond: Int) {
         let power = number.exponent + Int128(Self.maximumFraction - digitsBelowSecond)
         // Up to 24 digits are read, 15 of them before the point.
         guard number.digits.count <= 24, power >= 0, power + Int128(number.digits.count) <= 27 else { return nil }
@@ -99,15 +81,12 @@ struct UnixTimeConversion: Conversion {
         let seconds = (picoseconds - (picoseconds < 0 ? Self.perSecond - 1 : 0)) / Self.perSecond
         // A leading 1 keeps the zeros at the beginning of the fraction.
         let fraction = String(Self.perSecond + picoseconds - seconds * Self.perSecond).utf8.dropFirst()
-        return Timestamp(seconds: Int(seconds), fraction: Array(fraction))
+        self.init(seconds: Int(seconds), fraction: Array(fraction))
     }
-
-    /// The picoseconds of a second: 1 and `maximumFraction` zeros.
-    private static let perSecond: Int128 = 1_000_000_000_000
 }
 
-/// Converts text in a declared pattern of Unicode's date fields to RFC 3339 in UTC; month and day names are English.
-final class DatePatternConversion: Conversion {
+/// A declared pattern of Unicode's date fields, which is converted to RFC 3339 in UTC; month and day names are English.
+final class DatePattern: Sendable {
     private let pattern: String
     /// `DateFormatter` is a mutable class, so one thread uses it at a time.
     private let formatter: Mutex<DateFormatter>
@@ -178,7 +157,9 @@ final class DatePatternConversion: Conversion {
         return letters
     }
 
-    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
+    var conversion: Conversion { Conversion(forward: read, reverse: write) }
+
+    @Sendable private func read(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
         let date = value.string.flatMap { text in formatter.withLock { $0.date(from: text)?.timeIntervalSince1970 } }
         guard let date, let timestamp = Self.timestamp(date), Self.writable.contains(timestamp.seconds),
             let text = timestamp.text
@@ -186,10 +167,8 @@ final class DatePatternConversion: Conversion {
         return JSONString.literal(text)
     }
 
-    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
-        guard let text = value.string, let timestamp = Timestamp(Array(text.utf8)) else {
-            throw Misfit("a date as in RFC 3339 is expected")
-        }
+    @Sendable private func write(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
+        guard let timestamp = value.timestamp else { throw Misfit("a date as in RFC 3339 is expected") }
         guard Self.writable.contains(timestamp.seconds) else {
             throw Misfit("a date from 1583 to 9999 is expected")
         }

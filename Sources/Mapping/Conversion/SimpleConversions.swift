@@ -1,36 +1,117 @@
 import Foundation
 
-/// A conversion that accepts values of one type and leaves them unchanged.
-struct CheckedConversion: Conversion {
-    private let expectation: String
-    private let isAccepted: @Sendable (JSONSlice) -> Bool
+extension Conversion {
+    /// The conversions that need nothing but a name.
+    static let builtIn: [String: Conversion] = [
+        "base64": base64, "boolean": boolean, "date": rfc3339, "decimal": decimal, "integer": integer, "string": string,
+        "url": url, "uuid": uuid,
+    ]
 
-    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
-        guard isAccepted(value) else { throw Misfit(expectation) }
-        return value.json
-    }
+    private static let string = Conversion("a string is expected", accepts: { $0.kind == .string })
 
-    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8] { try forward(value) }
-
-    static let string = CheckedConversion(expectation: "a string is expected") { $0.kind == .string }
-
-    static let integer = CheckedConversion(expectation: "a whole number is expected") { $0.number?.isWhole ?? false }
+    private static let integer = Conversion("a whole number is expected", accepts: { $0.number?.isWhole ?? false })
 
     /// Accepts a number, or a string spelled like one, as APIs write amounts; both keep every digit.
-    static let decimal = CheckedConversion(expectation: "a number, or a string of one, is expected") { value in
+    private static let decimal = Conversion("a number, or a string of one, is expected") { value in
         value.kind == .number || value.string.map { Reference.isNumber($0) } ?? false
     }
 
     /// Accepts an absolute URL (RFC 3986; with letters outside ASCII, RFC 3987).
-    static let url = CheckedConversion(expectation: "a string that is an absolute URL is expected") { value in
+    private static let url = Conversion("a string that is an absolute URL is expected") { value in
         value.string.map { URLSyntax.isAbsolute(Array($0.utf8)) } ?? false
     }
 
-    static let uuid = CheckedConversion(expectation: "a string that is a UUID is expected") { value in
+    private static let uuid = Conversion("a string that is a UUID is expected") { value in
         guard let text = value.string?.utf8, text.count == 36 else { return false }
         return text.enumerated().allSatisfy { offset, byte in
             [8, 13, 18, 23].contains(offset) ? byte == UInt8(ascii: "-") : hexadecimalDigit(byte) != nil
         }
+    }
+
+    /// Accepts true and false; 1 and 0 count as booleans too, and come back as `true` and `false`.
+    private static let boolean = Conversion("true or false is expected") { value in
+        switch value.number?.canonicalText {
+        case "1": Array("true".utf8)
+        case "0": Array("false".utf8)
+        default: value.kind == .word ? value.json : nil
+        }
+    }
+
+    /// Converts Base64 (RFC 4648 §4) to the encoded text; white space within the Base64 is ignored.
+    private static let base64 = Conversion(
+        forward: { (value) throws(Misfit) in
+            let packed = value.string.map { String(decoding: $0.utf8.filter { $0 > 0x20 }, as: UTF8.self) }
+            guard let data = packed.flatMap({ Data(base64Encoded: $0) }),
+                let text = String(validating: data, as: UTF8.self)
+            else { throw Misfit("a string in Base64 that encodes UTF-8 is expected") }
+            return JSONString.literal(text)
+        },
+        reverse: { (value) throws(Misfit) in
+            guard let text = value.string else { throw Misfit("a string is expected") }
+            return JSONString.literal(Data(text.utf8).base64EncodedString())
+        }
+    )
+
+    /// A declared map from values to values, for enumerations (strings) and for arbitrary JSON values.
+    static func map(
+        _ declared: [ConversionDeclaration.Pair],
+        fallback: [UInt8]?,
+        reverseFallback: [UInt8]?,
+        isOneWay: Bool
+    ) throws(MappingError) -> Conversion {
+        guard !declared.isEmpty else { throw .invalidConversion("a map of values has no entry") }
+        var pairs: [(from: JSONSlice, to: JSONSlice)] = []
+        for pair in declared {
+            let (wire, mapped) = (try slice(pair.wire), try slice(pair.mapped))
+            if pairs.contains(where: { $0.from.isEqual(to: wire) }) {
+                throw .invalidConversion("\(wire.spelled) is mapped twice")
+            }
+            if !isOneWay, let other = pairs.first(where: { $0.to.isEqual(to: mapped) }) {
+                throw .invalidConversion(
+                    "\(other.from.spelled) and \(wire.spelled) are both mapped to \(mapped.spelled), so that "
+                        + "there is no way back; give each its own, use \"default\" for one of them, or write "
+                        + "{ one_way: … } around the map"
+                )
+            }
+            pairs.append((wire, mapped))
+        }
+        return Conversion(
+            forward: direction(pairs, fallback: try fallback.map(slice)),
+            reverse: direction(pairs.map { ($0.to, $0.from) }, fallback: try reverseFallback.map(slice)),
+            convertsNull: true
+        )
+    }
+
+    private static func slice(_ json: [UInt8]) throws(MappingError) -> JSONSlice {
+        guard !JSONBody.isMalformed(json), let slice = JSONSlice(json) else {
+            throw .invalidConversion("\"\(String(decoding: json, as: UTF8.self))\" is not JSON")
+        }
+        return slice
+    }
+
+    /// Replaces values by their partners; null without one stays null.
+    ///
+    /// Anything else is a misfit: the upstream has begun to send something new, and the user should know.
+    private static func direction(_ pairs: [(from: JSONSlice, to: JSONSlice)], fallback: JSONSlice?) -> Direction {
+        { (value) throws(Misfit) in
+            if let pair = pairs.first(where: { $0.from.isEqual(to: value) }) { return pair.to.json }
+            if value.isNull { return value.json }
+            let reason = JSONSlice.expectation(of: pairs.map(\.from))
+            guard let fallback else { throw Misfit(reason) }
+            let shown = String(decoding: fallback.json.prefix(80), as: UTF8.self)
+            throw Misfit("\(reason); the default \(shown) is shown instead", substitute: fallback.json)
+        }
+    }
+}
+
+extension JSONSlice {
+    /// The value as text, for messages about a config.
+    fileprivate var spelled: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// A sentence that names the allowed values, or the first of many.
+    static func expectation(of values: [JSONSlice]) -> String {
+        let shown = values.prefix(8).map(\.spelled).joined(separator: ", ")
+        return "one of \(shown)\(values.count > 8 ? ", …" : "") is expected"
     }
 }
 
@@ -63,37 +144,8 @@ enum URLSyntax {
     }
 }
 
-/// Accepts true and false; 1 and 0 count as booleans too, and come back as `true` and `false`.
-struct BooleanConversion: Conversion {
-    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
-        if value.kind == .word { return value.json }
-        switch value.number?.canonicalText {
-        case "1": return Array("true".utf8)
-        case "0": return Array("false".utf8)
-        default: throw Misfit("true or false is expected")
-        }
-    }
-
-    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8] { try forward(value) }
-}
-
-/// Converts Base64 (RFC 4648 §4) to the encoded text; white space within the Base64 is ignored.
-struct Base64Conversion: Conversion {
-    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
-        let packed = value.string.map { String(decoding: $0.utf8.filter { $0 > 0x20 }, as: UTF8.self) }
-        guard let data = packed.flatMap({ Data(base64Encoded: $0) }), let text = String(validating: data, as: UTF8.self)
-        else { throw Misfit("a string in Base64 that encodes UTF-8 is expected") }
-        return JSONString.literal(text)
-    }
-
-    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
-        guard let text = value.string else { throw Misfit("a string is expected") }
-        return JSONString.literal(Data(text.utf8).base64EncodedString())
-    }
-}
-
-/// Converts text with separators, such as `12,345.678`, to a number; every digit is kept.
-struct NumberTextConversion: Conversion {
+/// Numbers written as text with separators, such as `12,345.678`; every digit is kept.
+struct NumberText {
     private let grouping: [UInt8]
     private let decimal: [UInt8]
 
@@ -111,14 +163,16 @@ struct NumberTextConversion: Conversion {
         self.decimal = Array(decimal.utf8)
     }
 
-    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
-        guard let text = value.string, let number = number(Array(text.utf8)) else {
+    /// The number that a text stands for.
+    @Sendable func number(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
+        guard let text = value.string, let number = parsed(Array(text.utf8)) else {
             throw Misfit("a string of a number such as \(example) is expected")
         }
         return number
     }
 
-    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
+    /// The text for a number.
+    @Sendable func text(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
         guard let number = value.number else { throw Misfit("a number is expected") }
         let plain = Array(number.canonicalText.utf8)
         guard !plain.contains(UInt8(ascii: "e")) else { throw Misfit("a number of at most 40 digits is expected") }
@@ -138,7 +192,7 @@ struct NumberTextConversion: Conversion {
     }
 
     /// The JSON number in a text; the digits form groups of three, or no groups at all.
-    private func number(_ text: [UInt8]) -> [UInt8]? {
+    private func parsed(_ text: [UInt8]) -> [UInt8]? {
         var rest = text[...]
         var output: [UInt8] = []
         if rest.first == UInt8(ascii: "-") { output.append(rest.removeFirst()) }
@@ -170,72 +224,5 @@ struct NumberTextConversion: Conversion {
             }
         }
         return groups
-    }
-}
-
-/// A declared map from values to values, for enumerations (strings) and for arbitrary JSON values.
-struct ValueMapConversion: Conversion {
-    private let pairs: [(wire: JSONSlice, mapped: JSONSlice)]
-    private let fallback: [UInt8]?
-    private let reverseFallback: [UInt8]?
-
-    init(
-        _ declared: [ConversionDeclaration.Pair],
-        fallback: [UInt8]?,
-        reverseFallback: [UInt8]?,
-        isOneWay: Bool
-    ) throws(MappingError) {
-        guard !declared.isEmpty else { throw .invalidConversion("a map of values has no entry") }
-        var pairs: [(wire: JSONSlice, mapped: JSONSlice)] = []
-        for pair in declared {
-            let (wire, mapped) = (try Self.slice(pair.wire), try Self.slice(pair.mapped))
-            if pairs.contains(where: { $0.wire.isEqual(to: wire) }) {
-                throw .invalidConversion("\(Self.text(wire)) is mapped twice")
-            }
-            if !isOneWay, let other = pairs.first(where: { $0.mapped.isEqual(to: mapped) }) {
-                throw .invalidConversion(
-                    "\(Self.text(other.wire)) and \(Self.text(wire)) are both mapped to \(Self.text(mapped)), so that "
-                        + "there is no way back; give each its own, use \"default\" for one of them, or write "
-                        + "{ one_way: … } around the map"
-                )
-            }
-            pairs.append((wire, mapped))
-        }
-        self.pairs = pairs
-        self.fallback = try fallback.map { (json) throws(MappingError) in try Self.slice(json).json }
-        self.reverseFallback = try reverseFallback.map { (json) throws(MappingError) in try Self.slice(json).json }
-    }
-
-    private static func slice(_ json: [UInt8]) throws(MappingError) -> JSONSlice {
-        guard !JSONBody.isMalformed(json), let slice = JSONSlice(json) else {
-            throw .invalidConversion("\"\(String(decoding: json, as: UTF8.self))\" is not JSON")
-        }
-        return slice
-    }
-
-    private static func text(_ value: JSONSlice) -> String { String(decoding: value.bytes, as: UTF8.self) }
-
-    var convertsNull: Bool { true }
-
-    func forward(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
-        if let pair = pairs.first(where: { $0.wire.isEqual(to: value) }) { return pair.mapped.json }
-        return try unknown(value, fallback, known: pairs.map(\.wire))
-    }
-
-    func reverse(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
-        if let pair = pairs.first(where: { $0.mapped.isEqual(to: value) }) { return pair.wire.json }
-        return try unknown(value, reverseFallback, known: pairs.map(\.mapped))
-    }
-
-    /// The result for a value without an entry: null stays null.
-    ///
-    /// Anything else is a misfit: the upstream has begun to send something new, and the user should know.
-    private func unknown(_ value: JSONSlice, _ fallback: [UInt8]?, known: [JSONSlice]) throws(Misfit) -> [UInt8] {
-        if value.isNull { return value.json }
-        let shown = known.prefix(8).map(Self.text).joined(separator: ", ") + (known.count > 8 ? ", …" : "")
-        let reason = "one of \(shown) is expected"
-        guard let fallback else { throw Misfit(reason) }
-        let shownInstead = String(decoding: fallback.prefix(80), as: UTF8.self)
-        throw Misfit("\(reason); the default \(shownInstead) is shown instead", substitute: fallback)
     }
 }

@@ -72,22 +72,21 @@ struct Coercion: Sendable {
 
     /// The coercion to the input type of a conversion; nil if the conversion has none.
     init?(_ declaration: ConversionDeclaration) {
+        guard let target = Self.target(of: declaration) else { return nil }
+        self.target = target
+    }
+
+    private static func target(of declaration: ConversionDeclaration) -> Target? {
         switch declaration {
-        case .named("boolean"): target = .boolean
-        case .named("integer"), .named("decimal"), .date(.unixSeconds), .date(.unixMilliseconds): target = .number
-        case .named("string"), .named("url"), .named("uuid"), .named("base64"): target = .string
-        case .values(let pairs, _, _) where pairs.allSatisfy(\.isString): target = .string
-        case .arrayOf: target = .list
-        case .chain(let links):
-            guard let first = links.first, let coercion = Coercion(first) else { return nil }
-            self = coercion
-        case .firstOf(let alternatives):
-            guard let coercion = alternatives.lazy.compactMap(Coercion.init).first else { return nil }
-            self = coercion
-        case .oneWay(let inner, _):
-            guard let coercion = Coercion(inner) else { return nil }
-            self = coercion
-        case .named, .date, .number, .values, .dictionaryOf: return nil
+        case .named("boolean"): .boolean
+        case .named("integer"), .named("decimal"), .date(.unixSeconds), .date(.unixMilliseconds): .number
+        case .named("string"), .named("url"), .named("uuid"), .named("base64"): .string
+        case .values(let pairs, _, _): pairs.allSatisfy(\.isString) ? .string : nil
+        case .arrayOf: .list
+        case .chain(let links): links.first.flatMap(target)
+        case .firstOf(let alternatives): alternatives.lazy.compactMap(target).first
+        case .oneWay(let inner, _): target(of: inner)
+        case .named, .date, .number, .dictionaryOf: nil
         }
     }
 
@@ -120,47 +119,55 @@ struct Coercion: Sendable {
 
 /// The compiled checks of one property.
 public struct ValueChecker: Sendable {
-    private let checks: [Compiled]
-
-    private enum Compiled: Sendable {
-        case type([ValueCheck.JSONType])
-        case range(minimum: JSONNumber?, maximum: JSONNumber?)
-        case length(ClosedRange<Int>)
-        case pattern(PatternSearch)
-        case oneOf([JSONSlice])
-        case notNull
-    }
+    /// By check, why a value that is not null fails it, for a person; nil for one that passes.
+    private let faults: [@Sendable (JSONSlice) -> String?]
+    private let refusesNull: Bool
 
     /// Compiles checks; throws `.invalidCheck` with the reason if a check is wrong.
     public init(_ checks: [ValueCheck]) throws(MappingError) {
-        self.checks = try checks.map { (check) throws(MappingError) in try Self.compile(check) }
+        faults = try checks.map { (check) throws(MappingError) in try Self.compile(check) }
+        refusesNull = checks.contains(.notNull)
     }
 
-    private static func compile(_ check: ValueCheck) throws(MappingError) -> Compiled {
+    private static func compile(_ check: ValueCheck) throws(MappingError) -> @Sendable (JSONSlice) -> String? {
         switch check {
         case .type(let types):
             guard !types.isEmpty else { throw .invalidCheck("no type is allowed; name at least one") }
-            return .type(types)
+            let reason = "of type \(types.map(\.rawValue).joined(separator: " or ")) is expected"
+            return { value in types.contains { isOf(value, $0) } ? nil : reason }
         case .range(let minimum, let maximum):
             let (low, high) = (try minimum.map(number), try maximum.map(number))
             if let low, let high, high < low { throw .invalidCheck("the range ends before it begins") }
-            return .range(minimum: low, maximum: high)
+            return { value in
+                guard let number = value.number else { return "a number is expected" }
+                if let low, number < low { return "at least \(low.canonicalText) is expected" }
+                return high.flatMap { $0 < number ? "at most \($0.canonicalText) is expected" : nil }
+            }
         case .length(let minimum, let maximum):
             let (low, high) = (minimum ?? 0, maximum ?? .max)
             guard low >= 0, low <= high else { throw .invalidCheck("the lengths allowed end before they begin") }
-            return .length(low...high)
-        case .pattern(let pattern): return .pattern(try PatternSearch(pattern))
+            return { value in
+                guard let length = length(of: value) else { return "a string or a list is expected" }
+                if length < low { return "a length of at least \(low) is expected" }
+                return length > high ? "a length of at most \(high) is expected" : nil
+            }
+        case .pattern(let pattern):
+            let search = try PatternSearch(pattern)
+            return { value in
+                guard let text = value.string else { return "a string is expected" }
+                return search.fault(in: text)
+            }
         case .oneOf(let values):
             guard !values.isEmpty else { throw .invalidCheck("no value is allowed; name at least one") }
-            return .oneOf(
-                try values.map { (json) throws(MappingError) in
-                    guard !JSONBody.isMalformed(json), let slice = JSONSlice(json) else {
-                        throw .invalidCheck("\"\(String(decoding: json, as: UTF8.self))\" is not JSON")
-                    }
-                    return slice
+            let slices = try values.map { (json) throws(MappingError) in
+                guard !JSONBody.isMalformed(json), let slice = JSONSlice(json) else {
+                    throw .invalidCheck("\"\(String(decoding: json, as: UTF8.self))\" is not JSON")
                 }
-            )
-        case .notNull: return .notNull
+                return slice
+            }
+            let reason = JSONSlice.expectation(of: slices)
+            return { value in slices.contains { $0.isEqual(to: value) } ? nil : reason }
+        case .notNull: return { _ in nil }
         }
     }
 
@@ -181,40 +188,10 @@ public struct ValueChecker: Sendable {
 
     /// Like `fault(in:)` for bytes, for a value within a JSON text.
     func fault(in value: JSONSlice) -> String? {
-        for check in checks {
-            if value.isNull {
-                // Null is the absence of a value: only the null check can reject it.
-                if case .notNull = check { return "null is not allowed" }
-            } else if let fault = Self.fault(in: value, check) {
-                return fault
-            }
-        }
+        // Null is the absence of a value: only the null check can reject it.
+        if value.isNull { return refusesNull ? "null is not allowed" : nil }
+        for fault in faults { if let fault = fault(value) { return fault } }
         return nil
-    }
-
-    private static func fault(in value: JSONSlice, _ check: Compiled) -> String? {
-        switch check {
-        case .type(let types):
-            let fits = types.contains { isOf(value, $0) }
-            return fits ? nil : "of type \(types.map(\.rawValue).joined(separator: " or ")) is expected"
-        case .range(let minimum, let maximum):
-            guard let number = value.number else { return "a number is expected" }
-            if let minimum, number < minimum { return "at least \(minimum.canonicalText) is expected" }
-            if let maximum, maximum < number { return "at most \(maximum.canonicalText) is expected" }
-            return nil
-        case .length(let allowed):
-            guard let length = length(of: value) else { return "a string or a list is expected" }
-            if length < allowed.lowerBound { return "a length of at least \(allowed.lowerBound) is expected" }
-            return length > allowed.upperBound ? "a length of at most \(allowed.upperBound) is expected" : nil
-        case .pattern(let search):
-            guard let text = value.string else { return "a string is expected" }
-            return search.fault(in: text)
-        case .oneOf(let values):
-            guard !values.contains(where: { $0.isEqual(to: value) }) else { return nil }
-            let shown = values.prefix(8).map { String(decoding: $0.bytes, as: UTF8.self) }.joined(separator: ", ")
-            return "one of \(shown)\(values.count > 8 ? ", …" : "") is expected"
-        case .notNull: return nil
-        }
     }
 
     private static func isOf(_ value: JSONSlice, _ type: ValueCheck.JSONType) -> Bool {

@@ -3,7 +3,6 @@
 /// A rule is like a keyless model of the body, with a relation at its `root` and one at the root of each part of
 /// `also`.
 struct BodyPlan {
-    /// One place in the body.
     struct Content {
         var model: Int
         var arity: Arity

@@ -137,7 +137,7 @@ struct BodyWalk {
         guard slot < objectLimit else { return JSONScanner.Failure.tooManyObjects }
         let firstCapture = captures.count
         found.append(Found(start: start, model: index, parent: parent, place: place))
-        for _ in 0..<model.captureCount { captures.append(Capture()) }
+        for _ in 0..<model.reading.captureCount { captures.append(Capture()) }
         if model.hasRequired { seen.append(0) }
         let outer = parent
         parent = slot
@@ -248,14 +248,20 @@ extension BodyWalk {
             at: start,
             model: parent >= 0 ? models.compiled[found[parent].model].name : nil,
             property: rule.property,
-            reason: fault
+            "Property \(rule.property) fails a check: \(fault)."
         )
         return false
     }
 
     mutating func checkRequired(_ model: CompiledModel, _ seen: UInt64, at start: Int) {
         for (index, property) in model.reading.required.enumerated() where seen & 1 << UInt64(index) == 0 {
-            notes.note(.requiredMissing, at: start, model: model.name, property: property)
+            notes.note(
+                .requiredMissing,
+                at: start,
+                model: model.name,
+                property: property,
+                "Property \(property) is required and absent."
+            )
         }
     }
 }

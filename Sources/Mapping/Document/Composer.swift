@@ -13,7 +13,6 @@ public enum Composition: Sendable, Equatable {
 
 /// A body that shows newer values than the one received.
 public struct ComposedBody: Sendable, Equatable {
-    /// The body.
     public var bytes: [UInt8]
     /// The objects that now appear where the document pinned others, or none.
     public var added: Set<ObjectName>
@@ -75,8 +74,8 @@ public struct Composer: Sendable {
         var effort = max(received * Self.effort.perByte, Self.effort.atLeast)
         while true {
             for name in wanted {
-                let object = KnownObject(try state(name), name, models: models, lag: lag)
-                for source in object.sources where !mayShow(source) { hidden.insert(source) }
+                let object = KnownObject(try state(name) ?? ObjectState(), name, models: models, lag: lag)
+                for source in object.state.sources where !mayShow(source) { hidden.insert(source) }
                 known[name] = object
             }
             var attempt = CompositionAttempt(
@@ -102,6 +101,10 @@ public struct Composer: Sendable {
             doubts.formUnion(attempt.doubts)
             if let reason = attempt.reason { return .unknown(reason: reason) }
             let fits = attempt.output.count <= max(received * Self.growth.factor, Self.growth.atLeast)
+            // Earlier versions of Larder have stored objects of bodies in other encodings.
+            guard !attempt.isChanged || attempt.output.isUTF8 else {
+                return .unknown(reason: "the updated document would not be UTF-8")
+            }
             let body = ComposedBody(bytes: attempt.output, added: attempt.added, sources: attempt.sources)
             if let shortfall = attempt.shortfall {
                 return .unknown(reason: shortfall, partial: attempt.isChanged && fits ? body : nil)
@@ -137,7 +140,7 @@ public struct Composer: Sendable {
 
 /// One object's state, prepared for composing a document.
 struct KnownObject {
-    private let state: ObjectState?
+    let state: ObjectState
     /// The settled members; nil if nothing is known or the model is no longer declared.
     let resolved: ResolvedObject?
     /// Whether some value is newer than its mark, if it has one.
@@ -147,9 +150,9 @@ struct KnownObject {
     /// When the object first showed itself to be deleted.
     let deletion: Int64?
 
-    init(_ state: ObjectState?, _ name: ObjectName, models: Models, lag: Lag) {
+    init(_ state: ObjectState, _ name: ObjectName, models: Models, lag: Lag) {
         self.state = state
-        guard let state, let model = models.index(of: name.model), let payload = state.payload,
+        guard let model = models.index(of: name.model), let payload = state.payload,
             let value = JSONSlice(payload)
         else {
             (resolved, isCurrent, doubts, deletion) = (nil, false, [:], nil)
@@ -178,28 +181,11 @@ struct KnownObject {
         )
     }
 
-    /// Set if a write may have changed the object, or if it is deleted.
-    var mark: ObjectMark? { state?.mark }
-
-    /// The settled values; a pin equal to them is copied.
-    var payload: [UInt8]? { state?.payload }
-
-    var isInDoubt: Bool { !doubts.isEmpty }
-
     /// Whether it has a mark of a write, so that some of its values may be older than that.
-    var isUnseenInPart: Bool { if case .unobserved = mark { true } else { false } }
+    var isUnseenInPart: Bool { if case .unobserved = state.mark { true } else { false } }
 
     /// Whether the object is deleted, which affects documents observed before that.
-    var isGone: Bool { deletion != nil || mark?.isTombstone == true }
-
-    /// The `lo` of a member's clock.
-    func lo(of path: MemberPath, lag: Lag) -> Int64 { state?.lo(of: path, lag: lag) ?? .min }
-
-    /// The observation that settled or last confirmed a member.
-    func source(of path: MemberPath) -> Int64? { state?.source(of: path) }
-
-    /// The observations that settled or last confirmed its values.
-    var sources: Set<Int64> { state?.sources ?? [] }
+    var isGone: Bool { deletion != nil || state.mark?.isTombstone == true }
 }
 
 /// The pin of each reference in a skeleton and its payloads.

@@ -1,16 +1,22 @@
 /// Writes the members of one object with their newest values.
 extension CompositionAttempt {
-    /// Writes an object in the shape of a pinned one: an earlier version of itself, or another object.
-    ///
-    /// `isStrict` means that the shape is another object's. Then every member of the shape must be known of this object
-    /// (law 6). Otherwise members without a newer value stay as pinned.
-    mutating func write(
-        _ shape: Shape,
-        showing resolved: ResolvedObject,
-        name: ObjectName?,
-        isStrict: Bool,
-        at prefix: MemberPath = .root
-    ) {
+    /// An object that is written in the shape of a pinned one: an earlier version of itself, or another object.
+    struct Subject {
+        let resolved: ResolvedObject
+        /// Nil for an object without an identity.
+        let name: ObjectName?
+        /// Whether the shape is another object's.
+        ///
+        /// Then every member of the shape must be known of this object (law 6). Otherwise members without a newer value stay as
+        /// pinned.
+        let isStrict: Bool
+
+        /// What it is called in reasons.
+        var description: String { name?.description ?? "an embedded object" }
+    }
+
+    /// Writes an object in the shape of a pinned one.
+    mutating func write(_ shape: Shape, showing subject: Subject, at prefix: MemberPath = .root) {
         guard spend(shape.value.range.count) else { return }
         let members = shape.value.members
         var repeated: Set<MemberPath> = []
@@ -23,47 +29,43 @@ extension CompositionAttempt {
             position = member.value.range.upperBound
             let path = prefix.appending(member.name)
             if repeated.contains(member.name) {
-                if isStrict { return fail("\(path.text) occurs twice in the shape for \(describe(name))") }
+                if subject.isStrict { return fail("\(path.text) occurs twice in the shape for \(subject.description)") }
                 copy(shape.text, member.value.range)
             } else {
-                write(shape.at(member.value), member: path, of: resolved, name: name, isStrict: isStrict)
+                write(shape.at(member.value), member: path, of: subject)
             }
         }
         output.append(contentsOf: shape.value.text[position..<shape.value.range.upperBound])
     }
 
-    private mutating func write(
-        _ shape: Shape,
-        member path: MemberPath,
-        of resolved: ResolvedObject,
-        name: ObjectName?,
-        isStrict: Bool
-    ) {
-        if !isStrict, kept[shape.text]?.contains(path) == true { return copy(shape.text, shape.value.range) }
+    private mutating func write(_ shape: Shape, member path: MemberPath, of subject: Subject) {
+        let (resolved, name, isStrict) = (subject.resolved, subject.name, subject.isStrict)
+        let isOther = resolved[path]?.isHolder == true && shape.value.kind != .object && !shape.value.isNull
+        if !isStrict, isOther || kept[shape.text]?.contains(path) == true { return copy(shape.text, shape.value.range) }
         if let name, let time = unseenWrite(to: path, of: resolved, name, shownBy: shape) {
-            return write(shape, member: path, of: resolved, name: name, unseenSince: time, isStrict: isStrict)
+            return write(shape, member: path, of: subject, name, unseenSince: time)
         }
         if resolved[path]?.isShared == true, let asksFrom = name.flatMap({ known[$0]?.doubts[path] }) {
             if asksFrom == Knowledge.Doubt.always {
-                return fail("a write may have changed \(path.text) of \(describe(name))")
+                return fail("a write may have changed \(path.text) of \(subject.description)")
             }
             doubts.insert(asksFrom)
         }
-        guard let newest = resolved[path], mayShow(newest, at: path, of: resolved, isStrict: isStrict) else {
-            if isStrict { return fail("\(path.text) is not known of \(describe(name))") }
+        guard let newest = resolved[path], mayShow(newest, at: path, of: subject) else {
+            if isStrict { return fail("\(path.text) is not known of \(subject.description)") }
             return copy(shape.text, shape.value.range)
         }
         let wasChanged = hasOwnChange
         hasOwnChange = false
         defer {
             // What a container holds has sources of its own.
-            if hasOwnChange, !newest.isContainer, let source = name.flatMap({ known[$0]?.source(of: path) }) {
+            if hasOwnChange, !newest.isContainer, let source = name.flatMap({ known[$0]?.state.source(of: path) }) {
                 use([source])
             }
             hasOwnChange = hasOwnChange || wasChanged
         }
         if newest.isContainer {
-            writeContainer(newest, shape, member: path, of: resolved, name: name, isStrict: isStrict)
+            writeContainer(newest, shape, member: path, of: subject)
         } else if shape.value.kind == .object, newest.link?.arity == .one {
             // The pin embeds the object; now the value is null or a reference.
             write(related: newest, shape)
@@ -76,24 +78,26 @@ extension CompositionAttempt {
         } else if newest.link != nil {
             write(related: newest, shape)
         } else if newest.value.containsReference {
-            fail("\(path.text) of \(describe(name)) now holds objects that no model relates to it")
+            fail("\(path.text) of \(subject.description) now holds objects that no model relates to it")
         } else if !newest.isWhole, !fits(newest.value, shape.value) {
-            fail("the newest value of \(path.text) of \(describe(name)) has other members than this document shows")
+            fail(
+                "the newest value of \(path.text) of \(subject.description) has other members than this document shows"
+            )
         } else {
-            checkFilter(by: path, newest.value, of: name, in: shape.text)
+            checkFilter(by: path, newest.value, of: subject, in: shape.text)
             writeLiteral(newest.value)
         }
     }
 
     /// Notes an object whose new value is not the one that its document was asked for.
-    private mutating func checkFilter(by path: MemberPath, _ value: JSONSlice, of name: ObjectName?, in text: Int) {
+    private mutating func checkFilter(by path: MemberPath, _ value: JSONSlice, of subject: Subject, in text: Int) {
         let wanted = path.name.flatMap { filters[$0] }
         guard let wanted, text != PinTree.skeleton, !tree.isInner(text) else { return }
         let now: String? = value.withBytes {
             value.kind == .string ? JSONString.text($0) : String(decoding: $0, as: UTF8.self)
         }
         guard now != wanted else { return }
-        shortfall = shortfall ?? "the list was asked for by \(path.text), which has changed in \(describe(name))"
+        shortfall = shortfall ?? "the list was asked for by \(path.text), which has changed in \(subject.description)"
     }
 
     /// The time of a write that may have changed a member since the settled value and this document's were true.
@@ -106,14 +110,15 @@ extension CompositionAttempt {
         guard let settled = resolved[path], settled.isShared,
             // The members of an object are examined one by one.
             !settled.isContainer || shape.value.kind != .object,
-            let time = unseenWrite(to: name, shownBy: shape.text), known[name]?.lo(of: path, lag: lag) ?? .min <= time
+            let time = unseenWrite(to: name, shownBy: shape.text),
+            known[name]?.state.lo(of: path, lag: lag) ?? .min <= time
         else { return nil }
         return time
     }
 
     /// The time of a write that may have changed an object since the text that shows it was true.
     func unseenWrite(to name: ObjectName, shownBy text: Int) -> Int64? {
-        guard let observation, case .unobserved(let time, _, _) = known[name]?.mark else { return nil }
+        guard let observation, case .unobserved(let time, _, _) = known[name]?.state.mark else { return nil }
         let isEmbedded = text == PinTree.skeleton || tree.isEmbedded(text)
         return observation.lo(isEmbedded: isEmbedded, lag: lag) <= time ? time : nil
     }
@@ -126,13 +131,12 @@ extension CompositionAttempt {
     private mutating func write(
         _ shape: Shape,
         member path: MemberPath,
-        of resolved: ResolvedObject,
-        name: ObjectName,
-        unseenSince time: Int64,
-        isStrict: Bool
+        of subject: Subject,
+        _ name: ObjectName,
+        unseenSince time: Int64
     ) {
-        guard !isStrict, known[name]?.mark?.isOwn != true, known[name]?.doubts[path] == nil,
-            let settled = resolved[path],
+        guard !subject.isStrict, known[name]?.state.mark?.isOwn != true, known[name]?.doubts[path] == nil,
+            let settled = subject.resolved[path],
             ObservedMember(value: shape.value, isShared: true, link: settled.link).agrees(with: settled)
         else { return fail("a write may have changed \(path.text) of \(name)") }
         doubts.insert(time + lag.lists)
@@ -154,37 +158,32 @@ extension CompositionAttempt {
     }
 
     /// Shared members move; an identity is shown wherever its object is.
-    private func mayShow(_ newest: ObservedMember, at path: MemberPath, of resolved: ResolvedObject, isStrict: Bool)
-        -> Bool
-    {
+    private func mayShow(_ newest: ObservedMember, at path: MemberPath, of subject: Subject) -> Bool {
         newest.isShared || newest.isContainer
-            || isStrict && models.compiled[resolved.model].identityMembers.contains(path)
+            || subject.isStrict && models.compiled[subject.resolved.model].identityMembers.contains(path)
     }
 
     private mutating func writeContainer(
         _ newest: ObservedMember,
         _ shape: Shape,
         member path: MemberPath,
-        of resolved: ResolvedObject,
-        name: ObjectName?,
-        isStrict: Bool
+        of subject: Subject
     ) {
         if shape.value.kind == .object {
-            write(shape, showing: resolved, name: name, isStrict: isStrict, at: path)
+            write(shape, showing: subject, at: path)
         } else if let place = pin(at: shape), let child = JSONSlice(tree.pins[place.pin]) {
             // The pin is an object of its own; now it is embedded without an identity.
             hasOwnChange = true
-            write(Shape(text: place.pin, value: child), showing: resolved, name: name, isStrict: true, at: path)
-        } else if isStrict || newest.isShared {
+            let strict = Subject(resolved: subject.resolved, name: subject.name, isStrict: true)
+            write(Shape(text: place.pin, value: child), showing: strict, at: path)
+        } else if subject.isStrict || newest.isShared {
             fail(
-                "\(path.text) of \(describe(name)) is now an object, and this document does not show which members to write for it"
+                "\(path.text) of \(subject.description) is now an object, and this document does not show which members to write for it"
             )
         } else {
             copy(shape.text, shape.value.range)
         }
     }
-
-    func describe(_ name: ObjectName?) -> String { name?.description ?? "an embedded object" }
 }
 
 /// The members that a value has, regardless of their values.

@@ -113,7 +113,7 @@ extension CompositionAttempt {
 
     /// The style of new elements in a container, computed once.
     mutating func styleOfNew(in container: Shape, _ pinned: @autoclosure () -> [JSONSlice]) -> NewElementStyle {
-        let spot = Spot(container)
+        let spot = [container.text, container.value.range.lowerBound]
         if let known = styles[spot] { return known }
         let found = style(of: pinned().map(container.at))
         styles[spot] = found
@@ -146,7 +146,7 @@ extension CompositionAttempt {
             if let target { return expand(name(of: target, link), in: shape) }
             guard spend(element.range.count) else { return }
             let shown = ResolvedObject(element, model: link.model, models: models)
-            write(shape, showing: shown, name: nil, isStrict: true)
+            write(shape, showing: Subject(resolved: shown, name: nil, isStrict: true))
         case .unknown: fail("a list has a new element, and its siblings do not share one shape")
         }
     }
@@ -242,8 +242,8 @@ extension CompositionAttempt {
             return fail("there are no current values of \(name)")
         }
         added.insert(name)
-        use(object.sources)
-        write(shape, showing: resolved, name: name, isStrict: true)
+        use(object.state.sources)
+        write(shape, showing: Subject(resolved: resolved, name: name, isStrict: true))
     }
 
     /// The object literal that a pinned value shows: the value itself, or the payload of the pin it refers to.

@@ -18,11 +18,11 @@ extension CompositionAttempt {
     ///   - payload: the object as the document shows it; nil if it does not show it yet.
     ///   - isEmbedded: whether it is within another object, or one of several.
     func fate(of name: ObjectName, shownAs payload: [UInt8]?, isEmbedded: Bool) -> Fate {
-        guard let observation, let object = known[name], object.mark != nil || object.deletion != nil else {
+        guard let observation, let object = known[name], object.state.mark != nil || object.deletion != nil else {
             return .shown
         }
         let lo = observation.lo(isEmbedded: isEmbedded, lag: lag)
-        if let mark = object.mark, lo <= mark.time {
+        if let mark = object.state.mark, lo <= mark.time {
             if mark.isTombstone { return fate(after: mark, of: name, shownAs: payload, observation) }
             // It was requested before the write was complete.
             if observation.start <= mark.time { return .stale }

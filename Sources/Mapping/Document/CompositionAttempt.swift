@@ -51,8 +51,8 @@ struct CompositionAttempt {
     var reason: String?
     /// The same, if the objects concerned are as received.
     var shortfall: String?
-    /// The style of new elements in each list, by the list's position; computed on first use.
-    var styles: [Spot: NewElementStyle] = [:]
+    /// The style of new elements in each list, by its text and its position there; computed on first use.
+    var styles: [[Int]: NewElementStyle] = [:]
     /// How the document separates elements; computed on first use.
     var separatorStyle: SeparatorStyle?
 
@@ -62,17 +62,6 @@ struct CompositionAttempt {
         var value: JSONSlice
 
         func at(_ value: JSONSlice) -> Shape { Shape(text: text, value: value) }
-    }
-
-    /// The position of a value.
-    struct Spot: Hashable {
-        var text: Int
-        var start: Int
-
-        init(_ shape: Shape) {
-            text = shape.text
-            start = shape.value.range.lowerBound
-        }
     }
 
     mutating func run() {
@@ -140,7 +129,7 @@ struct CompositionAttempt {
         if let name = tree.looked[place.pin], let object = known[name] {
             doubts.formUnion(object.doubts.values)
             // It has, for requests with other fields: asking settles nothing for this one.
-            if !hidden.isDisjoint(with: object.sources) { doubts.insert(.max) }
+            if !hidden.isDisjoint(with: object.state.sources) { doubts.insert(.max) }
         }
         copy(place.pin, 0..<tree.pins[place.pin].count)
     }
@@ -154,7 +143,7 @@ struct CompositionAttempt {
         case .stale:
             let reason = "a write may have changed \(name) since the document was observed"
             // Members that no model declares are as before the write; with the upstream away, the others are shown as known.
-            guard isPartialWanted, known[name]?.isCurrent == true, known[name]?.mark?.isReused == false else {
+            guard isPartialWanted, known[name]?.isCurrent == true, known[name]?.state.mark?.isReused == false else {
                 return fail(reason)
             }
             shortfall = shortfall ?? reason
@@ -164,9 +153,10 @@ struct CompositionAttempt {
         guard let object = known[name], let resolved = object.resolved,
             // What was known before a write is no longer known.
             object.isCurrent || unseenWrite(to: name, shownBy: place.pin) != nil,
-            object.payload != payload || object.isInDoubt || object.isUnseenInPart, let value = JSONSlice(payload)
+            object.state.payload != payload || !object.doubts.isEmpty || object.isUnseenInPart,
+            let value = JSONSlice(payload)
         else { return copy(place.pin, 0..<payload.count) }
-        if let observation, let mark = object.mark, mark.isTombstone, observation.start > mark.time {
+        if let observation, let mark = object.state.mark, mark.isTombstone, observation.start > mark.time {
             // It may lag behind the deletion, or show what has taken the deleted object's place.
             doubts.insert(mark.time + lag.lists)
         }
@@ -176,7 +166,8 @@ struct CompositionAttempt {
         keepLiterals(of: place.pin, showing: name, value, object, resolved)
         let isOuterChanged = hasOwnChange
         hasOwnChange = false
-        write(Shape(text: place.pin, value: value), showing: resolved, name: name, isStrict: false)
+        let subject = Subject(resolved: resolved, name: name, isStrict: false)
+        write(Shape(text: place.pin, value: value), showing: subject)
         hasChangedObjects = hasChangedObjects || hasOwnChange
         hasOwnChange = isOuterChanged
     }
@@ -191,7 +182,7 @@ struct CompositionAttempt {
         _ object: KnownObject,
         _ resolved: ResolvedObject
     ) -> MemberPath? {
-        guard object.mark?.isReused == true, unseenWrite(to: name, shownBy: pin) != nil else { return nil }
+        guard object.state.mark?.isReused == true, unseenWrite(to: name, shownBy: pin) != nil else { return nil }
         let shown = ObservedMembers(value, model: resolved.model, models: models).sound
         return shown.first { $0.value.isShared && !$0.value.isContainer && resolved[$0.key] == nil }?.key
     }
@@ -207,11 +198,11 @@ struct CompositionAttempt {
     ) {
         var literals: Set<MemberPath> = []
         if !models.plain[resolved.model] {
-            let versions = object.payload.flatMap { JSONSlice($0) }.map { [$0] } ?? []
+            let versions = object.state.payload.flatMap { JSONSlice($0) }.map { [$0] } ?? []
             literals = ObservedMembers(value, model: resolved.model, models: models, known: versions).quarantined
         }
         for path in contradictions(on: name) {
-            if let observation, object.lo(of: path, lag: lag) > observation.end { continue }
+            if let observation, object.state.lo(of: path, lag: lag) > observation.end { continue }
             literals.insert(path)
         }
         if !literals.isEmpty { kept[pin] = literals }

@@ -4,7 +4,6 @@
 /// the object's contributions, because a value counts once it has been seen, whatever was seen later. The result does
 /// not depend on the order of arrival: each value carries the time of its observation.
 public struct GatheredValues: Sendable, Equatable {
-    /// One observed value.
     struct Item: Sendable {
         /// The time of the observation: the start of a read, the end of a write.
         var time: Int64
@@ -28,7 +27,6 @@ public struct GatheredValues: Sendable, Equatable {
     /// Creates an empty set of values.
     public init() {}
 
-    /// Whether no value has been gathered.
     public var isEmpty: Bool { items.isEmpty }
 
     /// Whether both have the same stored form, byte by byte.

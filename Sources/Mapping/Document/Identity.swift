@@ -72,7 +72,6 @@ enum Identity {
 
 /// The name of one object within an upstream, a principal and a context: its model and its identity.
 public struct ObjectName: Sendable {
-    /// The name of the declared model.
     public var model: String
     /// The canonical text of the identity.
     ///

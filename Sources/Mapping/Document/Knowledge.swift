@@ -8,7 +8,7 @@ public enum Knowledge: Sendable, Equatable {
     case groups([Group])
 
     /// When a settled value was observed.
-    public struct Clock: Sendable, Equatable {
+    public struct Clock: Sendable, Hashable {
         /// The value was true at some time between `lo` and `hi`.
         public var lo: Int64
         /// The end of that interval.
@@ -31,7 +31,6 @@ public enum Knowledge: Sendable, Equatable {
     public struct Group: Sendable, Equatable {
         /// The sequence of the observation that last showed them.
         public var source: Int64
-        /// The time of the settled values.
         public var clock: Clock
         /// The value that puts the settled one in doubt; the group then has one member.
         public var doubt: Doubt?
@@ -149,7 +148,6 @@ public struct Provenance: Sendable {
 
     /// One component of a value gathered over several responses.
     public struct Item: Sendable, Equatable {
-        /// The value as JSON.
         public var value: [UInt8]
         /// The effective time of the response that showed it: the start of a read, the end of a write.
         public var time: Int64
@@ -179,7 +177,6 @@ public struct Provenance: Sendable {
         public var pointer: String
         /// The declared properties read from there.
         public var properties: [String] = []
-        /// The status of its value.
         public var standing: Standing
         /// How new values are merged with known ones.
         public var policy = MergePolicy.latest

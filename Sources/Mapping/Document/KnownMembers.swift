@@ -1,6 +1,5 @@
 /// The known members of one object, while an observation is merged.
 struct KnownMembers {
-    /// One member.
     struct Member {
         var settled: SettledMember<ObservedMember>
         var former: Knowledge.Former?
@@ -19,40 +18,22 @@ struct KnownMembers {
         fileprivate var isLeftOut: Bool { settled.doubt != nil && asksFrom == Knowledge.Doubt.always }
     }
 
-    /// The effect of merging an observation.
-    struct Effect {
-        var changes: [MemberChange] = []
-        /// Whether a shared member became known or changed its value.
-        var isChanged = false
-        /// Whether documents that show the object must be examined again, although all values are the same.
-        var hasDoubtChanged = false
-        var unordered: Int64?
-    }
-
     private(set) var members: [MemberPath: Member] = [:]
-    private(set) var effect = Effect()
+    /// The effect of merging an observation.
+    private(set) var effect = ObjectState.Merge()
     /// The time of a write that no response has shown (row W4); what was observed before it is in doubt.
     private let writtenUnseen: Int64?
 
-    /// Nothing is known yet.
-    init(writtenUnseen: Int64? = nil) { self.writtenUnseen = writtenUnseen }
-
     /// Reads the stored knowledge.
-    init(
-        _ payload: JSONSlice,
-        _ knowledge: Knowledge,
-        versions: [JSONSlice],
-        base: Contribution,
-        model: Int,
-        models: Models,
-        lag: Lag,
-        writtenUnseen: Int64?
-    ) {
-        self.init(writtenUnseen: writtenUnseen)
+    ///
+    /// - Parameter versions: as in `ObservedMembers`.
+    init(_ state: ObjectState, with versions: [JSONSlice] = [], model: Int, models: Models, lag: Lag) {
+        if case .unobserved(let time, _, _) = state.mark { writtenUnseen = time } else { writtenUnseen = nil }
+        guard let base = state.base, let payload = state.payload.flatMap({ JSONSlice($0) }) else { return }
         func observed(_ versions: [JSONSlice]) -> [MemberPath: ObservedMember] {
             ObservedMembers(payload, model: model, models: models, known: versions).sound
         }
-        switch knowledge {
+        switch state.knowledge {
         case .whole(let isEmbedded):
             // A later version may say of which model this one is.
             let observed = observed(versions)
@@ -216,12 +197,8 @@ struct KnownMembers {
         guard let value = JSONSlice(shape) else { return nil }
         let shown = ObservedMembers(value, model: model, models: models, known: versions).members
         let unknown = shown.keys.filter { members[$0] == nil }
-        var writer = MergedWriter(
-            ResolvedObject(members.mapValues(\.settled.value), model: model),
-            leavingOut: Set(unknown)
-        )
-        writer.write(value, at: .root)
-        return writer.output
+        let resolved = ResolvedObject(members.mapValues(\.settled.value), model: model)
+        return MergedWriter.json(resolved, inShapeOf: value, leavingOut: Set(unknown))
     }
 
     /// The clocks of all members.
@@ -269,16 +246,6 @@ struct KnownMembers {
         init(_ path: MemberPath, _ member: Member, isPlain: Bool) {
             (source, clock) = (member.settled.source, member.settled.clock)
             self.path = isPlain ? nil : path
-        }
-
-        static func == (left: GroupKey, right: GroupKey) -> Bool {
-            left.source == right.source && left.path == right.path && left.clock == right.clock
-        }
-
-        func hash(into hasher: inout Hasher) {
-            hasher.combine(source)
-            hasher.combine(clock.lo)
-            hasher.combine(path)
         }
     }
 }
@@ -331,7 +298,7 @@ extension ObservedMember: MemberValue {
     fileprivate func with(_ value: JSONSlice) -> ObservedMember {
         var member = self
         member.value = value
-        member.isContainer = value.kind == .object && (isContainer || link?.arity == .one) && !isWhole
+        member.isContainer = value.kind == .object && (isContainer || isHolder || link?.arity == .one) && !isWhole
         return member
     }
 }
@@ -380,9 +347,20 @@ struct MergedWriter {
     private let quarantined: Set<MemberPath>
     /// All members, by the object that directly contains them.
     private let byParent: [MemberPath: [(path: MemberPath, member: ObservedMember)]]
-    private(set) var output: [UInt8] = []
+    private var output: [UInt8] = []
 
-    init(_ resolved: ResolvedObject, leavingOut quarantined: Set<MemberPath> = []) {
+    /// The newest members in the shape of `value`, an object.
+    static func json(
+        _ resolved: ResolvedObject,
+        inShapeOf value: JSONSlice,
+        leavingOut quarantined: Set<MemberPath> = []
+    ) -> [UInt8] {
+        var writer = MergedWriter(resolved, leavingOut: quarantined)
+        writer.write(value, at: .root)
+        return writer.output
+    }
+
+    private init(_ resolved: ResolvedObject, leavingOut quarantined: Set<MemberPath>) {
         self.resolved = resolved
         self.quarantined = quarantined.filter { resolved[$0] == nil }
         var byParent: [MemberPath: [(path: MemberPath, member: ObservedMember)]] = [:]
@@ -391,7 +369,7 @@ struct MergedWriter {
     }
 
     /// Writes `value`, which is at `path`, with its newest members.
-    mutating func write(_ value: JSONSlice, at path: MemberPath) {
+    private mutating func write(_ value: JSONSlice, at path: MemberPath) {
         guard value.kind == .object else { return output.append(contentsOf: value.bytes) }
         var position = value.range.lowerBound
         var shown: Set<MemberPath> = []

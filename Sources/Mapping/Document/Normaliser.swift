@@ -227,7 +227,6 @@ public struct DecomposedBody: Sendable {
 
 /// One object as shown at one place of a body.
 public struct Occurrence: Sendable {
-    /// The name of the object.
     public var name: ObjectName
     /// The object's bytes with a reference literal in place of each object within it; valid JSON.
     public var payload: [UInt8]

@@ -12,7 +12,6 @@ public enum ObjectMark: Sendable, Equatable {
     /// The object was known to be deleted at this time (tombstone).
     case tombstone(Int64)
 
-    /// The time of the mark.
     public var time: Int64 {
         switch self {
         case .unobserved(let time, _, _), .tombstone(let time): time
@@ -40,7 +39,6 @@ public enum ObjectMark: Sendable, Equatable {
     /// Whether the name may belong to another object since a deletion; false as long as the object counts as deleted.
     public var isReused: Bool { if case .unobserved(_, _, let isReused) = self { isReused } else { false } }
 
-    /// Whether this is a tombstone.
     public var isTombstone: Bool { if case .tombstone = self { true } else { false } }
 }
 

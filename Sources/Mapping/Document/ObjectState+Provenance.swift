@@ -52,7 +52,7 @@ extension ObjectState {
     }
 
     private func settledMembers(model: Int, models: Models, lag: Lag) -> [Provenance.Member] {
-        known(model: model, models: models, lag: lag).members.compactMap { path, known in
+        KnownMembers(self, model: model, models: models, lag: lag).members.compactMap { path, known in
             let settled = known.settled
             // The members of an embedded object are listed one by one.
             guard !settled.value.isContainer else { return nil }

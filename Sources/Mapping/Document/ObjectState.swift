@@ -71,20 +71,15 @@ public struct ObjectState: Sendable, Equatable {
         }
         if confirms(new, lag: lag) { return Merge() }
         guard let seen = Sighting(new, model: index, models: models, lag: lag, known: versions) else { return Merge() }
-        var known = known(model: index, models: models, lag: lag, with: versions)
+        var known = KnownMembers(self, with: versions, model: index, models: models, lag: lag)
         known.merge(seen, lag: lag, history, asksFrom: asksFrom)
         if seen.isWritten { known.doubtMembersMissing(in: seen, besides: models.compiled[index].identityMembers) }
         keep(known, seen: isDelivery ? nil : (new, seen), versions, model: index, models: models, lag: lag)
         let wasDeleted = deletedSince != nil
         if !isDelivery { noteDeletion(by: new[0], model: model, models: models, lag: lag) }
-        let effect = known.effect
-        return Merge(
-            isChanged: effect.isChanged,
-            changes: effect.changes,
-            hasDoubtChanged: effect.hasDoubtChanged,
-            hasDeletionChanged: wasDeleted != (deletedSince != nil),
-            unordered: effect.unordered
-        )
+        var effect = known.effect
+        effect.hasDeletionChanged = wasDeleted != (deletedSince != nil)
+        return effect
     }
 
     private mutating func noteDeletion(by seen: Contribution, model: String, models: Models, lag: Lag) {
@@ -108,25 +103,6 @@ public struct ObjectState: Sendable, Equatable {
         self.base = new[0]
         knowledge = .whole(isEmbedded: new[0].isEmbedded)
         return true
-    }
-
-    private var writtenUnseen: Int64? { if case .unobserved(let time, _, _) = mark { time } else { nil } }
-
-    /// - Parameter versions: as in `ObservedMembers`.
-    func known(model: Int, models: Models, lag: Lag, with versions: [JSONSlice] = []) -> KnownMembers {
-        guard let base, let payload = payload.flatMap({ JSONSlice($0) }) else {
-            return KnownMembers(writtenUnseen: writtenUnseen)
-        }
-        return KnownMembers(
-            payload,
-            knowledge,
-            versions: versions,
-            base: base,
-            model: model,
-            models: models,
-            lag: lag,
-            writtenUnseen: writtenUnseen
-        )
     }
 
     /// Stores the merged knowledge in this state.
@@ -162,7 +138,7 @@ public struct ObjectState: Sendable, Equatable {
     /// Forgets the members that a write or deletion has outdated; if that is all of them, they are kept for display.
     public mutating func drop(outdatedBy mark: ObjectMark, model: String, models: Models, lag: Lag) {
         guard let index = models.index(of: model), base != nil else { return }
-        var known = known(model: index, models: models, lag: lag)
+        var known = KnownMembers(self, model: index, models: models, lag: lag)
         let count = known.members.count
         known.drop(until: mark.time)
         guard !known.members.isEmpty, known.members.count < count else { return }
@@ -234,14 +210,15 @@ public struct ObjectState: Sendable, Equatable {
     /// Nil if nothing is known. Members with a policy of their own have their merged values. Values that fail their
     /// checks are left out unless a sound value is known.
     public func newestPayload(model: String, models: Models) -> [UInt8]? {
-        guard let index = models.index(of: model), !models.plain[index], let payload, let value = JSONSlice(payload)
-        else { return payload }
+        // Earlier versions of Larder have stored objects of bodies in other encodings.
+        guard let payload, payload.isUTF8 else { return nil }
+        guard let index = models.index(of: model), !models.plain[index], let value = JSONSlice(payload) else {
+            return payload
+        }
         let observed = ObservedMembers(value, model: index, models: models)
         var resolved = ResolvedObject(observed.sound, model: index)
         for (path, value) in accumulated(model: index, models: models) { resolved.put(value, at: path) }
-        var writer = MergedWriter(resolved, leavingOut: observed.quarantined)
-        writer.write(value, at: .root)
-        return writer.output
+        return MergedWriter.json(resolved, inShapeOf: value, leavingOut: observed.quarantined)
     }
 
     /// The settled values, with those that put them in doubt in their place; nil if there are none.
@@ -254,9 +231,7 @@ public struct ObjectState: Sendable, Equatable {
             guard let doubt = group.doubt, let member = group.members?.first else { continue }
             resolved.put(doubt.value, at: MemberPath(pointer: member))
         }
-        var writer = MergedWriter(resolved)
-        writer.write(value, at: .root)
-        return writer.output
+        return MergedWriter.json(resolved, inShapeOf: value)
     }
 
     /// Whether the object's known values show it to be deleted.
@@ -353,28 +328,18 @@ extension ObjectState {
 
     /// The same with references, and with the settled values of members in doubt.
     public func sharedPayload(model: String, models: Models, lag: Lag) -> (bytes: [UInt8], isInDoubt: Bool)? {
-        guard let index = models.index(of: model), base != nil, !isOutdated(lag: lag),
+        guard let index = models.index(of: model), payload?.isUTF8 == true, !isOutdated(lag: lag),
             !isDeleted(model: model, models: models)
         else { return nil }
-        var isInDoubt = false
-        var members: [MemberPath: [(path: MemberPath, member: ObservedMember)]] = [:]
-        for (path, known) in known(model: index, models: models, lag: lag).members {
-            if known.settled.doubt != nil { isInDoubt = true }
-            members[path.parent, default: []].append((path, known.settled.value))
+        let known = KnownMembers(self, model: index, models: models, lag: lag).members
+        // Of an embedded object, too, only what is known as its member.
+        let nothing = JSONSlice(Array("{}".utf8), 0..<2)
+        let members = known.mapValues { known -> ObservedMember in
+            var member = known.settled.value
+            if member.isContainer { member.value = nothing }
+            return member
         }
-        var output: [UInt8] = []
-        func write(_ parent: MemberPath) {
-            output.append(UInt8(ascii: "{"))
-            for (path, member) in (members[parent] ?? []).sorted(by: { $0.path.text < $1.path.text }) {
-                guard let name = path.lastName else { continue }
-                output.appendComma()
-                JSONString.append(name, to: &output)
-                output.append(UInt8(ascii: ":"))
-                if member.isContainer { write(path) } else { output.append(contentsOf: member.value.bytes) }
-            }
-            output.append(UInt8(ascii: "}"))
-        }
-        write(.root)
-        return (output, isInDoubt)
+        let json = MergedWriter.json(ResolvedObject(members, model: index), inShapeOf: nothing)
+        return (json, known.values.contains { $0.settled.doubt != nil })
     }
 }

@@ -20,7 +20,6 @@ public struct Observation: Sendable, Equatable {
     public var start: Int64
     /// When the response was complete; microseconds.
     public var end: Int64
-    /// The kind of response.
     public var kind: Kind
 
     /// Describes an observation.
@@ -74,7 +73,6 @@ public struct Lag: Sendable, Equatable {
 
 /// One version of an object as shown by one response.
 public struct Contribution: Sendable, Equatable {
-    /// The observation of the response.
     public var observation: Observation
     /// The store's number of the version; opaque here.
     public var version: Int64

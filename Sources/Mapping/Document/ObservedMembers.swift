@@ -21,6 +21,10 @@ struct ObservedMember: Sendable {
     ///
     /// Identities, keys and `modified` members are observed even if they may not.
     var isShared: Bool
+    /// Whether only members of its value are declared.
+    ///
+    /// Then it is observed as an object or as null. Other values, such as a bare identity, stay with their documents.
+    var isHolder = false
     var link: Link?
     /// Whether it replaces any other value, whatever members either has (`merge: replace`).
     var isWhole = false
@@ -70,7 +74,10 @@ struct ObservedMembers {
         isOfKnownModel = concrete != own
         let compiled = models.compiled[concrete]
         read(value, node: compiled.root, shared: compiled.sharesAll, at: .root)
-        if compiled.asked >= 0 { readAsked(value, node: compiled.asked, at: .root) }
+        if compiled.asked >= 0 {
+            let isOpen = models.isOpen(model, for: value, else: known)
+            readAsked(value, node: isOpen ? compiled.candidates : compiled.asked, at: .root)
+        }
         guard hasRepeated else { return }
         let repeated = members.filter(\.value.isRepeated).map(\.key)
         for path in members.keys where repeated.contains(where: path.isWithin) { members[path]?.isRepeated = true }
@@ -95,7 +102,8 @@ struct ObservedMembers {
         }
     }
 
-    /// Reads the members by which the models of a cluster are chosen; they move nowhere, unless they are properties.
+    /// Reads the members by which the models of a cluster are chosen, or which may be properties of the object's model as
+    /// long as that is not known; they move nowhere, unless they are properties.
     private mutating func readAsked(_ object: JSONSlice, node: Int, at prefix: MemberPath) {
         var asked: Set<MemberPath> = []
         object.forEachMember { name, _, range in
@@ -131,12 +139,19 @@ struct ObservedMembers {
         if let link {
             read(value, link: link, isWhole: node.merge == .replace, at: path)
         } else if node.hasChildren, isObject, node.merge != .replace {
-            let shared = shared || node.isProperty
-            add(ObservedMember(value: value, isContainer: true, isShared: shared), at: path)
-            read(value, node: child, shared: shared, at: path)
+            let isShared = shared || node.isProperty
+            let isHolder = !isShared && node.holdsProperty
+            add(
+                ObservedMember(value: value, isContainer: true, isShared: isShared || isHolder, isHolder: isHolder),
+                at: path
+            )
+            read(value, node: child, shared: isShared, at: path)
         } else if node.isIdentity, case .text = value.withBytes({ Identity.read($0) }) {
             // Each document spells an identity in its own way.
             add(ObservedMember(value: value, isShared: false), at: path)
+        } else if value.isNull, node.holdsProperty, !shared, !node.isProperty {
+            // Null in the middle of a key path is null at its end.
+            add(ObservedMember(value: value, isShared: true, isHolder: true), at: path)
         } else if shared || node.isProperty {
             add(ObservedMember(value: value, isShared: true, isWhole: node.merge == .replace), at: path)
         } else if node.captures != 0 || node.isAsked {
@@ -276,7 +291,7 @@ extension ObservedMembers {
 extension [MemberPath: ObservedMember] {
     /// The value of the model's `modified` member in a version.
     func stamp(of model: Int, _ models: Models) -> ModificationTime? {
-        models.compiled[model].modifiedPaths.lazy.compactMap { self[MemberPath($0)] }.first.flatMap {
+        models.compiled[model].reading.modifiedPaths.lazy.compactMap { self[MemberPath($0)] }.first.flatMap {
             ModificationTime($0.value)
         }
     }

@@ -1,3 +1,5 @@
+import Glibc
+
 /// The literal that stands for an object in skeletons and payloads: a JSON string beginning with `\u0001`, such as
 /// `"\u0001User:583231"`.
 public enum Reference {
@@ -119,11 +121,11 @@ public enum Reference {
     }
 
     private static func firstSentinel(in text: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
-        guard let base = text.baseAddress else { return nil }
-        let scanner = BackslashSearch(base: base, end: text.count)
+        guard let base = UnsafeRawPointer(text.baseAddress) else { return nil }
         var position = start + 1
         // The search is for the backslash, which is rarer than the quote before it.
-        while let backslash = scanner.next(from: position) {
+        while position < text.count, let found = memchr(base + position, 0x5C, text.count - position) {
+            let backslash = UnsafeRawPointer(found) - base
             if backslash + 6 <= text.count, text[backslash - 1] == UInt8(ascii: "\""),
                 text[backslash + 1] == UInt8(ascii: "u"), text[backslash + 2] == 0x30, text[backslash + 3] == 0x30,
                 text[backslash + 4] == 0x30, text[backslash + 5] == 0x31, backslash > start
@@ -144,27 +146,5 @@ public enum Reference {
     static func isReference(_ text: UnsafeBufferPointer<UInt8>, at position: Int) -> Bool {
         position + sentinel.count <= text.count
             && (0..<sentinel.count).allSatisfy { text[position + $0] == sentinel[$0] }
-    }
-}
-
-/// Finds backslashes eight bytes at a time.
-private struct BackslashSearch {
-    let base: UnsafePointer<UInt8>
-    let end: Int
-
-    func next(from start: Int) -> Int? {
-        var position = start
-        while position + 8 <= end {
-            let word = UInt64(littleEndian: UnsafeRawPointer(base + position).loadUnaligned(as: UInt64.self))
-            let marked = word ^ 0x5C5C_5C5C_5C5C_5C5C
-            let hits = (marked &- 0x0101_0101_0101_0101) & ~marked & 0x8080_8080_8080_8080
-            if hits != 0 { return position + hits.trailingZeroBitCount >> 3 }
-            position += 8
-        }
-        while position < end {
-            if base[position] == UInt8(ascii: "\\") { return position }
-            position += 1
-        }
-        return nil
     }
 }

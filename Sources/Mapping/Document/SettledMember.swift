@@ -191,10 +191,8 @@ struct SettledMember<Value: MemberValue>: Sendable {
     /// the settled value.
     private mutating func settle(afterWrite seen: Observed) -> Outcome {
         guard seen.lo <= latest else { return replace(by: seen, keeping: clock.floor, .afterWrite) }
-        let former = Challenger(value: value, lo: clock.lo, hi: clock.hi, source: source)
-        take(seen, keeping: clock.floor)
+        settle(seen)
         clock.isExact = false
-        oppose(former)
         return .replaced(.afterWrite)
     }
 
@@ -215,16 +213,25 @@ struct SettledMember<Value: MemberValue>: Sendable {
     private mutating func doubtWrite(_ seen: Observed) -> Outcome {
         let until = max(latest, seen.hi)
         clock.isExact = false
-        oppose(Challenger(value: seen.value, lo: seen.lo, hi: seen.hi, source: seen.source))
+        oppose(seen)
         return .unordered(until: until)
     }
 
     private mutating func settleWrite(_ seen: Observed) -> Outcome {
         let until = max(latest, seen.hi)
+        settle(seen)
+        return .unordered(until: until)
+    }
+
+    /// Puts an observation in the place of the settled value, which becomes the challenger.
+    private mutating func settle(_ seen: Observed) {
         let former = Challenger(value: value, lo: clock.lo, hi: clock.hi, source: source)
         take(seen, keeping: clock.floor)
         oppose(former)
-        return .unordered(until: until)
+    }
+
+    private mutating func oppose(_ seen: Observed) {
+        oppose(Challenger(value: seen.value, lo: seen.lo, hi: seen.hi, source: seen.source))
     }
 
     /// Makes a value the challenger; the intervals of one value are joined.
@@ -242,7 +249,7 @@ struct SettledMember<Value: MemberValue>: Sendable {
     }
 
     private mutating func challenge(_ seen: Observed) -> Outcome {
-        oppose(Challenger(value: seen.value, lo: seen.lo, hi: seen.hi, source: seen.source))
+        oppose(seen)
         if let doubt, let challenger = doubt.challenger, challenger.lo > max(clock.hi, doubt.rest) {
             var settling = seen
             (settling.lo, settling.hi, settling.source) = (challenger.lo, challenger.hi, challenger.source)

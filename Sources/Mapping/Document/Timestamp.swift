@@ -1,5 +1,5 @@
 /// A point in time, exact for any number of fraction digits.
-struct Timestamp: Equatable {
+struct Timestamp: Hashable {
     /// Seconds since 1970 in UTC, rounded down.
     var seconds: Int
     /// The digits of the fraction, without trailing zeros.
@@ -143,7 +143,7 @@ package struct ModificationTime: Sendable {
     package let literal: [UInt8]
     private let value: Value
 
-    private enum Value: Sendable, Equatable {
+    private enum Value: Sendable, Hashable {
         case number(JSONNumber)
         case date(Timestamp)
     }
@@ -181,6 +181,8 @@ package struct ModificationTime: Sendable {
     }
 }
 
-extension ModificationTime: Equatable {
+extension ModificationTime: Hashable {
     package static func == (left: ModificationTime, right: ModificationTime) -> Bool { left.value == right.value }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(value) }
 }

@@ -64,10 +64,8 @@ struct JSONIndex: Sendable {
     /// The byte range of a value in the text.
     func range(_ node: Int) -> Range<Int> { Int(nodes[node].start)..<Int(nodes[node].end) }
 
-    /// The value's bytes.
     func bytes(_ node: Int) -> ArraySlice<UInt8> { text[range(node)] }
 
-    /// The kind of a value, recognised by its first byte.
     func kind(_ node: Int) -> JSONSlice.Kind { slice(node).kind }
 
     func isNull(_ node: Int) -> Bool { text[Int(nodes[node].start)] == UInt8(ascii: "n") }

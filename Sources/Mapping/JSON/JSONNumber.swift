@@ -2,7 +2,7 @@
 ///
 /// No floating point is involved. `1.0`, `1e0` and `10e-1` are equal, and `1e99999999999999999999` is exact too.
 /// Only exponents of more than 36 digits are compared as they are spelled.
-struct JSONNumber: Sendable, Equatable {
+struct JSONNumber: Sendable, Hashable {
     let isNegative: Bool
     /// ASCII digits without zeros at either end; empty for the number zero.
     let digits: [UInt8]

@@ -60,7 +60,6 @@ public struct JSONOutline: Sendable {
 
         public var isObject: Bool { index.kind(node) == .object }
 
-        /// Whether it is null.
         public var isNull: Bool { index.kind(node) == .word && index.isNull(node) }
 
         /// The content of a string; nil for any other value, and for what is not Unicode.
@@ -72,16 +71,13 @@ public struct JSONOutline: Sendable {
         }
     }
 
-    /// The whole text.
     public var root: Node { Node(index: index, node: 0) }
 
     /// One value with its path, in which `[]` means any element of a list.
     public struct Value: Sendable {
         /// A path such as `items[].user.login`; empty for the whole text.
         public let path: String
-        /// The type of the value.
         public let kind: Kind
-        /// The value as written.
         public let bytes: ArraySlice<UInt8>
     }
 
@@ -97,9 +93,19 @@ public struct JSONOutline: Sendable {
     ///
     /// - Parameter pointers: the JSON pointers of values to leave out.
     public func canonical(leavingOut pointers: Set<String> = []) -> [UInt8] {
-        var output: [UInt8] = []
-        write(0, pointer: "", pointers, into: &output)
-        return output
+        var writer = Writer(index: index, left: pointers)
+        writer.write(0)
+        return writer.output
+    }
+
+    /// The form by which requests with the same meaning are known to be the same: members sorted by name, no white space,
+    /// numbers as written, unescaped strings.
+    ///
+    /// Nil if programs may read it differently: a member is repeated within its object, or a name or a string is not Unicode.
+    public var unambiguous: [UInt8]? {
+        var writer = Writer(index: index, keepsNumbers: true)
+        writer.write(0)
+        return writer.isAmbiguous ? nil : writer.output
     }
 
     private func kind(_ node: Int) -> Kind {
@@ -125,91 +131,66 @@ public struct JSONOutline: Sendable {
         }
     }
 
-    private func write(_ node: Int, pointer: String, _ left: Set<String>, into output: inout [UInt8]) {
-        switch index.kind(node) {
-        case .object: writeObject(node, pointer: pointer, left, into: &output)
-        case .array:
-            output.append(UInt8(ascii: "["))
-            index.forEachElement(of: node) { position, value in
-                let pointer = left.isEmpty ? "" : "\(pointer)/\(position)"
-                if !left.isEmpty, left.contains(pointer) { return }
-                output.appendComma()
-                write(value, pointer: pointer, left, into: &output)
-            }
-            output.append(UInt8(ascii: "]"))
-        case .string:
-            if let text = index.name(node) {
-                JSONString.append(text, to: &output)
-            } else {
-                output += index.bytes(node)
-            }
-        case .number: output += index.slice(node).withBytes { JSONNumber($0).canonicalText.utf8 }
-        case .word: output += index.bytes(node)
-        }
-    }
-
-    private func writeObject(_ node: Int, pointer: String, _ left: Set<String>, into output: inout [UInt8]) {
-        var members: [(name: String, node: Int)] = []
-        index.forEachMember(of: node) { name, value in members.append((index.name(name) ?? "", value)) }
-        // Repeated members keep their order, which may be significant.
-        let sorted = members.enumerated().sorted {
-            $0.element.name == $1.element.name ? $0.offset < $1.offset : $0.element.name < $1.element.name
-        }
-        output.append(UInt8(ascii: "{"))
-        for (_, member) in sorted {
-            let pointer = left.isEmpty ? "" : "\(pointer)/\(JSONPointer.escaped(member.name))"
-            if !left.isEmpty, left.contains(pointer) { continue }
-            output.appendComma()
-            JSONString.append(member.name, to: &output)
-            output.append(UInt8(ascii: ":"))
-            write(member.node, pointer: pointer, left, into: &output)
-        }
-        output.append(UInt8(ascii: "}"))
-    }
-}
-
-/// The form by which requests with the same meaning are known to be the same.
-extension JSONOutline {
-    /// The text with its members sorted by name, without white space, with numbers as written and strings unescaped.
-    ///
-    /// Nil if programs may read it differently: a member is repeated within its object, or a name or a string is not Unicode.
-    public var unambiguous: [UInt8]? {
+    private struct Writer {
+        let index: JSONIndex
+        /// The JSON pointers of values to leave out.
+        var left: Set<String> = []
+        var keepsNumbers = false
         var output: [UInt8] = []
-        return writeUnambiguously(0, into: &output) ? output : nil
-    }
+        var isAmbiguous = false
 
-    private func writeUnambiguously(_ node: Int, into output: inout [UInt8]) -> Bool {
-        switch index.kind(node) {
-        case .object:
-            var members: [(name: String, value: Int)] = []
-            var areUnicode = true
-            index.forEachMember(of: node) { name, value in
-                if let name = index.name(name) { members.append((name, value)) } else { areUnicode = false }
+        mutating func write(_ node: Int, at pointer: String = "") {
+            switch index.kind(node) {
+            case .object: writeObject(node, at: pointer)
+            case .array:
+                output.append(UInt8(ascii: "["))
+                for (position, element) in index.children(of: node).enumerated() {
+                    write(element, name: nil, at: left.isEmpty ? "" : "\(pointer)/\(position)")
+                }
+                output.append(UInt8(ascii: "]"))
+            case .string:
+                if let text = index.name(node) {
+                    JSONString.append(text, to: &output)
+                } else {
+                    isAmbiguous = true
+                    output += index.bytes(node)
+                }
+            case .number where !keepsNumbers:
+                output += index.slice(node).withBytes { JSONNumber($0).canonicalText.utf8 }
+            case .number, .word: output += index.bytes(node)
             }
-            // By bytes: the standard library takes two spellings of one accented letter for equal.
-            members.sort { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
-            let isRepeated = zip(members, members.dropFirst()).contains { $0.name.utf8.elementsEqual($1.name.utf8) }
-            guard areUnicode, !isRepeated else { return false }
+        }
+
+        private mutating func writeObject(_ node: Int, at pointer: String) {
+            var members: [(name: String?, node: Int)] = []
+            index.forEachMember(of: node) { [index] name, value in members.append((index.name(name), value)) }
+            // By bytes: the standard library takes two spellings of one accented letter for equal. Repeated members keep
+            // their order, which may be significant.
+            let sorted = members.map { (name: $0.name ?? "", node: $0.node) }.sorted {
+                $0.name.utf8.elementsEqual($1.name.utf8)
+                    ? $0.node < $1.node : $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
+            }
+            if members.contains(where: { $0.name == nil })
+                || zip(sorted, sorted.dropFirst()).contains(where: { $0.name.utf8.elementsEqual($1.name.utf8) })
+            {
+                isAmbiguous = true
+            }
             output.append(UInt8(ascii: "{"))
-            for (name, value) in members {
-                output.appendComma()
-                JSONString.append(name, to: &output)
-                output.append(UInt8(ascii: ":"))
-                guard writeUnambiguously(value, into: &output) else { return false }
+            for (name, node) in sorted {
+                write(node, name: name, at: left.isEmpty ? "" : "\(pointer)/\(JSONPointer.escaped(name))")
             }
             output.append(UInt8(ascii: "}"))
-        case .array:
-            output.append(UInt8(ascii: "["))
-            for element in index.children(of: node) {
-                output.appendComma()
-                guard writeUnambiguously(element, into: &output) else { return false }
-            }
-            output.append(UInt8(ascii: "]"))
-        case .string:
-            guard let text = index.name(node) else { return false }
-            JSONString.append(text, to: &output)
-        case .number, .word: output += index.bytes(node)
         }
-        return true
+
+        /// Writes an element or a member, unless it is left out.
+        private mutating func write(_ node: Int, name: String?, at pointer: String) {
+            guard !left.contains(pointer) || left.isEmpty else { return }
+            output.appendComma()
+            if let name {
+                JSONString.append(name, to: &output)
+                output.append(UInt8(ascii: ":"))
+            }
+            write(node, at: pointer)
+        }
     }
 }

@@ -26,15 +26,14 @@ public struct DocumentMapper: Sendable {
         members: [String]? = nil,
         known: [BoundObject: [UInt8]] = [:]
     ) -> MappedBody {
-        guard body.isUTF8 else { return MappedBody(unmapped: body, [.notUTF8]) }
-        do throws(Unmapped) {
-            let index = try Self.index(body)
-            let plan = try plan(rule)
-            var run = MapRun(models, body: index, context: context, known: known)
-            guard run.body(plan, mask: MemberMask(members)) else { return MappedBody(unmapped: body, run.warnings) }
+        do throws(MappingWarning) {
+            var run = MapRun(models, body: try Self.index(body), context: context, known: known)
+            guard run.body(try BodyPlan(rule, models), mask: MemberMask(members)) else {
+                return MappedBody(unmapped: body, run.warnings)
+            }
             return MappedBody(run)
         } catch {
-            return MappedBody(unmapped: body, [error.warning].compactMap(\.self))
+            return MappedBody(unmapped: body, [error])
         }
     }
 
@@ -54,10 +53,10 @@ public struct DocumentMapper: Sendable {
         resolve: (ObjectName) -> [UInt8]? = { _ in nil }
     ) -> MappedBody {
         let index: JSONIndex
-        do throws(Unmapped) {
+        do throws(MappingWarning) {
             index = try Self.index(payload)
         } catch {
-            return MappedBody(unmapped: payload, [error.warning].compactMap(\.self))
+            return MappedBody(unmapped: payload, [error])
         }
         guard let model = models.index(of: model) else { return MappedBody(unmapped: payload, [.unknownModel(model)]) }
         guard index.kind(0) == .object else {
@@ -73,28 +72,17 @@ public struct DocumentMapper: Sendable {
         }
     }
 
-    /// Why a body is not mapped; an empty body is normal (204, HEAD) and gives no warning.
-    private struct Unmapped: Error {
-        var warning: MappingWarning?
-    }
-
-    private func plan(_ rule: BodyRule) throws(Unmapped) -> BodyPlan {
-        do throws(MappingWarning) {
-            return try BodyPlan(rule, models)
-        } catch {
-            throw Unmapped(warning: error)
-        }
-    }
-
-    private static func index(_ body: [UInt8]) throws(Unmapped) -> JSONIndex {
+    private static func index(_ body: [UInt8]) throws(MappingWarning) -> JSONIndex {
+        guard body.isUTF8 else { throw .notUTF8 }
         do throws(JSONIndex.Failure) {
             return try JSONIndex(body)
         } catch {
-            if error == .tooDeep { throw Unmapped(warning: MappingWarning(.tooDeep)) }
-            guard body.contains(where: { $0 > 0x20 }) else { throw Unmapped() }
+            if error == .tooDeep { throw MappingWarning(.tooDeep) }
             let hasMark = body.starts(with: [0xEF, 0xBB, 0xBF])
-            let message = "The body is not JSON\(hasMark ? ": it begins with a byte order mark" : "")."
-            throw Unmapped(warning: MappingWarning(.notJSON, message))
+            throw MappingWarning(
+                .notJSON,
+                "The body is not JSON\(hasMark ? ": it begins with a byte order mark" : "")."
+            )
         }
     }
 }
@@ -116,7 +104,8 @@ public struct MappedBody: Sendable, Equatable {
     public var named: Set<BoundObject> = []
 
     init(unmapped body: [UInt8], _ warnings: [MappingWarning]) {
-        (self.body, self.warnings, isMapped) = (body, warnings, false)
+        // An empty body is normal (204, HEAD).
+        (self.body, self.warnings, isMapped) = (body, body.contains { $0 > 0x20 } ? warnings : [], false)
     }
 
     init(_ run: MapRun) {
@@ -181,15 +170,14 @@ extension DocumentMapper {
         synthetic: [String]? = nil,
         unconverted: [String] = []
     ) throws(UnmapError) -> UnmappedBody {
-        guard body.isUTF8 else { throw UnmapError(reason: "The text is not UTF-8.") }
         var run: UnmapRun
-        do throws(Unmapped) {
-            let plan = try plan(rule)
+        do throws(MappingWarning) {
+            let plan = try BodyPlan(rule, models)
             let index = try Self.index(body)
             run = UnmapRun(models, mapped: index, context: context, synthetic: synthetic, unconverted: unconverted)
             run.body(plan, mask: MemberMask(members))
         } catch {
-            throw UnmapError(reason: error.warning?.message ?? "The text is not JSON.", model: error.warning?.model)
+            throw UnmapError(reason: error.message, model: error.model)
         }
         if let refusal = run.refusal { throw refusal }
         return UnmappedBody(body: run.builder.json(), warnings: run.warnings)
@@ -212,7 +200,6 @@ public struct UnmapError: Error, Sendable, Equatable {
     public var pointer: String?
     /// The property whose value has no way back.
     public var property: String?
-    /// The model concerned.
     public var model: String?
     /// The mapped value without a way back, as JSON; it is not part of the description.
     public var value: [UInt8]?

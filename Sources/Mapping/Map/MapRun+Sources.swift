@@ -211,7 +211,6 @@ extension MapRun {
     /// The enclosing object of a declared model; the wrapper of a body counts only if `envelope` names its model.
     private var parent: Value? { frames.count > 1 ? frames[frames.count - 2].object : nil }
 
-    /// The outermost object of the body.
     private var root: Value? {
         body.kind == .object ? body : frames.first?.object
     }

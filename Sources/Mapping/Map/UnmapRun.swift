@@ -62,7 +62,7 @@ struct UnmapRun: MappingRun {
         frames.append(Frame(node: node, standing: standing))
         defer { frames.removeLast() }
         guard builder.openObject(node) else { return warnOfNoPlace(object, model.name) }
-        for index in model.writingOrder {
+        for index in model.shown.writingOrder {
             let property = model.properties[index]
             guard let (value, requested) = value(of: property, in: object, mask: mask) else { continue }
             let isNamed = property.completes.isEmpty && mask.names(property.name)
@@ -173,7 +173,7 @@ struct UnmapRun: MappingRun {
             relation: property.relation,
             model: model.name,
             shown: value,
-            isDerived: model.derived.contains(index),
+            isDerived: model.shown.derived.contains(index),
             mask: mask
         )
         put(reversed, property.output, target, into: node)

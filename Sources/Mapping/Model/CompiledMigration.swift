@@ -7,17 +7,13 @@ struct CompiledMigration: Sendable {
 
     init(_ migration: Migration, model: String) throws(MappingError) {
         to = migration.to
-        var renamed: [(from: [String], to: [String])] = []
-        for rename in migration.renamed {
-            renamed.append((try Self.path(rename.from, model), try Self.path(rename.to, model)))
+        renamed = try migration.renamed.map { (rename) throws(MappingError) in
+            (from: try Self.path(rename.from, model), to: try Self.path(rename.to, model))
         }
-        var converted: [(path: [String], converter: Converter)] = []
-        for entry in migration.converted {
-            converted.append((try Self.path(entry.member, model), try Converter(entry.conversion)))
+        converted = try migration.converted.map { (entry) throws(MappingError) in
+            (path: try Self.path(entry.member, model), converter: try Converter(entry.conversion))
         }
-        var removed: [[String]] = []
-        for member in migration.removed { removed.append(try Self.path(member, model)) }
-        (self.renamed, self.converted, self.removed) = (renamed, converted, removed)
+        removed = try migration.removed.map { (member) throws(MappingError) in try Self.path(member, model) }
     }
 
     private static func path(_ text: String, _ model: String) throws(MappingError) -> [String] {

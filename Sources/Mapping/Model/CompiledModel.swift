@@ -23,7 +23,6 @@ final class CompiledModel: Sendable {
     struct Choice: Sendable {
         /// Nil for the choice that takes all remaining objects.
         var condition: CompiledCondition?
-        /// The model of the object.
         var model: Int
         /// The model as which it is shown: this includes the base's properties, even if it is not derived from it.
         var shown: Int
@@ -52,6 +51,8 @@ final class CompiledModel: Sendable {
     struct Properties: Sendable {
         /// Those that complete a child have a path in `completes`.
         var all: [CompiledProperty] = []
+        /// The indexes of those that do not complete a child, by name.
+        var places: [String: Int] = [:]
         /// The number of values that are read of an object.
         var slotCount = 0
         /// Those within values that other properties write; they are written back last, to fill in what is missing.
@@ -60,7 +61,6 @@ final class CompiledModel: Sendable {
         var writingOrder: [Int] = []
     }
 
-    /// The declared name.
     let name: String
     /// The model name of its objects: that of the base whose identity it shares.
     let objectName: String
@@ -68,6 +68,8 @@ final class CompiledModel: Sendable {
     let root: Int
     /// The node of the object in the tree of the members that the conditions of its cluster read, or -1.
     let asked: Int
+    /// The same with the properties of all models of the cluster, for objects of which no condition decides yet.
+    let candidates: Int
     let sharesAll: Bool
     /// Whether the number 7 and the string "7" identify different objects.
     let distinguishesTypes: Bool
@@ -79,9 +81,7 @@ final class CompiledModel: Sendable {
     /// The declarations of its properties.
     let members: [ModelMember]
     let naming: Naming
-    private let shown: Properties
-    /// The indexes of the properties that do not complete a child, by name.
-    private let places: [String: Int]
+    let shown: Properties
     /// The model for objects that no choice takes.
     ///
     /// It is the model itself, together with the derived models that none of its choices names.
@@ -93,27 +93,25 @@ final class CompiledModel: Sendable {
     /// The same in every spelling.
     let identityMembers: Set<MemberPath>
 
-    var captureCount: Int { reading.captureCount }
-    var modifiedPaths: [[String]] { reading.modifiedPaths }
     var hasIdentity: Bool { !reading.identity.isEmpty }
     var hasRequired: Bool { !reading.required.isEmpty }
     var properties: [CompiledProperty] { shown.all }
     var slotCount: Int { shown.slotCount }
-    var derived: Set<Int> { shown.derived }
-    var writingOrder: [Int] { shown.writingOrder }
 
     init(
         _ declaration: ModelDeclaration,
         objectName: String,
         root: Int,
         asked: Int,
+        candidates: Int,
         fallback: Int,
         members: [ModelMember],
         reading: Reading,
         properties: Properties
     ) {
         name = declaration.name
-        (self.objectName, self.root, self.asked, self.fallback) = (objectName, root, asked, fallback)
+        (self.objectName, self.root, self.fallback) = (objectName, root, fallback)
+        (self.asked, self.candidates) = (asked, candidates)
         sharesAll = declaration.sharesAll
         distinguishesTypes = declaration.distinguishesTypes
         hasSecrets = !declaration.secret.isEmpty
@@ -121,8 +119,6 @@ final class CompiledModel: Sendable {
         naming = declaration.naming
         identityNames = declaration.identity
         (self.reading, self.members, shown) = (reading, members, properties)
-        let shown = properties.all.enumerated().filter(\.element.completes.isEmpty)
-        places = Dictionary(shown.map { ($0.element.name, $0.offset) }) { first, _ in first }
         let spellings = reading.identity.map(\.paths)
         identityPaths = spellings.compactMap(\.first)
         identityMembers = Set(spellings.joined().map { MemberPath($0) })
@@ -135,7 +131,7 @@ final class CompiledModel: Sendable {
     /// The index of the property that is shown under a name.
     func property(named name: String) -> Int? {
         // Canonically equivalent names are equal in Swift, but not in JSON.
-        places[name].flatMap { properties[$0].name.utf8.elementsEqual(name.utf8) ? $0 : nil }
+        shown.places[name].flatMap { properties[$0].name.utf8.elementsEqual(name.utf8) ? $0 : nil }
     }
 }
 

@@ -80,13 +80,13 @@ extension CompiledCondition {
         }
     }
 
-    /// Whether an object lacks a member whose value the condition compares.
-    func isOpen(for object: JSONSlice) -> Bool {
+    /// Whether neither an object nor `known` shows a member whose value the condition compares.
+    func isOpen(for object: JSONSlice, else known: [JSONSlice] = []) -> Bool {
         switch self {
         case .has: false
-        case .member(let path, _): object.value(at: path[...]) == nil
-        case .all(let conditions), .any(let conditions): conditions.contains { $0.isOpen(for: object) }
-        case .not(let condition): condition.isOpen(for: object)
+        case .member(let path, _): object.value(at: path[...], else: known) == nil
+        case .all(let conditions), .any(let conditions): conditions.contains { $0.isOpen(for: object, else: known) }
+        case .not(let condition): condition.isOpen(for: object, else: known)
         }
     }
 }

@@ -20,15 +20,11 @@ public enum MappingError: Error, Sendable, Hashable {
     case namedTwice(String, usedBy: String, model: String)
     /// Models that are each other's base or choice.
     case circularCluster([String])
-    /// A merge policy that does not fit the type of the property.
-    case invalidMerge(String, property: String, model: String)
     /// Migrations whose versions do not rise, or exceed the model's version.
     case invalidMigration(Int, model: String, version: Int)
     /// An invalid path pattern.
     case invalidPattern(String, reason: String)
-    /// An invalid conversion.
     case invalidConversion(String)
-    /// An invalid check.
     case invalidCheck(String)
     /// A source that begins with `@` but is not a value from the context.
     case unknownContext(String, property: String, model: String)
@@ -44,7 +40,7 @@ public enum MappingError: Error, Sendable, Hashable {
     case secretIdentity(String, usedBy: String, model: String)
     /// A version or migrations of a model whose objects belong to its base.
     case versionWithinCluster(model: String, base: String)
-    /// Declarations of one property that exclude each other.
+    /// Declarations of one property that exclude each other, such as a merge policy and a type that it does not fit.
     case contradiction(String, property: String, model: String)
     /// Models that refer to each other in an endless circle; `use` says by which declarations.
     case circle([String], use: String)
@@ -82,7 +78,6 @@ extension MappingError: CustomStringConvertible {
             "model \(models[0]) is its own base or its own choice; name another, or none"
         case .circularCluster(let models):
             "models \(models.joined(separator: ", ")) are each other's base; one of them must have none"
-        case .invalidMerge(let reason, let property, let model): "model \(model), property \(property): \(reason)"
         case .invalidMigration(let to, let model, let version):
             "model \(model): a migration to version \(to) does not belong between versions 0 and \(version); "
                 + "migrations rise, and the model's version is that of the last"

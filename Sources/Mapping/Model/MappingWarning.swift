@@ -2,7 +2,6 @@
 public struct MappingWarning: Sendable, Equatable {
     /// The fixed set of warnings; the raw value is the label that people and programs see.
     public enum Kind: String, Sendable, CaseIterable {
-        /// The body is not JSON.
         case notJSON = "not-json"
         /// The body is nested deeper than `JSONScanner.maximumDepth`.
         case tooDeep = "too-deep"
@@ -36,7 +35,6 @@ public struct MappingWarning: Sendable, Equatable {
         case keyCollision = "key-collision"
         /// A key path leads through a value that has no members.
         case pathBlocked = "path-blocked"
-        /// An object without a required property.
         case requiredMissing = "required-missing"
         /// Null in a property that is declared never to be null; it is shown.
         case unexpectedNull = "unexpected-null"
@@ -60,15 +58,12 @@ public struct MappingWarning: Sendable, Equatable {
         case notRecomposed = "not-recomposed"
     }
 
-    /// The kind of mismatch.
     public var kind: Kind
     /// One sentence for a person; it contains no data of the body except an object's identity.
     public var message: String
     /// The JSON pointer (RFC 6901) of the place, if there is one.
     public var pointer: String?
-    /// The model concerned.
     public var model: String?
-    /// The property concerned.
     public var property: String?
     /// How often this occurred in the body; the pointer is that of the first place.
     public var count: Int
@@ -156,60 +151,37 @@ extension MappingWarning {
     var subject: Subject { Subject(kind: kind, model: model, property: property) }
 }
 
-/// Collects warnings during a walk as cheap offsets; they are worded only once the body is known to be JSON.
+/// The warnings found during a walk, with offsets in place of pointers, which are known only once the body is.
 struct WarningNotes {
     /// The limit on notes: a body that does not fit at all could otherwise give a warning for every element.
     static let limit = 20
 
-    struct Note {
-        var kind: MappingWarning.Kind
-        /// The offset of the first place.
-        var offset: Int
-        var model: String?
-        var property: String?
-        var reason: String?
-        var count = 1
-    }
-
-    private(set) var notes: [Note] = []
+    private var notes: [(offset: Int, warning: MappingWarning)] = []
 
     mutating func note(
         _ kind: MappingWarning.Kind,
         at offset: Int,
         model: String? = nil,
         property: String? = nil,
-        reason: String? = nil
+        _ message: @autoclosure () -> String? = nil
     ) {
+        let subject = MappingWarning.Subject(kind: kind, model: model, property: property)
         // A list whose every element lacks an identity is one finding, not a hundred.
-        let known = notes.firstIndex { $0.kind == kind && $0.model == model && $0.property == property }
-        if let known {
-            notes[known].count += 1
+        if let known = notes.firstIndex(where: { $0.warning.subject == subject }) {
+            notes[known].warning.count += 1
         } else if notes.count < Self.limit {
-            notes.append(Note(kind: kind, offset: offset, model: model, property: property, reason: reason))
+            let message = message() ?? kind.sentence
+            notes.append((offset, MappingWarning(kind, message, model: model, property: property)))
         }
     }
-}
 
-extension WarningNotes {
-    /// Words the notes on a body, which is valid JSON.
+    /// The warnings about a body, which is valid JSON.
     func warnings(about body: [UInt8]) -> [MappingWarning] {
         guard !notes.isEmpty, let index = try? JSONIndex(body) else { return [] }
-        return notes.map { note in
-            let sentence: String? =
-                switch note.kind {
-                case .quarantined:
-                    "Property \(note.property ?? "") fails a check: \(note.reason ?? "it is not as declared")."
-                case .requiredMissing: "Property \(note.property ?? "") is required and absent."
-                default: nil
-                }
-            return MappingWarning(
-                note.kind,
-                sentence ?? note.kind.sentence,
-                pointer: index.pointer(toOffset: note.offset),
-                model: note.model,
-                property: note.property,
-                count: note.count
-            )
+        return notes.map { offset, warning in
+            var warning = warning
+            warning.pointer = index.pointer(toOffset: offset)
+            return warning
         }
     }
 }

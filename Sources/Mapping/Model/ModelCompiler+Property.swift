@@ -116,7 +116,7 @@ extension ModelCompiler {
             case (.union, nil) where !property.mayBe([.array]): "\"union\" joins lists, which its \"type\" rules out"
             default: nil
             }
-        if let reason { throw .invalidMerge(reason, property: property.name, model: model) }
+        if let reason { throw .contradiction(reason, property: property.name, model: model) }
     }
 
     private func relation(of property: PropertyDeclaration, _ model: String) throws(MappingError) -> CompiledProperty

@@ -45,6 +45,11 @@ struct ModelCompiler {
         listPaths = Set(members.map(\.declaration).compactMap { $0.relation?.arity == .many ? $0.from : nil })
     }
 
+    /// The declaration of the first property with a name, even one with a mistake.
+    func property(named name: String) -> PropertyDeclaration? {
+        members.first { $0.declaration.name == name }?.declaration
+    }
+
     /// Runs one step; collects a mistake in it and then returns `empty`.
     private mutating func step<Value>(
         orElse empty: Value,
@@ -180,6 +185,9 @@ struct ModelCompiler {
         for member in members {
             do throws(MappingError) {
                 let property = try property(member)
+                if property.completes.isEmpty, properties.places[property.name] == nil {
+                    properties.places[property.name] = properties.all.count
+                }
                 properties.all.append(property)
                 places.append(member)
                 guard member.index != nil else { continue }
@@ -202,6 +210,9 @@ struct ModelCompiler {
             }
         }
         for (member, property, path) in read where root.relationPrefix(of: path) == nil {
+            for outer in path.contains(.elements) ? [] : path.outer {
+                root.update(outer[...]) { $0.holdsProperty = true }
+            }
             root.update(path[...]) {
                 $0.isProperty = true
                 $0.merge = member.declaration.merge

@@ -95,18 +95,14 @@ public enum Naming: Sendable, Equatable {
 public struct Migration: Sendable, Equatable {
     /// The version after the migration.
     public var to: Int
-    /// Renamed members.
     public var renamed: [Rename]
     /// Members whose values are converted.
     public var converted: [Conversion]
-    /// Removed members.
     public var removed: [String]
 
     /// A renamed member.
     public struct Rename: Sendable, Equatable {
-        /// The former key path.
         public var from: String
-        /// The new key path.
         public var to: String
 
         /// Pairs the two.

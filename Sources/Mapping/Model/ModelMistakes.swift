@@ -123,7 +123,6 @@ public struct ModelMistake: Sendable, Hashable {
     public var model: Int
     /// The index of the property within it, if one is to blame.
     public var property: Int?
-    /// The mistake.
     public var error: MappingError
 
     /// Describes a mistake.

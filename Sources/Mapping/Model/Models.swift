@@ -180,6 +180,15 @@ public struct Models: Sendable {
         compiled[model].reading.choices.first { $0.condition?.holds(for: object, else: known) ?? true }
     }
 
+    /// Whether an object of a cluster may turn out to be of another model than `concrete` says.
+    func isOpen(_ model: Int, for object: JSONSlice, else known: [JSONSlice] = []) -> Bool {
+        if compiled[model].reading.choices.contains(where: { $0.condition?.isOpen(for: object, else: known) ?? false })
+        {
+            return true
+        }
+        return choice(of: model, for: object, else: known).map { isOpen($0.model, for: object, else: known) } ?? false
+    }
+
     /// The merge policy of a member.
     ///
     /// Nil if the member is not declared. In a cluster, the base or any of its concrete models may declare it.

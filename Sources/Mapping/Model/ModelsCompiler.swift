@@ -12,10 +12,9 @@ struct ModelsCompiler {
     /// The chains of the compiled models; those of the declared models come first, in their order.
     private var chains: [[Int]]
     private var compilers: [ModelCompiler] = []
-    private var names: [Int: Names] = [:]
     private(set) var tree = PathTree()
     /// By the bases with choices in a chain.
-    private var askedTrees: [[Int]: Int] = [:]
+    private var askedTrees: [[Int]: (asked: Int, candidates: Int)] = [:]
     private(set) var rules: [MemberRule] = []
 
     /// Creates a compiler that adds to the mistakes found so far.
@@ -48,23 +47,18 @@ struct ModelsCompiler {
         for index in chains.indices { connectCompletions(of: index, choices) }
         for index in chains.indices { adoptCompleted(in: index, choices) }
         for index in chains.indices { orderWriting(of: index) }
-        let cycles = RelationCycles(
-            declarations: declarations,
-            members: declarations.indices.map { compilers[$0].members },
-            isKeyless: declarations.indices.map { !clusters.hasIdentity($0) },
-            indexes: indexes
-        )
-        for (model, error) in cycles.mistakes() { mistakes.report(error, model: model) }
+        reportCircles()
         return compilers.indices.map { index in
             let chain = index < chains.count ? chains[index] : chains[opened[index - chains.count]]
             let root = compilers[index].append(to: &tree, rules: &rules)
-            let asked = asked(of: chain)
+            let (asked, candidates) = asked(of: chain)
             let compiler = compilers[index]
             return CompiledModel(
                 compiler.declaration,
                 objectName: declarations[chain[0]].name,
                 root: root,
                 asked: asked,
+                candidates: candidates,
                 fallback: fallbacks[index],
                 members: compiler.members,
                 reading: compiler.reading,
@@ -73,18 +67,28 @@ struct ModelsCompiler {
         }
     }
 
-    /// The tree of the members that the conditions of a chain's clusters read; they are known of each object.
-    private mutating func asked(of chain: [Int]) -> Int {
+    /// The tree of the members that the conditions of a chain's clusters read, which are known of each object; and the same
+    /// with the plain properties of all their models.
+    private mutating func asked(of chain: [Int]) -> (asked: Int, candidates: Int) {
         let bases = chain.filter { !declarations[$0].choices.isEmpty }
-        guard !bases.isEmpty else { return -1 }
+        guard !bases.isEmpty else { return (-1, -1) }
         if let known = askedTrees[bases] { return known }
         var branch = PathBranch()
         for path in bases.flatMap({ compilers[$0].reading.choices.compactMap(\.condition) }).flatMap(\.paths) {
             branch.update(path.map(PathStep.name)[...]) { $0.isAsked = true }
         }
-        let root = tree.append(branch)
-        askedTrees[bases] = root
-        return root
+        let asked = tree.append(branch)
+        let family = reachable(from: bases) { compilers[$0].reading.choices.map(\.model) }
+        for property in family.flatMap({ compilers[$0].members })
+        where property.declaration.relation == nil && [.latest, .replace].contains(property.declaration.merge) {
+            for source in property.spellings where !ContextValue.isSpelled(source) {
+                guard let path = KeyPathSyntax.steps(of: source), !path.contains(.elements) else { continue }
+                branch.update(path[...]) { $0.isAsked = true }
+            }
+        }
+        let trees = (asked, tree.append(branch))
+        askedTrees[bases] = trees
+        return trees
     }
 
     private mutating func add(
@@ -130,15 +134,40 @@ struct ModelsCompiler {
         return choices
     }
 
+    /// Reports models that refer to each other in endless circles.
+    ///
+    /// Children made of their parents' members (`@self`) must not lead back. Models without an identity must not form a
+    /// circle of relations to one object, because such a chain would have no end. Circles through lists (trees) are
+    /// allowed.
+    private mutating func reportCircles() {
+        func report(_ use: String, _ isEdge: (_ from: Int, PropertyDeclaration, _ to: Int) -> Bool) {
+            let edges = declarations.indices.map { model -> [Int] in
+                var seen: Set<Int> = []
+                return compilers[model].members.map(\.declaration).compactMap { property in
+                    (property.relation?.model).flatMap { indexes[$0] }.flatMap {
+                        isEdge(model, property, $0) ? $0 : nil
+                    }
+                }.filter { seen.insert($0).inserted }
+            }
+            for cycle in CycleDetection(edges).cycles() {
+                mistakes.report(.circle(cycle.map { declarations[$0].name }, use: use), model: cycle[0])
+            }
+        }
+        report("\"@self\"") { _, property, _ in property.isItself }
+        report("relations to one object each, and none of them has an identity") { model, property, target in
+            property.relation?.arity == .one && !property.isItself && !clusters.hasIdentity(model)
+                && !clusters.hasIdentity(target)
+        }
+    }
+
     // MARK: Completing a child
 
     /// Finds the relation that each write path completes.
     private mutating func connectCompletions(of index: Int, _ choices: [[Choice]]) {
         let properties = compilers[index].properties.all
-        let members = named(index)
         var completedBy: [Int: [Int]] = [:]
         for (position, property) in properties.enumerated() where !property.completes.isEmpty {
-            let child = members.compiled[property.completes[0]]
+            let child = compilers[index].properties.places[property.completes[0]]
             if let child, properties[child].relation?.arity == .one,
                 target(of: property.completes[...], in: index, choices) != nil
             {
@@ -152,35 +181,16 @@ struct ModelsCompiler {
         for (child, positions) in completedBy { compilers[index].properties.all[child].completedBy = positions }
     }
 
-    /// The properties of a compiled model by their names: all declared ones, and the places of those without a mistake
-    /// that are shown.
-    private mutating func named(_ index: Int) -> Names {
-        if let known = names[index] { return known }
-        let compiler = compilers[index]
-        let shown = compiler.properties.all.enumerated().filter(\.element.completes.isEmpty)
-        let names = Names(
-            declared: Dictionary(compiler.members.map { ($0.declaration.name, $0.declaration) }) { first, _ in first },
-            compiled: Dictionary(shown.map { ($0.element.name, $0.offset) }) { first, _ in first }
-        )
-        self.names[index] = names
-        return names
-    }
-
-    private struct Names {
-        let declared: [String: PropertyDeclaration]
-        let compiled: [String: Int]
-    }
-
     /// The model in which a path of property names ends, and the property there.
     ///
     /// The path leads through relations to one object each, from a compiled model or one of its choices.
-    private mutating func target(
+    private func target(
         of path: ArraySlice<String>,
         in index: Int,
         _ choices: [[Choice]],
         depth: Int = 0
     ) -> (model: Int, name: String)? {
-        if let name = path.first, let property = named(index).declared[name] {
+        if let name = path.first, let property = compilers[index].property(named: name) {
             if path.count == 1 { return (index, name) }
             if let relation = property.relation, relation.arity == .one, let next = indexes[relation.model],
                 let found = target(of: path.dropFirst(), in: next, choices, depth: depth)
@@ -201,7 +211,7 @@ struct ModelsCompiler {
     private mutating func adoptCompleted(in index: Int, _ choices: [[Choice]]) {
         for (position, property) in compilers[index].properties.all.enumerated() where !property.completes.isEmpty {
             guard let (model, name) = target(of: property.completes[...], in: index, choices),
-                let place = named(model).compiled[name]
+                let place = compilers[model].properties.places[name]
             else { continue }
             let completed = compilers[model].properties.all[place]
             compilers[index].properties.all[position].completedDefault = completed.defaultValue

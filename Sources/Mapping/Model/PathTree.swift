@@ -22,6 +22,8 @@ struct PathTree: Sendable {
         var arity: Arity? = .one
         /// Whether a property is declared for exactly this place.
         var isProperty = false
+        /// Whether a property is declared for a place below this one, within the same object.
+        var holdsProperty = false
         var isLocal = false
         /// Whether the value here is part of the identity.
         var isIdentity = false

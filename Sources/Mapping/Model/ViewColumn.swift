@@ -31,9 +31,7 @@ public struct ViewColumn: Sendable, Equatable {
 
     /// One member of an object made of several values.
     public struct Part: Sendable, Equatable {
-        /// The member's name.
         public var name: String
-        /// The source of its value.
         public var source: Source
     }
 
@@ -44,9 +42,7 @@ public struct ViewColumn: Sendable, Equatable {
     ///
     /// It is unique in the view, regardless of case.
     public var name: String
-    /// The role in the model.
     public var role: Role
-    /// The source of its value.
     public var source: Source
     /// The conversion declared for its property.
     public var conversion: ConversionDeclaration?

@@ -41,8 +41,13 @@ public struct RouteTable: Sendable {
     /// The rule for a request, or for its response once there is one.
     public func match(_ subject: RouteSubject) -> RouteMatch? {
         guard !isEmpty, let components = Self.components(of: subject.path) else { return nil }
-        var search = RouteSearch(subject)
-        guard find(components, at: 0, under: 0, &search), let best = search.best else { return nil }
+        let parameters = QueryParameters(subject.query)
+        var best: RouteRule?
+        _ = find(components, at: 0, under: 0) { rules in
+            best = rules.filter { $0.misfit(subject, parameters: parameters) == nil }.max { $0.rank < $1.rank }
+            return best != nil || !rules.isEmpty && !rules.contains(where: \.declaration.fallsThrough)
+        }
+        guard let best else { return nil }
         let captures = best.pattern.names.map { place, name in
             let text = components[place]
             return (name: name, value: best.pattern.components[place].match(text).map(String.init) ?? text)
@@ -85,21 +90,26 @@ public struct RouteTable: Sendable {
 
     /// Finds the most specific matching pattern with a rule that fits.
     ///
-    /// Returns true when the search is over. A node is visited at most once per look-up, because its depth in the trie
-    /// is the position in the path.
-    private func find(_ components: [String], at position: Int, under index: Int, _ search: inout RouteSearch) -> Bool {
+    /// Returns true when the search is over, as `ends` says of the rules of a matching pattern. A node is visited at most once
+    /// per look-up, because its depth in the trie is the position in the path.
+    private func find(
+        _ components: [String],
+        at position: Int,
+        under index: Int,
+        _ ends: (_ rules: [RouteRule]) -> Bool
+    ) -> Bool {
         let node = nodes[index]
         if position == components.count {
-            if search.ends(with: node.rules) { return true }
+            if ends(node.rules) { return true }
             // `**` requires at least one component, but alone it means every path, including the root.
-            return position == 0 && search.ends(with: node.rest)
+            return position == 0 && ends(node.rest)
         }
         let component = components[position]
-        if let next = node.literals[component], find(components, at: position + 1, under: next, &search) { return true }
+        if let next = node.literals[component], find(components, at: position + 1, under: next, ends) { return true }
         for (wildcard, next) in node.wildcards where wildcard.match(component) != nil {
-            if find(components, at: position + 1, under: next, &search) { return true }
+            if find(components, at: position + 1, under: next, ends) { return true }
         }
-        return search.ends(with: node.rest)
+        return ends(node.rest)
     }
 
     /// Adds a rule; returns the index of an earlier rule for the same pattern, method and status, if there is one.
@@ -128,25 +138,6 @@ public struct RouteTable: Sendable {
         }
         nodes.append(Node())
         return new
-    }
-}
-
-/// A look-up in progress.
-private struct RouteSearch {
-    private let subject: RouteSubject
-    private let parameters: QueryParameters
-    private(set) var best: RouteRule?
-
-    init(_ subject: RouteSubject) {
-        self.subject = subject
-        parameters = QueryParameters(subject.query)
-    }
-
-    /// Examines the rules of a matching pattern; returns false if a more general one is to be tried.
-    mutating func ends(with rules: [RouteRule]) -> Bool {
-        guard !rules.isEmpty else { return false }
-        best = rules.filter { $0.misfit(subject, parameters: parameters) == nil }.max { $0.rank < $1.rank }
-        return best != nil || !rules.contains(where: \.declaration.fallsThrough)
     }
 }
 
@@ -242,7 +233,6 @@ public enum StatusPattern: Sendable, Hashable {
     case exact(Int)
     /// A class of statuses by its first digit: 2 means 2xx.
     case `class`(Int)
-    /// Every status.
     case any
 
     /// Whether the pattern matches a status; nil, before the response, counts as 2xx but as no exact status.

@@ -23,7 +23,7 @@ import Testing
         ])
         #expect(found.map(\.property) == [1, 2, 3, nil])
         #expect(
-            found.map(\.error.kind) == ["invalidMerge", "invalidMerge", "invalidMerge", "invalidKeyPath"]
+            found.map(\.error.kind) == ["contradiction", "contradiction", "contradiction", "invalidKeyPath"]
         )
     }
 

@@ -47,7 +47,7 @@ import Testing
         #expect(shelf.shown("b") == "=")
         var wrong = human
         wrong.properties[2].merge = .union
-        guard case .invalidMerge(_, "favourite", "Human") = Wire.error([wrong, cat]) else {
+        guard case .contradiction(_, "favourite", "Human") = Wire.error([wrong, cat]) else {
             Issue.record("a union of one object is a mistake")
             return
         }

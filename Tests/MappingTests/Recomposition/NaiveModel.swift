@@ -9,6 +9,8 @@ final class NaiveModel {
         var relation: Relation?
         var isProperty = false
         var isLocal = false
+        /// Whether a property is declared for a place below this one.
+        var holdsProperty: Bool { children.values.contains { $0.isProperty || $0.holdsProperty } }
     }
 
     let root = Node()

@@ -54,11 +54,14 @@ extension NaiveRecomposer {
             if tree.canonical == value.canonical { return try shown(tree) }
             guard !(tree.isObject || tree.isArray) || fits(value, in: tree) else { throw Unknown() }
             return value.outline
-        case .container(let isShared):
+        case .nothing(let null):
+            let isElsewhere = tree.isObject || isStrange && tree.canonical != null.canonical
+            return isElsewhere ? null.outline : try shown(tree)
+        case .container(let isShared, let holdsProperty):
             if tree.isObject {
                 return try shown(tree, facts, isStrange: isStrange || tree.objectName != nil, at: path)
             }
-            if isStrange || isShared { throw Unknown() }
+            if isStrange || isShared || holdsProperty && tree.canonical == "null" { throw Unknown() }
             return try shown(tree)
         case .relation(let value, let relation):
             switch relation.arity {

@@ -10,7 +10,9 @@ struct NaiveRecomposer {
         /// A value that moves whole.
         case value(SpelledTree)
         /// An object whose members are known one by one.
-        case container(isShared: Bool)
+        case container(isShared: Bool, holdsProperty: Bool)
+        /// Null in place of such an object.
+        case nothing(SpelledTree)
         case relation(SpelledTree, Relation)
         /// Shown wherever the object is, and never moved into what shows it already.
         case identity(SpelledTree)
@@ -58,7 +60,8 @@ struct NaiveRecomposer {
 
     private static func spelling(_ fact: Fact) -> String {
         switch fact {
-        case .value(let tree), .relation(let tree, _), .identity(let tree): tree.objectName ?? tree.outline
+        case .value(let tree), .relation(let tree, _), .identity(let tree), .nothing(let tree):
+            tree.objectName ?? tree.outline
         case .container: "{}"
         }
     }
@@ -143,18 +146,20 @@ struct NaiveRecomposer {
                 if relation.arity == .one, value.isObject, value.objectName == nil,
                     let target = models[relation.model]
                 {
-                    facts[path] = .container(isShared: true)
+                    facts[path] = .container(isShared: true, holdsProperty: false)
                     collect(value, target.root, target, isShared: target.sharesAll, at: path, into: &facts)
                 } else {
                     facts[path] = .relation(value, relation)
                 }
             } else if let child, !child.children.isEmpty, value.isObject {
-                facts[path] = .container(isShared: isShared || child.isProperty)
+                facts[path] = .container(isShared: isShared || child.isProperty, holdsProperty: child.holdsProperty)
                 collect(value, child, model, isShared: isShared || child.isProperty, at: path, into: &facts)
             } else if path == [model.identity], value.identity != nil || !isShared && child?.isProperty != true {
                 facts[path] = .identity(value)
             } else if isShared || child?.isProperty == true {
                 facts[path] = .value(value)
+            } else if child?.holdsProperty == true, value.canonical == "null" {
+                facts[path] = .nothing(value)
             }
         }
     }

@@ -47,12 +47,24 @@ import Testing
             becomes: #"{"id":1,"profile":{"nick":"m","x":1}}"#
         ),
         Case(
-            "the undeclared object itself stays",
-            #"{"id":1,"profile":{"nick":"n"}}"#,
+            "null in place of an undeclared object says that no property is in it",
+            #"{"id":1,"profile":{"nick":"n","x":1}}"#,
             #"{"id":1,"profile":null}"#,
+            becomes: #"{"id":1,"profile":null}"#
+        ),
+        Case(
+            "… and not which members an object has",
+            #"{"id":1,"profile":null}"#,
+            #"{"id":1,"profile":{"nick":"m"}}"#,
+            becomes: Case.miss
+        ),
+        Case("… any other value stays", #"{"id":1,"profile":3}"#, #"{"id":1,"profile":null}"#, becomes: Case.same),
+        Case(
+            "… and is no observation",
+            #"{"id":1,"profile":{"nick":"n"}}"#,
+            #"{"id":1,"profile":3}"#,
             becomes: Case.same
         ),
-        Case("… as null, too", #"{"id":1,"profile":null}"#, #"{"id":1,"profile":{"nick":"m"}}"#, becomes: Case.same),
         Case(
             "names spelled with escapes keep their spelling",
             #"{"\u0069d":1,"n\u0061me":"a"}"#,

@@ -68,6 +68,8 @@ private struct RouteFacts: Encodable {
     struct Rule: Encodable {
         var path: String
         var method: String?
+        /// The required query parameters; `*` stands for any value.
+        var query: [String: String]?
         var model: String?
         var applies: Bool
         /// Why it does not apply.
@@ -75,10 +77,12 @@ private struct RouteFacts: Encodable {
         /// The rule in a line, for people.
         let text: String
 
-        enum CodingKeys: CodingKey { case path, method, model, applies, reason }
+        enum CodingKeys: CodingKey { case path, method, query, model, applies, reason }
 
         init(_ route: Configuration.Route, reason: String?) {
             (path, method, model) = (route.declaration.path, route.declaration.method, route.bodyText)
+            let required = route.declaration.query.mapValues { $0 ?? "*" }
+            query = required.isEmpty ? nil : required
             (applies, self.reason, text) = (reason == nil, reason, route.text)
         }
     }
@@ -133,9 +137,9 @@ private struct RouteFacts: Encodable {
         case .status(let status): "it is for \(status.text)"
         case .query(let name, let value): "it requires the parameter \(name)" + (value.map { "=\($0)" } ?? "")
         case .contentType(let type): "it requires the type \(type)"
-        case .lessSpecific(let other): "\"\(declared[other].declaration.path)\" is more specific"
+        case .lessSpecific(let other): "\(declared[other].requested) is more specific"
         case .shadowed(let other):
-            "\"\(declared[other].declaration.path)\" is more specific, though none of its rules fits; "
+            "\(declared[other].requested) is more specific, though none of its rules fits; "
                 + "\"fallthrough: true\" there would try the others"
         }
     }
@@ -164,11 +168,16 @@ extension Configuration.Route {
         }
     }
 
+    /// The path and the query parameters that the rule requires.
+    fileprivate var requested: String {
+        let query = declaration.query.sorted { $0.key < $1.key }.map { "\($0): \($1 ?? "\"*\"")" }
+        return "\"\(declaration.path)\"" + (query.isEmpty ? "" : " query: { \(query.joined(separator: ", ")) }")
+    }
+
     /// The rule in a line.
     var text: String {
         let parts = [
-            declaration.method, "\"\(declaration.path)\"",
-            declaration.status == .class(2) ? nil : declaration.status.text,
+            declaration.method, requested, declaration.status == .class(2) ? nil : declaration.status.text,
             bodyText.map { "→ \($0)" }, body?.root.map { "under \($0)" },
             read.map { $0 == .json ? "reads" : "reads by GraphQL" },
         ]
