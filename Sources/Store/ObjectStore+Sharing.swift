@@ -54,6 +54,21 @@ public struct SharedObservation: Sendable, Equatable {
     }
 }
 
+/// One fetch on another machine; what comes of it is one response.
+public struct SharedFetch: Sendable, Equatable {
+    /// Identifies the process that has fetched.
+    var sender: [UInt8]
+    /// Path and query of the response, as in its cache key.
+    var url: String
+    /// When its request was sent, by that machine's own clock.
+    var start: Int64
+
+    /// Describes a fetch.
+    public init(sender: [UInt8], url: String, start: Int64) {
+        (self.sender, self.url, self.start) = (sender, url, start)
+    }
+}
+
 /// New values of objects that a response has shown here, for the stores of other machines.
 public struct ShownValues: Sendable, Equatable {
     /// The upstream, as named by `UpstreamKey`.
@@ -79,10 +94,12 @@ public struct AppliedValues: Sendable, Equatable {
     /// the other machine's.
     var start: Int64
     var end: Int64
+    /// Which fetch it was; nil if that is not known.
+    var fetch: SharedFetch?
 
     /// Describes an observation of another machine.
-    public init(_ observation: SharedObservation, start: Int64, end: Int64) {
-        (self.observation, self.start, self.end) = (observation, start, end)
+    public init(_ observation: SharedObservation, start: Int64, end: Int64, fetch: SharedFetch? = nil) {
+        (self.observation, self.start, self.end, self.fetch) = (observation, start, end, fetch)
     }
 }
 

@@ -375,13 +375,17 @@ extension ObjectStore {
     /// Responses are stored in the order of these calls; only the effects of writes go ahead of them. `done` runs on the
     /// writer's thread after the response's commit, and before the `done` of any later call.
     ///
-    /// - Parameter isAwaited: whether a caller waits for the commit, so that it is not delayed to fill the batch.
+    /// - Parameters:
+    ///   - isAwaited: whether a caller waits for the commit, so that it is not delayed to fill the batch.
+    ///   - foreseen: called on the writer's thread before the commit, if only that is left to do: then nothing comes in between,
+    ///     and the response shows all that will be known at the commit. If the commit fails it may be called again.
     public func receive(
         _ document: ReceivedDocument,
         isAwaited: Bool = false,
+        foreseen: (@Sendable () -> Void)? = nil,
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
-        let response = QueuedResponse(document, in: core, done: done)
+        let response = QueuedResponse(document, in: core, foreseen: foreseen, done: done)
         core.queuedResponses.enter(response)
         core.queueLimit.enter(bytes: document.body.count) { [self] in
             ingest(response, isAwaited ? .prompt : .batched)
@@ -424,6 +428,7 @@ extension ObjectStore {
                         url: response.document.key.url,
                         at: session.clock.now()
                     )
+                    if session.endsTransaction { response.foresee(receipt) }
                     return receipt
                 },
                 done: { response.end($0, weight: weight, in: core) }

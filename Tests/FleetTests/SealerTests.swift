@@ -134,6 +134,12 @@ struct SharedContentTests {
             if case .wrote(_, let invalidation, let shown) = local.event {
                 #expect(invalidation.time == local.end && (shown == nil || shown == written))
             }
+            // What shows values says in which fetch, by the clock of the machine that has fetched.
+            let fetch = SharedFetch(sender: [7], url: observation.url, start: 2_000)
+            var isObserved = false
+            if case .observed = event { isObserved = true }
+            #expect(local.fetch == nil)
+            #expect(found.local(clock, now: 9_000, from: [7]).fetch == (isObserved ? fetch : nil))
             // It was over when it was read.
             #expect(found.local(clock, now: 2_500).end == 2_500)
         }

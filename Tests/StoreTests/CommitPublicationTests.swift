@@ -49,6 +49,44 @@ struct CommitPublicationTests {
         await store.close()
     }
 
+    @Test
+    func `only a response after which nothing comes before the commit is foreseen, if it shows all that is known`()
+        async throws
+    {
+        let witness = Witness()
+        let bench = try Bench {
+            $0.batchDelay = .seconds(60)
+            $0.commitStep = { witness.note("\($0)") }
+        }
+        let store = bench.store
+        func submit(
+            _ name: String,
+            _ response: ReceivedDocument,
+            isAwaited: Bool,
+            done: @escaping @Sendable () -> Void = {}
+        ) {
+            store.receive(response, isAwaited: isAwaited, foreseen: { witness.note("\(name) is foreseen") }) { result in
+                witness.note("\(name): \((try? result.get()).map { $0.isDirty ? "outdated" : "newest" } ?? "none")")
+                done()
+            }
+        }
+        let older = bench.response("/users/1", #"{"id":1,"login":"old"}"#, user)
+        // The second one goes on at once, and takes the first one along.
+        submit("first", bench.response("/users", #"[{"id":1,"login":"new"}]"#, users), isAwaited: false)
+        let second = bench.response("/users/2", #"{"id":2,"login":"b"}"#, user)
+        await withCheckedContinuation { continuation in
+            submit("second", second, isAwaited: true) { continuation.resume() }
+        }
+        await withCheckedContinuation { continuation in
+            submit("older", older, isAwaited: true) { continuation.resume() }
+        }
+        let events = witness.events.withLock { $0 }
+        let expected = ["second is foreseen", "marked", "committed", "first: newest", "second: newest"]
+        #expect(Array(events.prefix(expected.count)) == expected, "\(events)")
+        #expect(events.contains("older: outdated") && !events.contains("older is foreseen"), "\(events)")
+        await store.close()
+    }
+
     @Test func `changes that were announced for a failed commit do not count`() {
         let changes = RecentChanges(since: 0)
         changes.announce([1, 2], at: 5)

@@ -142,6 +142,60 @@ struct SharingTests {
         await bench.store.close()
     }
 
+    /// The number of observations in the file.
+    private func observations(_ bench: Bench) async throws -> Int64? {
+        try await bench.store.core.read { try $0.query("SELECT count(*) FROM _observations").integer() }
+    }
+
+    @Test
+    func `what a machine has announced of a response is one observation with that response, and any other is not`()
+        async throws
+    {
+        let fetch = SharedFetch(sender: [1], url: "/users/7", start: 5)
+        let others = [
+            nil, SharedFetch(sender: [2], url: "/users/7", start: 5), SharedFetch(sender: [1], url: "/users", start: 5),
+            SharedFetch(sender: [1], url: "/users/7", start: 6),
+        ]
+        for (number, announced) in ([fetch] + others).enumerated() {
+            let bench = try Bench()
+            var shared = bench.response("/users/7", ada("a"), user)
+            (shared.isShared, shared.fetch) = (true, fetch)
+            // The clocks of the two machines are known less exactly now.
+            var shown = values(bench, [object(ada("a"))], start: shared.start - 1_000, end: shared.end + 1_000)
+            shown.fetch = announced
+            try await bench.store.apply([.values(shown)], of: "github")
+            bench.time.advance(Self.second)
+            let receipt = try await bench.store.receive(shared)
+            #expect(!receipt.isDirty)
+            #expect(try await observations(bench) == (number == 0 ? 1 : 2), "\(number)")
+            #expect(try await bench.body("/users/7") == ada("a"))
+            await bench.store.close()
+        }
+    }
+
+    @Test(arguments: [#"{"id":7,"login":"b"}"#, #"{"login":"b","id":7}"#])
+    func `a found response does not hide what its machine, or another, has announced of something else`(newer: String)
+        async throws
+    {
+        for isOfSameFetch in [false, true] {
+            let bench = try Bench()
+            var shared = bench.response("/users/7", ada("a"), user)
+            (shared.isShared, shared.fetch) = (true, SharedFetch(sender: [1], url: "/users/7", start: 5))
+            var shown = values(bench, [object(newer)])
+            shown.fetch = isOfSameFetch ? shared.fetch : SharedFetch(sender: [2], url: "/users/7", start: 9)
+            try await bench.store.apply([.values(shown)], of: "github")
+            let foreseen = Mutex(false)
+            let receipt = await withCheckedContinuation { continuation in
+                bench.store.receive(shared, isAwaited: true, foreseen: { foreseen.withLock { $0 = true } }) {
+                    continuation.resume(returning: $0)
+                }
+            }
+            #expect(try receipt.get().isDirty && !foreseen.withLock { $0 })
+            #expect(try await bench.body("/users/7") == ada("b"))
+            await bench.store.close()
+        }
+    }
+
     @Test func `nothing is stored of unknown objects and principals until a response shows them`() async throws {
         let bench = try Bench()
         let digest = [UInt8](repeating: 9, count: 32)

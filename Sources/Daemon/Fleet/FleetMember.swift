@@ -300,6 +300,7 @@ package final class FleetMember: FleetLink {
         // Otherwise its machine knows already that the server's clock was set.
         guard published.document.sent <= time else { return nil }
         published.document.completed = min(published.document.completed, time)
+        published.document.fetch = SharedFetch(sender: publisher, url: key.url, start: published.times.ownStart)
         let (milliseconds, number) = (published.position.milliseconds, published.position.number)
         let position = FleetPosition(epoch: place.epoch, entry: (milliseconds, number))
         guard await state.reach(position, in: key.upstream, within: deadline - .now) else { return nil }

@@ -299,7 +299,7 @@ struct FleetSession {
             case .cleaned where entry.id <= followed[index].wasCleaned: continue
             case .suspect, .wrote, .withdrawn, .invalidated, .cleaned: if isOld { continue }
             }
-            news.append(published.local(isFormer ? nil : clock, now: time))
+            news.append(published.local(isFormer ? nil : clock, now: time, from: sender))
         }
         let position = FleetPosition(epoch: epoch, entry: (last.id.milliseconds, last.id.number))
         reader.apply(news, at: position, in: upstream)

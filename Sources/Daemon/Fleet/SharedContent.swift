@@ -134,8 +134,10 @@ struct PublishedNews: Sendable, Equatable {
 
     /// The news for this machine.
     ///
-    /// - Parameter clock: nil if the times mean nothing any more, because another epoch has begun: then it counts as happening now.
-    func local(_ clock: FleetClock?, now: Int64) -> FleetNews {
+    /// - Parameters:
+    ///   - clock: nil if the times mean nothing any more, because another epoch has begun: then it counts as happening now.
+    ///   - sender: the process that has announced it.
+    func local(_ clock: FleetClock?, now: Int64, from sender: [UInt8] = []) -> FleetNews {
         var (start, end) = clock.map { times.local($0) } ?? (0, now)
         // It is over.
         end = min(end, now)
@@ -151,7 +153,11 @@ struct PublishedNews: Sendable, Equatable {
             case .invalidated(let invalidation): .invalidated(at(invalidation))
             case .withdrawn, .cleaned, .observed: event
             }
-        return FleetNews(event, start: start, end: end)
+        var fetch: SharedFetch?
+        if case .observed(let shown) = event, !sender.isEmpty {
+            fetch = SharedFetch(sender: sender, url: shown.url, start: times.ownStart)
+        }
+        return FleetNews(event, start: start, end: end, fetch: fetch)
     }
 
     // MARK: Events

@@ -128,9 +128,10 @@ package actor ProxyCore {
                     try? await Task.sleep(for: pause)
                     plan = await self.plan(request).plan
                 }
-                if request.sharedKey != nil { plan = await planWithFleet(request, plan) }
+                var commit: AwaitedCommit?
+                if request.sharedKey != nil { (plan, commit) = await planWithFleet(request, plan) }
                 // Nothing else runs on the loop between the plan and its execution.
-                await carryOut(plan, request, reply)
+                await carryOut(plan, request, reply, endingAfter: commit)
             }
         } catch {
             log.storeFailed("a principal could not be stored", error)
@@ -193,10 +194,16 @@ package actor ProxyCore {
         fetches.planned.removeValue(forKey: number)?(plan)
     }
 
-    private func carryOut(_ plan: Plan, _ request: ProxyRequest, _ reply: Reply) async {
+    /// - Parameter commit: for which the end of a stored response has to wait; nil for none.
+    private func carryOut(
+        _ plan: Plan,
+        _ request: ProxyRequest,
+        _ reply: Reply,
+        endingAfter commit: AwaitedCommit? = nil
+    ) async {
         log.decided(plan, on: request, at: now)
         switch plan {
-        case .serve(let ready, let use, _): await serveStored(request, reply, ready, use)
+        case .serve(let ready, let use, _): await serveStored(request, reply, ready, use, endingAfter: commit)
         case .serveAndRefresh(let ready, let use, _, let inquiry):
             await serveStored(request, reply, ready, use)
             if let inquiry { refresh(inquiry) }
@@ -288,13 +295,20 @@ package actor ProxyCore {
         return nil
     }
 
-    private func serveStored(_ request: ProxyRequest, _ reply: Reply, _ ready: ReadyResponse, _ use: CacheUse) async {
+    private func serveStored(
+        _ request: ProxyRequest,
+        _ reply: Reply,
+        _ ready: ReadyResponse,
+        _ use: CacheUse,
+        endingAfter commit: AwaitedCommit? = nil
+    ) async {
         cache.memory.recordUse(of: ready)
         request.note?.recordOutcome(use.outcome(of: ready))
         do {
             guard let shown = try await cache.inView(of: request, ready)
             else { return fetches.ask(Plan.Inquiry(request.asking(because: .receivedBytesGone)), reply) }
-            reply.serve(shown, for: request, as: use, now: now)
+            guard let commit else { return reply.serve(shown, for: request, as: use, now: now) }
+            await reply.serve(shown, for: request, as: use, endingAfter: commit, now: now)
         } catch {
             reply.refuse(.storeFailed(error))
         }

@@ -81,6 +81,8 @@ public struct ReceivedDocument: Sendable {
     var surroundings: MappingContext
     /// Whether another machine has received it; `sent` and `end` are then when that was, on this store's clock.
     public var isShared = false
+    /// That machine's fetch; nil if it is not known.
+    public var fetch: SharedFetch?
     /// Whether the receipt names the objects that it shows.
     public var namesObjects = false
     /// Whether its fields hold a secret, so that only its objects are stored.

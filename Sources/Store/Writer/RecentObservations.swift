@@ -27,6 +27,16 @@ struct RecentObservations {
         var write: String?
         var url: String
         var dividedBy: Int64?
+        /// As in `AppliedValues`.
+        var fetch: SharedFetch?
+
+        /// Whether it is what the response of a fetch shows of the object, too: one observation, not two.
+        func isSame(as fresh: [Contribution], of fetch: SharedFetch?) -> Bool {
+            guard let fetch, fetch == self.fetch, write == nil, shown.count == 1, fresh.count == 1 else { return false }
+            let (observation, isEmbedded) = (fresh[0].observation, fresh[0].isEmbedded)
+            return shown[0].payload == fresh[0].payload && shown[0].isEmbedded == isEmbedded
+                && isList == (observation.kind == .list)
+        }
     }
 
     /// The number of sightings, and of their bytes, at which all are dropped.

@@ -189,20 +189,27 @@ final class QueuedResponse: Sendable {
     let time: Int64
     /// The hash of its path.
     let pathHash: Int64
+    private let foreseen: (@Sendable () -> Void)?
     private let done: @Sendable (Result<Receipt, StoreError>) -> Void
 
     init(
         _ document: ReceivedDocument,
         in core: StoreCore,
+        foreseen: (@Sendable () -> Void)?,
         done: @escaping @Sendable (Result<Receipt, StoreError>) -> Void
     ) {
-        (self.document, self.done) = (document, done)
+        (self.document, self.foreseen, self.done) = (document, foreseen, done)
         pathHash = core.hasher.pathHash(upstream: document.key.upstream, url: document.key.url)
         time = core.clock.now()
     }
 
     /// About how much it adds to the file, in bytes.
     var byteCount: Int { document.body.count + document.head.count + document.policy.count }
+
+    /// Reports that only its commit is left to do, if it is stored and shows all that is known.
+    func foresee(_ receipt: Receipt) {
+        if receipt.document != nil, !receipt.isDirty { foreseen?() }
+    }
 
     /// Reports its commit, or that there is none, and gives up its place in the queue.
     ///

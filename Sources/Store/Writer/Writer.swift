@@ -185,8 +185,9 @@ final class Writer {
             let (completions, effects) = try session.transaction(durable: isDurable) {
                 var completions: [@Sendable () -> Void] = []
                 for (index, job) in zip(batch.indices, batch) {
-                    completions.append(try job.work(session))
                     let next = batch[(index + 1)...].first
+                    session.endsTransaction = next == nil
+                    completions.append(try job.work(session))
                     // Callers wait for express jobs, and the next job may be a long list.
                     let isBorder = job.urgency.isExpress && next?.urgency.isExpress == false
                     if isBorder || ContinuousClock.now >= end { break }

@@ -68,6 +68,7 @@ extension WriterSession {
             origin: origin,
             pinning: !isSuperseded && !isInMemoryOnly,
             sharing: known,
+            fetch: document.fetch,
             collectingNews: showsValues(of: document)
         )
         try show(observed, by: document)
@@ -162,6 +163,7 @@ extension WriterSession {
         origin: Int64,
         pinning: Bool,
         sharing known: KnownVersions = .none,
+        fetch: SharedFetch? = nil,
         collectingNews: Bool = false
     ) throws -> ObservedObjects {
         guard let decomposed = prepared.decomposed, let models = models[upstream] else { return ObservedObjects() }
@@ -229,7 +231,7 @@ extension WriterSession {
             if collectingNews, record.changed != before { observed.news.append((record, fresh, wasKnown)) }
             if !wasKnown, !recentObservations.isEmpty {
                 let first = record.changed
-                try mergeRemembered(into: record, of: upstream, models: models, by: source)
+                try mergeRemembered(into: record, besides: fresh, by: fetch, of: upstream, models: models, by: source)
                 observed.isContested = observed.isContested || record.changed != first
             }
             if !changes.isEmpty, models.models.deleteFormer {

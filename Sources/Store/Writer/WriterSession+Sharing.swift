@@ -132,7 +132,8 @@ extension WriterSession {
             isList: shared.isList,
             write: shared.write,
             url: shared.url,
-            dividedBy: shared.dividedBy
+            dividedBy: shared.dividedBy,
+            fetch: values.fetch
         )
         var observation: Observation?
         for name in order {
@@ -161,8 +162,14 @@ extension WriterSession {
     }
 
     /// Merges what other machines have observed of an object, once a response has shown it here.
+    ///
+    /// - Parameters:
+    ///   - fresh: what the response has shown of it.
+    ///   - fetch: the response's fetch, if it is another machine's: what that machine has announced of it is merged already.
     func mergeRemembered(
         into record: ObjectRecord,
+        besides fresh: [Contribution],
+        by fetch: SharedFetch?,
         of upstream: String,
         models: UpstreamModels,
         by source: MarkSource
@@ -177,7 +184,7 @@ extension WriterSession {
             model: model,
             identity: record.identity.text
         )
-        for seen in recentObservations[name] {
+        for seen in recentObservations[name] where !seen.isSame(as: fresh, of: fetch) {
             try merge(seen, as: newObservation(of: seen, scope: id), into: record, scope: id, models: models)
         }
     }

@@ -95,6 +95,8 @@ final class WriterSession {
     var deletedBytes: Int64?
 
     // The current batch.
+    /// Whether the job under way is the last one before the commit.
+    var endsTransaction = false
     var effects = BatchEffects()
     var records: [ObjectID: ObjectRecord] = [:]
     var recordIDs: [RecordKey: ObjectID] = [:]

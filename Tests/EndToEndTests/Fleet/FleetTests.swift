@@ -54,6 +54,60 @@ import Testing
         #expect(try fleet[1].waitForObjects(2, of: "Item"))
     }
 
+    @Test(.enabled(if: CommitGate.isAvailable))
+    func `a found response with objects begins before its commit and ends after it, once for each who asks`() throws {
+        let folder = TemporaryFolder()
+        let gate = CommitGate(in: folder)
+        let fleet = try TestFleet(2, try Items().origin(), environment: { $0 == 1 ? gate.environment : [:] })
+        let list = try fleet[0].get("/items", TestFleet.asking)
+        #expect(try fleet[0].waitForQuiet())
+        // It has read what the list shows, so that nothing else is committed now.
+        let position = try #require(list["Larder-Position"])
+        _ = try fleet[1].get("/nothing", ["Larder-Position": position])
+        #expect(try fleet[1].waitForQuiet())
+        pause(.milliseconds(500))
+        let count = gate.count
+        gate.close()
+        let socket = try Socket.connect(port: fleet[1].port)
+        try socket.send(Array("GET /items HTTP/1.1\r\nHost: 127.0.0.1:\(fleet[1].port)\r\n\r\n".utf8))
+        var received: [UInt8] = []
+        while !String(decoding: received, as: UTF8.self).contains(list.text.dropLast()) {
+            let bytes = try socket.receive()
+            guard !bytes.isEmpty else { break }
+            received += bytes
+        }
+        let early = String(decoding: received, as: UTF8.self)
+        #expect(gate.waitForCommit(after: count))
+        #expect(early.hasSuffix("\r\n\r\n" + list.text.dropLast()), "\(early)")
+        #expect(early.contains("Cache-Status: larder; hit"), "\(early)")
+        // Whoever asks meanwhile waits for the commit. So does one who asks for part of it, or has a condition.
+        let machine = fleet[1]
+        let others = [[:], ["Range": "bytes=0-3"], ["If-None-Match": "\"x\""]].map { (fields: FieldLines) in
+            Background { try machine.get("/items", fields) }
+        }
+        try socket.limit(.milliseconds(500))
+        #expect(throws: SocketError.self) { try socket.receive() }
+        gate.open()
+        try socket.limit(.seconds(60))
+        #expect(try socket.receive() == Array(list.text.utf8.suffix(1)))
+        for other in others { #expect(try other.value().isHit) }
+        #expect(fleet.origin.count("/items") == 1)
+    }
+
+    @Test func `a found response that shows an older value is served with the newer one that is known here`() throws {
+        let items = Items()
+        let fleet = try TestFleet(2, try items.origin())
+        _ = try fleet[0].get("/items")
+        #expect(try fleet[0].waitForQuiet())
+        // What is closer together than the clocks' error is in doubt.
+        pause(.milliseconds(500))
+        items.texts.withLock { $0[1] = "new" }
+        #expect(try fleet[1].get("/items/1").text == items.json(1))
+        let list = try fleet[1].get("/items")
+        #expect(list.isHit && list.text == "[\(items.json(1)),\(items.json(2))]", "\(list.cacheStatus) \(list.text)")
+        #expect(fleet.origin.count("/items") == 1)
+    }
+
     @Test func `no principal gets a response that another one has fetched`() throws {
         let fleet = try TestFleet(2, try Items().origin())
         func whose(_ machine: Int, _ name: String?) throws -> String {

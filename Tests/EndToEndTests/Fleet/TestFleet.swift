@@ -11,12 +11,14 @@ struct TestFleet {
     ///   - config: the models, routes and further lines of the config.
     ///   - upstream: further keys of the upstream, each after a comma.
     ///   - network: what is between the machines, the server and the origin; nil for nothing.
+    ///   - environment: further variables of each machine.
     init(
         _ count: Int = 2,
         _ origin: Origin,
         redis: RedisServer? = nil,
         upstream: String = "",
         network: FleetNetwork? = nil,
+        environment: (Int) -> [String: String] = { _ in [:] },
         _ config: String = TestFleet.models
     ) throws {
         let redis = try redis ?? RedisServer(port: Socket.freePort())
@@ -32,7 +34,7 @@ struct TestFleet {
                     upstreams: { api: { url: "\(origin.url)", lag: 0s\(upstream)\(network?.keys(for: index) ?? "") } }
                     \(config)
                     """,
-                environment: network?.environment(of: index) ?? [:]
+                environment: (network?.environment(of: index) ?? [:]).merging(environment(index)) { $1 }
             )
         }
         // The daemons read it when they start, and when they start again.

@@ -194,8 +194,48 @@ extension Reply: Recipient {
         cookies: [Field] = [],
         now: Int64
     ) {
-        guard let content = ServedContent(of: ready, for: request.message, now: now)
+        guard
+            let (status, fields, body) = message(
+                ready,
+                for: request,
+                as: cacheUse,
+                isCollapsed: isCollapsed,
+                cookies: cookies,
+                now: now
+            )
         else { return refuse(.notCached) }
+        respond(status: status, fields: fields, body: body)
+    }
+
+    /// Serves a response whose commit follows at once: its last byte, and so its end, waits for that.
+    ///
+    /// If there is no commit after all, the connection is cut.
+    func serve(
+        _ ready: ReadyResponse,
+        for request: ProxyRequest,
+        as cacheUse: CacheUse,
+        endingAfter commit: AwaitedCommit,
+        now: Int64
+    ) async {
+        guard let (status, fields, body) = message(ready, for: request, as: cacheUse, now: now)
+        else { return refuse(.notCached) }
+        start(status: status, fields: fields, framing: .length(body.count))
+        write(Array(body.dropLast()))
+        guard await commit.isStored() else { return abort() }
+        write(Array(body.suffix(1)))
+        finish()
+    }
+
+    /// The message that serves a stored response; nil if its parts do not contain what is wanted.
+    private func message(
+        _ ready: ReadyResponse,
+        for request: ProxyRequest,
+        as cacheUse: CacheUse,
+        isCollapsed: Bool = false,
+        cookies: [Field] = [],
+        now: Int64
+    ) -> (status: Int, fields: Fields, body: [UInt8])? {
+        guard let content = ServedContent(of: ready, for: request.message, now: now) else { return nil }
         var (code, fields, body) = content.message(from: ready)
         let status = ready.addHistory(
             to: &fields,
@@ -211,7 +251,7 @@ extension Reply: Recipient {
         request.upstream.rewriteLinks(in: &own, for: request.base)
         fields.append(contentsOf: own)
         request.upstream.addCORS(to: &fields, for: request.message.fields)
-        respond(status: code, fields: fields, body: body)
+        return (code, fields, body)
     }
 
     /// Sends a problem document.

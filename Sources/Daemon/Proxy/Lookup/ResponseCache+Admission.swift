@@ -22,8 +22,9 @@ extension ResponseCache {
     ///   - share: how much of it may be on disk. If that is nothing, it is kept in memory, and only if it contains no objects.
     ///   - isAwaited: whether a client waits for the commit, which is then not delayed to form a batch.
     ///   - findCoverage: as in `ReceivedDocument`, like `resembled`.
-    ///   - completed: when another machine had received it, on the store's clock; nil if it has just arrived here.
+    ///   - shared: the same as another machine has shared it; nil if it has just arrived here.
     ///   - needsCommit: whether only its commit decides that it may be served.
+    ///   - foreseen: called when it contains objects and will be a hit with the commit that follows at once; on the writer's thread.
     ///   - stored: called with the names of its objects when it is stored and shows all that is known; on the writer's thread.
     ///   - done: called once, on the writer's thread, when it is committed, or never will be.
     /// - Returns: whether it contains objects; if not, `done` is not called.
@@ -39,8 +40,9 @@ extension ResponseCache {
         isAwaited: Bool = false,
         findCoverage: (@Sendable ([UInt8]) -> TagCoverage?)? = nil,
         resembled: DocumentID? = nil,
-        completed: Int64? = nil,
+        shared: SharedDocument? = nil,
         needsCommit: Bool = false,
+        foreseen: (@Sendable () -> Void)? = nil,
         stored: (@Sendable ([ObjectName]) -> Void)? = nil,
         done: @escaping @Sendable () -> Void = {}
     ) -> Bool {
@@ -92,7 +94,7 @@ extension ResponseCache {
             policy: ready.response.policy.bytes,
             body: ready.response.body,
             start: sent - age,
-            end: completed ?? now,
+            end: shared?.completed ?? now,
             sent: sent,
             kind: match?.kind ?? .detail,
             rule: rule,
@@ -103,8 +105,17 @@ extension ResponseCache {
         document.variantForAllFields = ready.variantForAllFields
         (document.findCoverage, document.resembled) = (findCoverage, resembled)
         document.dividedBy = ready.otherFields?.division
-        (document.isShared, document.namesObjects) = (completed != nil, stored != nil)
-        store.receive(document, isAwaited: isAwaited && (containsObjects || needsCommit)) { [self] result in
+        (document.isShared, document.fetch, document.namesObjects) = (shared != nil, shared?.fetch, stored != nil)
+        let isForeseen = foreseen.map { foreseen -> @Sendable () -> Void in
+            { [self] in
+                if !uncommittedWrites.mayBeNewer(than: sent - age, of: ready.upstream.storeKey) { foreseen() }
+            }
+        }
+        store.receive(
+            document,
+            isAwaited: isAwaited && (containsObjects || needsCommit),
+            foreseen: containsObjects ? isForeseen : nil
+        ) { [self] result in
             if let stored, case .success(let receipt) = result, receipt.document != nil, !receipt.isDirty {
                 stored(receipt.names)
             }

@@ -159,6 +159,8 @@ package struct SharedDocument: Sendable, Equatable {
     package var objects: [ObjectName]
     /// The entry up to which its publisher had announced all that it shows: whoever has been served it has seen as much.
     package var announced: FleetPosition?
+    /// How its publisher has got it; nil if that is not known.
+    package var fetch: SharedFetch?
 
     package init(
         status: Int,
@@ -213,8 +215,12 @@ package struct FleetNews: Sendable, Equatable {
     package var start: Int64
     /// When it was over.
     package var end: Int64
+    /// The other machine's fetch that has shown values; nil if it is not known.
+    package var fetch: SharedFetch?
 
-    package init(_ event: Event, start: Int64, end: Int64) { (self.event, self.start, self.end) = (event, start, end) }
+    package init(_ event: Event, start: Int64, end: Int64, fetch: SharedFetch? = nil) {
+        (self.event, self.start, self.end, self.fetch) = (event, start, end, fetch)
+    }
 }
 
 /// A clean of one upstream's data, to be carried out on every machine.

@@ -28,73 +28,106 @@ extension ProxyCore {
         guard request.sharedKey != nil else { return fetches.refresh(inquiry) }
         guard fleetSearches[request.digest] == nil, fetches.mayRefresh(inquiry) else { return }
         Task {
-            if let inquiry = await planWithFleet(request, .ask(inquiry)).inquiry { fetches.refresh(inquiry) }
+            if let inquiry = await planWithFleet(request, .ask(inquiry)).plan.inquiry { fetches.refresh(inquiry) }
         }
     }
 
     /// Looks for another machine's response before the upstream is asked, and plans again.
     ///
     /// Nothing else runs on the loop between the end and the execution of the plan. Other requests for the same response wait for
-    /// the search, and then join the fetch that follows.
-    func planWithFleet(_ request: ProxyRequest, _ plan: Plan) async -> Plan {
+    /// the search, and then join the fetch that follows, or wait for the commit of what was found.
+    ///
+    /// - Returns: the plan, and the commit for which the end of the response that it serves has to wait; nil for none.
+    func planWithFleet(_ request: ProxyRequest, _ plan: Plan) async -> (plan: Plan, commit: AwaitedCommit?) {
         guard let fleet, let key = request.sharedKey, case .ask(let inquiry) = plan, !request.insistsOnAsking,
             inquiry.completing == nil, fetches.underWay(for: request) == nil
-        else { return plan }
+        else { return (plan, nil) }
         guard fleetSearches[request.digest] == nil else {
             await withCheckedContinuation { fleetSearches[request.digest]?.append($0) }
-            return await self.plan(request).plan
+            return (await self.plan(request).plan, nil)
         }
         fleetSearches[request.digest] = []
         let moment = moment(at: request.digest)
         var turn: FleetTurn?
+        var found: (plan: Plan, commit: AwaitedCommit)?
         switch await fleet.link.find(key) {
-        case .document(let document): await admit(document, for: request, insteadOf: inquiry.stored, since: moment)
+        case .document(let document):
+            found = await admit(document, for: request, insteadOf: inquiry.stored, since: moment)
         case .mine: turn = FleetTurn(fleet, key, isAwaited: true)
         case .alone: break
         }
-        let plan = await self.plan(request).plan.taking(turn)
+        let plan = if let found { found.plan } else { await self.plan(request).plan.taking(turn) }
         for waiter in fleetSearches.removeValue(forKey: request.digest) ?? [] { waiter.resume() }
-        return plan
+        return (plan, found?.commit)
     }
 
     /// Stores another machine's response as if it had been received here, unless it is of no use for the request.
+    ///
+    /// - Returns: the plan for serving it although its commit is not over, and the commit; nil if the request has to be planned
+    ///   again.
     private func admit(
         _ document: SharedDocument,
         for request: ProxyRequest,
         insteadOf stored: ReadyResponse?,
         since moment: LookUpMoment
-    ) async {
+    ) async -> (plan: Plan, commit: AwaitedCommit)? {
         let seconds = (now, wall)
         guard let response = CachedResponse(document, to: request, now: seconds.0, wall: seconds.1),
             !hasChanged(request, at: request.digest, since: moment)
-        else { return }
+        else { return nil }
         let ready = ReadyResponse(response, for: request)
         // What this machine has stored itself is as good, unless it is older.
-        if let stored, stored.policy.responseTime >= ready.policy.responseTime, !stored.response.isOutdated { return }
-        guard case .whole(let head) = DiskShare(of: response, to: request) else { return }
+        if let stored, stored.policy.responseTime >= ready.policy.responseTime, !stored.response.isOutdated {
+            return nil
+        }
+        guard case .whole(let head) = DiskShare(of: response, to: request) else { return nil }
         let match = request.upstream.bodyMatch(request, status: response.status, fields: response.fields)
         // Whoever is served it has seen what its publisher has announced, also if that is not read here yet.
         if let announced = document.announced { fleet?.applies(announced, in: request.key.upstream) }
+        let isOnly = !cache.mayKnow(request.digest)
         // One of which nothing else is known, and that nothing has invalidated since it was requested, is as good as an arrival.
-        let isCertain =
-            !cache.mayKnow(request.digest) && !fetches.invalidations.mayCover(request, requestedAt: document.sent)
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let containsObjects = cache.admit(
-                ready,
-                sent: document.sent,
-                age: response.policy.knownAge,
-                match: match,
-                writtenAt: nil,
-                since: moment.number,
-                onDisk: .whole(head: head),
-                isAwaited: true,
-                completed: document.completed,
-                needsCommit: !isCertain,
-                done: { continuation.resume() }
-            )
-            // The look-up waits for the commit of one without objects, as for every arrival.
-            if !containsObjects { continuation.resume() }
+        let isCertain = isOnly && !fetches.invalidations.mayCover(request, requestedAt: document.sent)
+        // A commit that fails would leave its client with half a response.
+        let isBegun = isOnly && cache.hasRoom(for: response.body.count)
+        let commit = AwaitedCommit()
+        var foreseen: (@Sendable () -> Void)?
+        if isBegun { foreseen = { commit.foresee() } }
+        let containsObjects = cache.admit(
+            ready,
+            sent: document.sent,
+            age: response.policy.knownAge,
+            match: match,
+            writtenAt: nil,
+            since: moment.number,
+            onDisk: .whole(head: head),
+            isAwaited: true,
+            shared: document,
+            needsCommit: !isCertain,
+            foreseen: foreseen,
+            stored: { _ in commit.succeed() },
+            done: { commit.finish() }
+        )
+        // The look-up waits for the commit of one without objects, as for every arrival.
+        guard containsObjects else { return nil }
+        let arrival = LookUpMoment(token: moment.token, number: self.moment(at: request.digest).number)
+        if await commit.isForeseen(), !hasChanged(request, at: request.digest, since: arrival),
+            let plan = planToServe(ready, to: request)
+        {
+            return (plan, commit)
         }
+        _ = await commit.isStored()
+        return nil
+    }
+
+    /// The plan for a request to which a response is the only one, and is served whole and as it is; nil if it is not.
+    private func planToServe(_ ready: ReadyResponse, to request: ProxyRequest) -> Plan? {
+        let mode = modes.current
+        guard request.message.method == "GET", !request.hasConditions, request.range == nil, !ready.body.isEmpty,
+            !ready.needsRendering(for: request), Plan(withoutLookUp: request, mode: mode) == nil,
+            case .serve(let served, let use, let reason) = plan(request, LookUpResult(whole: ready), mode),
+            served === ready
+        else { return nil }
+        return .serve(served, use, reason)
     }
 }
 

@@ -129,7 +129,7 @@ extension ProxyCore: FleetFollower {
         var changes: [AppliedNews] = []
         for piece in news {
             func values(_ shown: SharedObservation) -> AppliedValues {
-                AppliedValues(shown, start: piece.start, end: piece.end)
+                AppliedValues(shown, start: piece.start, end: piece.end, fetch: piece.fetch)
             }
             switch piece.event {
             case .suspect(let number, let invalidation): await begin(number, invalidation, in: upstream)
