@@ -68,7 +68,9 @@ import Testing
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin, config: Configs.plain(origin))
         let counts = {
-            try ["miss", "bypass", "error"].map { try sample(#"larder_requests_total{outcome="\#($0)"}"#, of: larder) ?? 0 }
+            try ["miss", "bypass", "error"].map { outcome in
+                try sample(#"larder_requests_total{outcome="\#(outcome)"}"#, of: larder) ?? 0
+            }
         }
         #expect(try larder.get("/x").status == 200)
         #expect(try larder.client().request("OPTIONS", "*").status == 204)

@@ -125,8 +125,8 @@ package final class ProxyHandler: HTTPHandler {
         problem: ProblemDocument? = nil
     ) {
         metrics.count(outcome)
-        let segments = String(decoding: request.path, as: UTF8.self).split(separator: "/", omittingEmptySubsequences: false)
-        let path = segments.map { $0.contains(";") ? $0.prefix { $0 != ";" } + ";…" : $0 }
+        let path = String(decoding: request.path, as: UTF8.self).split(separator: "/", omittingEmptySubsequences: false)
+            .map { $0.contains(";") ? $0.prefix { $0 != ";" } + ";…" : $0 }
         var served = ServedRequest(
             client: ClientAddress(peer: connection.peer, at: connection.entrance.address),
             method: String(decoding: request.methodBytes, as: UTF8.self),

@@ -19,9 +19,9 @@ import Testing
             bytes: Int = 100,
             principal: PrincipalID = 1,
             precedence: Int64 = 0,
-            document: DocumentID = .zero
+            document: Int64 = 0
         ) {
-            (self.precedence, documentID) = (precedence, document)
+            (self.precedence, documentID) = (precedence, DocumentID(rawValue: document))
             key = CacheKey(upstream: "u", principal: principal, context: "", url: url)
             self.variant = variant
             byteCount = bytes
@@ -159,7 +159,7 @@ import Testing
     }
 
     @Test func `a used response is reported once`() {
-        let (used, unused) = (Note("/a", document: DocumentID(rawValue: 1)), Note("/b", document: DocumentID(rawValue: 2)))
+        let (used, unused) = (Note("/a", document: 1), Note("/b", document: 2))
         for note in [used, unused] { tier.admit(note, at: note.digest) }
         used.entry.recordUse()
         #expect(tier.takeUsed().map(\.rawValue) == [1])
@@ -167,7 +167,7 @@ import Testing
     }
 
     @Test func `the use of a response is also reported if it has left, or is too large for memory`() {
-        let (gone, large) = (Note("/a", document: DocumentID(rawValue: 1)), Note("/b", bytes: 5_000, document: DocumentID(rawValue: 2)))
+        let (gone, large) = (Note("/a", document: 1), Note("/b", bytes: 5_000, document: 2))
         for note in [gone, large] { tier.admit(note, at: note.digest) }
         gone.entry.recordUse()
         tier.remove(gone.digest)
