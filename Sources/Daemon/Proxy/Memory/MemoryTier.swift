@@ -75,7 +75,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     private let nextVictim = Atomic<Int>(0)
     private let paths = Mutex(ResidentPaths())
     /// Documents used since the last report whose responses are not resident; at most `usedLimit`.
-    private let usedElsewhere = Mutex<[DocumentID]>([])
+    private let usedElsewhere = Mutex<Set<DocumentID>>([])
     /// The index of responses by object; it is notified before every commit.
     package let responsesByObject = ResponsesByObject()
 
@@ -247,7 +247,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     package func takeUsed() -> [DocumentID] {
         var used = usedElsewhere.withLock { used in
             defer { used = [] }
-            return used
+            return Array(used)
         }
         for box in shards {
             used += box.lock.withLock { shard in
@@ -266,7 +266,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     /// Keeps for `takeUsed` that a response was used that is not resident.
     private func keepUse(of response: Response) {
         guard response.entry.takeUse() else { return }
-        usedElsewhere.withLock { if $0.count < Self.usedLimit { $0.append(response.documentID) } }
+        usedElsewhere.withLock { if $0.count < Self.usedLimit { $0.insert(response.documentID) } }
     }
 
     /// The number of responses, their size, and the number of evictions so far.
