@@ -206,6 +206,8 @@ final class FleetHistory: Sendable {
         guard response.status == 200 else {
             // Without the origin not everything can be served.
             if origin.isAway || machine.origin.current != origin { return }
+            // A machine that has stopped for longer than it waits may find that out before it reads what has come meanwhile.
+            if kinds.contains(.machinesPause), response.text.contains("_timeout") { return }
             return fail("no response")
         }
         guard let shown = truth.shown(response, to: item.principal) else {
