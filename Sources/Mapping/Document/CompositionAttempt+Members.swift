@@ -57,13 +57,6 @@ extension CompositionAttempt {
         }
         let wasChanged = hasOwnChange
         hasOwnChange = false
-        defer {
-            // What a container holds has sources of its own.
-            if hasOwnChange, !newest.isContainer, let source = name.flatMap({ known[$0]?.state.source(of: path) }) {
-                use([source])
-            }
-            hasOwnChange = hasOwnChange || wasChanged
-        }
         if newest.isContainer {
             writeContainer(newest, shape, member: path, of: subject)
         } else if shape.value.kind == .object, newest.link?.arity == .one {
@@ -87,6 +80,13 @@ extension CompositionAttempt {
             checkFilter(by: path, newest.value, of: subject, in: shape.text)
             writeLiteral(newest.value)
         }
+        // What a container holds has sources of its own.
+        if hasOwnChange, !newest.isContainer, let name, let state = known[name]?.state,
+            let source = state.source(of: path)
+        {
+            use([source])
+        }
+        hasOwnChange = hasOwnChange || wasChanged
     }
 
     /// Notes an object whose new value is not the one that its document was asked for.
