@@ -1,3 +1,4 @@
+import CachePolicy
 import HTTPSemantics
 import HTTPServer
 package import Proxy
