@@ -1,7 +1,7 @@
 import CachePolicy
 import HTTPSemantics
 import HTTPServer
-package import Proxy
+import Proxy
 import Settings
 import Store
 

@@ -1,6 +1,6 @@
 import Mapping
 package import Store
-package import Synchronization
+import Synchronization
 
 /// An index of ready responses by the objects that they show, so that a change makes them dirty.
 ///
