@@ -1,3 +1,5 @@
+import HTTPSemantics
+
 /// Rows under a heading, with aligned columns, for people.
 ///
 /// On a terminal it is no wider than that: long cells are cut, and if the columns do not fit side by side, each row becomes a
