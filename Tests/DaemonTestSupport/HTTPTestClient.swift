@@ -13,7 +13,7 @@ package struct HTTPTestResponse: Equatable {
     package var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-/// A client that writes what it is told, byte for byte, and waits for anything, longer than any test needs.
+/// A client that writes what it is given, byte for byte, and waits for anything, longer than any test needs.
 package final class HTTPTestClient: Sendable {
     package struct Failed: Error { var reason: String }
 

@@ -35,7 +35,7 @@ extension AdminRoute {
                     return .json(RequestsResponse(requests: page.requests.map { .init($0) }, next: page.last))
                 }
                 guard limit == nil else {
-                    throw ProblemDocument.badRequest("limit goes with a page; events have no end")
+                    throw ProblemDocument.badRequest("limit is for pages; events have no end")
                 }
                 // A browser that reconnects requests the same URL, with the last number it saw in the field.
                 let start = request.fields.combined("last-event-id").flatMap { Int64($0) } ?? after
