@@ -12,13 +12,36 @@ package final class ChildProcess: Sendable {
     }
 
     package let pid: pid_t
-    private let state = Monitor(State())
+    private let state: Monitor<State>
 
     private struct State {
         var end: End?
-        var output: [UInt8] = []
-        var errors: [UInt8] = []
-        var openPipes = 2
+        var output: Reading
+        var errors: Reading
+    }
+
+    /// What is read of one pipe.
+    private struct Reading {
+        /// The pipe's end; it does not block.
+        let descriptor: Int32
+        /// Whether more may come.
+        private(set) var isOpen = true
+        private(set) var bytes: [UInt8] = []
+
+        init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+        var text: String { String(decoding: bytes, as: UTF8.self) }
+
+        /// Reads all that the process has written by now.
+        mutating func readAvailable() {
+            var buffer = [UInt8](repeating: 0, count: 16_384)
+            while isOpen {
+                let count = read(descriptor, &buffer, buffer.count)
+                if count < 0 && errno == EINTR { continue }
+                if count < 0 && errno == EAGAIN { return }
+                if count > 0 { bytes += buffer[..<count] } else { isOpen = false }
+            }
+        }
     }
 
     /// Starts a program; `descriptors` become 3, 4, … in it, everything else of the test is closed in it, and no signal is
@@ -75,9 +98,10 @@ package final class ChildProcess: Sendable {
         }
         let pid = started
         self.pid = pid
+        let state = Monitor(State(output: Reading(output.reading), errors: Reading(errors.reading)))
+        self.state = state
         watch(output.reading, \.output)
         watch(errors.reading, \.errors)
-        let state = state
         startThread {
             var status: Int32 = 0
             while waitpid(pid, &status, 0) < 0 && errno == EINTR {}
@@ -88,11 +112,18 @@ package final class ChildProcess: Sendable {
 
     deinit { signal(SIGKILL) }
 
-    /// What it has written to its standard output so far.
-    package var output: String { String(decoding: state.current.output, as: UTF8.self) }
+    /// All that it has written to its standard output when this is called.
+    package var output: String { text(\.output) }
 
-    /// What it has written to its standard error so far.
-    package var errors: String { String(decoding: state.current.errors, as: UTF8.self) }
+    /// All that it has written to its standard error when this is called.
+    package var errors: String { text(\.errors) }
+
+    private func text(_ member: WritableKeyPath<State, Reading>) -> String {
+        state.withLock {
+            $0[keyPath: member].readAvailable()
+            return $0[keyPath: member].text
+        }
+    }
 
     package var end: End? { state.current.end }
 
@@ -106,13 +137,13 @@ package final class ChildProcess: Sendable {
     package func waitForEnd(_ limit: Duration = .seconds(120)) -> End? {
         guard state.wait(limit, until: { $0.end != nil }) else { return nil }
         // Grandchildren may hold the pipes for longer; what it said itself is there soon.
-        state.wait(.seconds(10)) { $0.openPipes == 0 }
+        state.wait(.seconds(10)) { !$0.output.isOpen && !$0.errors.isOpen }
         return state.current.end
     }
 
     /// Waits until a line of its standard error, or its end, satisfies the condition.
     package func waitForErrors(_ limit: Duration = .seconds(120), until condition: (String) -> Bool) -> Bool {
-        state.wait(limit) { $0.end != nil || condition(String(decoding: $0.errors, as: UTF8.self)) }
+        state.wait(limit) { $0.end != nil || condition($0.errors.text) }
             && condition(errors)
     }
 
@@ -136,18 +167,16 @@ package final class ChildProcess: Sendable {
         return process.output
     }
 
-    private func watch(_ descriptor: Int32, _ member: any WritableKeyPath<State, [UInt8]> & Sendable) {
+    /// Reads what comes until its end, so that the process never waits for its reader, nor a test for a line.
+    private func watch(_ descriptor: Int32, _ member: any WritableKeyPath<State, Reading> & Sendable) {
         let state = state
         startThread {
-            var buffer = [UInt8](repeating: 0, count: 16_384)
-            while true {
-                let count = read(descriptor, &buffer, buffer.count)
-                if count < 0 && errno == EINTR { continue }
-                guard count > 0 else { break }
-                state.withLock { $0[keyPath: member] += buffer[..<count] }
+            while state.current[keyPath: member].isOpen {
+                var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+                poll(&wanted, 1, -1)
+                state.withLock { $0[keyPath: member].readAvailable() }
             }
             close(descriptor)
-            state.withLock { $0.openPipes -= 1 }
         }
     }
 
@@ -160,6 +189,7 @@ package final class ChildProcess: Sendable {
             guard GNU.pipe2(&ends, flags: O_CLOEXEC) == 0 else {
                 throw Failure(description: "pipe2: \(String(cString: strerror(errno)))")
             }
+            _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
             return Pipe(reading: ends[0], writing: ends[1])
         }
     }

@@ -24,8 +24,8 @@ extension ProxyCore {
             fields.append("Cache-Control", "no-store")
             if let retryAfter = error.retryAfter { fields.append("Retry-After", String(retryAfter)) }
             error.cacheStatus.append(to: &fields)
-            reply.respond(error, fields: fields)
             report(error, of: delivery)
+            reply.respond(error, fields: fields)
         }
         record(delivery, problem)
     }
