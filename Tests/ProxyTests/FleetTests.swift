@@ -1,4 +1,5 @@
 import Basics
+import Logging
 import Mapping
 import Store
 import Synchronization
@@ -58,7 +59,7 @@ import Testing
 
     @Test func `a position waits for the announcements that have begun, and includes them`() async {
         let link = Link()
-        let sharing = FleetSharing(link)
+        let sharing = FleetSharing(link, log: Logger(label: "test"))
         #expect(await sharing.settled(in: "a") == Self.at(1))
         let first = sharing.begin(in: "a")
         let settled = Task { await sharing.settled(in: "a") }
@@ -77,7 +78,7 @@ import Testing
     }
 
     @Test func `a position includes what is being applied`() async {
-        let sharing = FleetSharing(Link())
+        let sharing = FleetSharing(Link(), log: Logger(label: "test"))
         sharing.applies(Self.at(5), in: "a")
         sharing.applies(Self.at(4), in: "a")
         #expect(await sharing.settled(in: "a") == Self.at(5))
@@ -85,7 +86,7 @@ import Testing
 
     @Test func `a turn to fetch ends with its response shared, or with a word to those who wait`() async {
         let link = Link()
-        let sharing = FleetSharing(link)
+        let sharing = FleetSharing(link, log: Logger(label: "test"))
         let key = SharedKey(upstream: "a", context: "", url: "/", credentials: nil)
         let document = document([])
         func turn(isAwaited: Bool = true, _ use: (FleetTurn) async -> Void = { _ in }) async {

@@ -75,7 +75,7 @@ package actor ProxyCore {
         (self.outcomes, self.requests, self.log) = (outcomes, requests, log)
         freshnessNotices = FreshnessNotices(since: cache.seconds)
         repeated = RepeatedLines(log)
-        self.fleet = fleet.map { FleetSharing($0) }
+        self.fleet = fleet.map { FleetSharing($0, log: log) }
         if let sharing = self.fleet { cache.store.showValues(to: sharing) }
     }
 

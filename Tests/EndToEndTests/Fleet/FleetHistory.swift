@@ -73,7 +73,13 @@ final class FleetHistory: Sendable {
             setsServerClock: kinds.contains(.theServersClockIsSet),
             setsMachineClock: kinds.contains(.aClockIsSet)
         )
-        fleet = try TestFleet(Self.machineCount, origin, redis: network.server, network: network)
+        fleet = try TestFleet(
+            Self.machineCount,
+            origin,
+            redis: network.server,
+            network: network,
+            "log: { level: debug }\n" + TestFleet.models
+        )
         machines = fleet.machines.enumerated().map { Machine($0, $1) }
     }
 
@@ -132,8 +138,9 @@ final class FleetHistory: Sendable {
     func fail(_ what: String, about name: String? = nil) {
         let before = events.current.suffix(400).map { $0() }
             .filter { line in name.map { !line.contains(" step ") || line.contains(" \($0): ") } ?? true }
+        let known = failures.current.isEmpty ? explanation() : ""
         failures.withLock {
-            $0.append("seed \(seed), \(kinds.map(\.rawValue)): \(what)\n\(before.joined(separator: "\n"))")
+            $0.append("seed \(seed), \(kinds.map(\.rawValue)): \(what)\n\(before.joined(separator: "\n"))\n\(known)")
         }
     }
 
@@ -289,13 +296,15 @@ final class FleetHistory: Sendable {
         return failures.current
     }
 
-    /// What the machines know.
-    private func explanation() throws -> String {
-        try machines.map { machine in
-            let known = try FleetTruth.items.map { try machine.larder.command("why", "Item", "\($0)").output }
-            let metrics = try machine.larder.admin("GET", "/metrics").text.split(separator: "\n")
-            return "machine \(machine.index)\n\(machine.larder.log)\(known.joined())"
-                + metrics.filter { $0.hasPrefix("larder_fleet") }.joined(separator: "\n")
+    /// What the machines know, and what they did last.
+    private func explanation() -> String {
+        machines.map { machine in
+            let known = FleetTruth.items.map { (try? machine.larder.command("why", "Item", "\($0)").output) ?? "" }
+            let metrics = (try? machine.larder.admin("GET", "/metrics").text.split(separator: "\n")) ?? []
+            let log = machine.larder.log.split(separator: "\n").suffix(2_000).map(String.init)
+            let figures = metrics.filter { $0.hasPrefix("larder_fleet") }.map(String.init)
+            return (["machine \(machine.index)"] + log + known + figures)
+                .joined(separator: "\n")
         }.joined(separator: "\n")
     }
 
@@ -316,7 +325,7 @@ final class FleetHistory: Sendable {
                 }
                 if !isTrue {
                     fail(
-                        "at the end, \(what): \(principal) \(path) of machine \(machine.index): \(last)\n\(try explanation())",
+                        "at the end, \(what): \(principal) \(path) of machine \(machine.index): \(last)",
                         about: principal
                     )
                     return

@@ -1,3 +1,4 @@
+import Logging
 package import CachePolicy
 package import Mapping
 package import Store
@@ -220,6 +221,28 @@ package struct FleetNews: Sendable, Equatable {
 
     package init(_ event: Event, start: Int64, end: Int64, fetch: SharedFetch? = nil) {
         (self.event, self.start, self.end, self.fetch) = (event, start, end, fetch)
+    }
+
+    /// What it is about, for the log.
+    func metadata(at position: FleetPosition?, in upstream: String) -> Logger.Metadata {
+        var (kind, observation) = ("", SharedObservation?.none)
+        switch event {
+        case .suspect: kind = "suspect"
+        case .wrote(_, _, let shown): (kind, observation) = ("wrote", shown)
+        case .withdrawn: kind = "withdrawn"
+        case .invalidated: kind = "invalidated"
+        case .cleaned: kind = "cleaned"
+        case .observed(let shown): (kind, observation) = ("observed", shown)
+        }
+        var metadata: Logger.Metadata = ["kind": "\(kind)", "start": "\(start)", "end": "\(end)"]
+        if let position {
+            metadata["position"] = "\(PositionField.text(position, of: UpstreamKey.name(of: upstream)))"
+        }
+        if let observation {
+            metadata["url"] = "\(observation.url)"
+            metadata["objects"] = "\(observation.objects.map { "\($0.model) \($0.identity)" })"
+        }
+        return metadata
     }
 }
 

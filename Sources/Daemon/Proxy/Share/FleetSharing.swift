@@ -1,3 +1,4 @@
+import Logging
 import Store
 import Synchronization
 
@@ -7,10 +8,11 @@ import Synchronization
 /// visible begins an announcement before, and a response waits for those that have begun (`settled`).
 package final class FleetSharing: Sendable {
     package let link: any FleetLink
+    let log: Logger
     /// By upstream, what is being announced.
     private let announcements = Mutex<[String: Announcements]>([:])
 
-    init(_ link: any FleetLink) { self.link = link }
+    init(_ link: any FleetLink, log: Logger) { (self.link, self.log) = (link, log) }
 
     /// An announcement that has begun; it counts until it is given to `announce` or `end`.
     struct Turn: Sendable {
@@ -26,6 +28,7 @@ package final class FleetSharing: Sendable {
     /// Announces; returns once the server has it, or has taken too long.
     func announce(_ news: FleetNews, _ turn: Turn) async {
         let entry = await link.announce(news, in: turn.upstream)
+        log.debug("announced", metadata: news.metadata(at: entry, in: turn.upstream))
         end(turn, at: entry)
     }
 

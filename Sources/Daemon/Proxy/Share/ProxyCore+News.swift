@@ -122,6 +122,9 @@ extension ProxyCore: FleetFollower {
         // Responses may show it before all of it is applied.
         fleet?.applies(position, in: upstream)
         await apply(news, in: upstream)
+        for piece in news {
+            log.debug("applied another machine's news", metadata: piece.metadata(at: position, in: upstream))
+        }
     }
 
     /// Applies news in their order; what follows each other becomes one transaction of the store.
