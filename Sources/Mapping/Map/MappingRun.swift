@@ -71,10 +71,7 @@ extension MappingRun {
         at value: Value?,
         model: String?,
         property: String? = nil
-    ) {
-        let message = message ?? kind.sentence
-        warn(MappingWarning(kind, message, pointer: value?.pointer, model: model, property: property))
-    }
+    ) { warn(MappingWarning(kind, message ?? kind.sentence, model: model, property: property), at: value) }
 
     /// Warns about the value of a property.
     mutating func warn(_ kind: MappingWarning.Kind, _ message: String, at value: Value?, of property: CompiledProperty)
@@ -82,18 +79,16 @@ extension MappingRun {
 
     /// Warns about a value of a property, or a part of it, that does not fit its conversion.
     mutating func warn(_ fault: ConversionFault, in value: Value, of property: CompiledProperty) {
-        var warning = MappingWarning(
-            .conversionFailed,
-            "Property \(property.name): \(fault.reason).",
-            pointer: value.pointer.map { $0 + fault.pointer },
-            model: property.model,
-            property: property.name
-        )
+        let message = "Property \(property.name): \(fault.reason)."
+        var warning = MappingWarning(.conversionFailed, message, model: property.model, property: property.name)
         warning.value = fault.value
-        warn(warning)
+        warn(warning, at: value, below: fault.pointer)
     }
 
-    mutating func warn(_ warning: MappingWarning) {
+    /// Warns about a value, or a part of it.
+    ///
+    /// - Parameter part: the JSON pointer of the part.
+    mutating func warn(_ warning: MappingWarning, at value: Value?, below part: String = "") {
         if warnings.count >= Self.maximumWarnings {
             // Many warnings of one kind must not suppress those of another.
             if let known = warnings.firstIndex(where: { $0.subject == warning.subject }) {
@@ -101,6 +96,9 @@ extension MappingRun {
             }
             guard warnings.count < 2 * Self.maximumWarnings else { return }
         }
+        var warning = warning
+        // For this, all elements of the lists around the value are counted, so only for a warning that is kept.
+        warning.pointer = value?.pointer.map { $0 + part }
         warnings.append(warning)
     }
 }

@@ -17,8 +17,8 @@ extension UnmapRun {
         var node: Int
         /// The node of the object in which the path begins.
         var origin: Int
-        /// The pointer of the value in the mapped body.
-        var pointer: String?
+        /// The value in the mapped body.
+        var shown: Value
         var model: String
     }
 
@@ -45,8 +45,7 @@ extension UnmapRun {
             let child = builder.makeDetached()
             self.place(value, at: place.path[...], target, child)
             if place.origin != .object {
-                let pointer = target.shown.pointer
-                surroundings.append(Surrounding(node: child, origin: origin, pointer: pointer, model: target.model))
+                surroundings.append(Surrounding(node: child, origin: origin, shown: target.shown, model: target.model))
             } else if !builder.fill(origin, from: child) {
                 warnOfNoPlace(target.shown, target.model)
             }
@@ -211,7 +210,7 @@ extension UnmapRun {
     mutating func writeSurroundings() {
         for value in surroundings where !builder.fill(value.origin, from: value.node) {
             let message = "Its place in the surrounding object has another value; it is not written back."
-            warn(MappingWarning(.notWritten, message, pointer: value.pointer, model: value.model))
+            warn(.notWritten, message, at: value.shown, model: value.model)
         }
         builder.spellWholes()
     }
