@@ -70,7 +70,7 @@ extension ObjectStore {
     func removeDocumentsOfPatterns(_ invalidation: Invalidation) async throws(StoreError) {
         guard !invalidation.patterns.isEmpty else { return }
         let last = try await core.commit(.invalidation, .express) { session in
-            session.bans.banPatterns(of: invalidation, at: session.clock.now())
+            session.bans.banPatterns(of: invalidation, knownAt: session.clock.now())
             return session.numbers.document
         }
         let found = try await core.read { try invalidation.documentsOfPatterns(until: last, in: $0) }

@@ -335,10 +335,11 @@ extension ObjectStore {
 
     /// Removes the documents of these paths of an upstream, for every principal and with any query.
     ///
-    /// A later `receive` for one of these paths stores nothing if its request was sent before.
+    /// A later `receive` for one of these paths stores nothing if its request was sent before this call.
     public func invalidate(_ paths: Set<String>, of upstream: String) async throws(StoreError) {
+        let time = core.clock.now()
         try await core.commit(.invalidation, .prompt) { session in
-            try session.invalidate(paths, of: upstream)
+            try session.invalidate(paths, of: upstream, at: time)
         }
     }
 

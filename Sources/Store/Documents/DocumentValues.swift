@@ -143,6 +143,8 @@ public struct Receipt: Sendable {
     /// The document; nil if none was stored: it was cleaned or invalidated meanwhile, or a later one is stored.
     public var document: DocumentID?
     public var objects: [ObjectID] = []
+    /// Whether these were merged; not if a write or a clean had made the response outdated.
+    public var isObserved = false
     /// Their names, if they were asked for.
     public var names: [ObjectName] = []
     /// Whether the store knows newer values than this response shows.

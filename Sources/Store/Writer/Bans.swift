@@ -37,7 +37,7 @@ struct Bans {
 
     /// By the hashes of the paths.
     private var paths: [Int64: PathBan] = [:]
-    private var patterns: [Invalidation] = []
+    private var patterns: [(ban: Invalidation, known: Int64)] = []
     private var cleans: [Invalidation] = []
     /// When the last response to a write came from each upstream.
     private var upstreams: [String: Int64] = [:]
@@ -72,10 +72,14 @@ struct Bans {
     }
 
     /// Adds the patterns of an invalidation; its paths are added by `banPath`.
-    mutating func banPatterns(of invalidation: Invalidation, at time: Int64) {
-        patterns.removeAll { $0.patterns == invalidation.patterns && $0.upstream == invalidation.upstream }
-        if patterns.count >= Self.limit { banEverything(until: patterns.removeFirst().time) }
-        patterns.append(Invalidation(of: invalidation.upstream, patterns: invalidation.patterns, at: time))
+    ///
+    /// - Parameter now: as for `banPath`.
+    mutating func banPatterns(of invalidation: Invalidation, knownAt now: Int64) {
+        var ban = Invalidation(of: invalidation.upstream, patterns: invalidation.patterns, at: invalidation.time)
+        let index = patterns.firstIndex { $0.ban.patterns == ban.patterns && $0.ban.upstream == ban.upstream }
+        if let index { ban.time = max(ban.time, patterns.remove(at: index).ban.time) }
+        if patterns.count >= Self.limit { banEverything(until: patterns.removeFirst().ban.time) }
+        patterns.append((ban, max(ban.time, now)))
     }
 
     /// Bans everything until a time, because the writes until then are no longer known.
@@ -112,8 +116,9 @@ struct Bans {
     /// When it became known that a response's path was invalidated after its request was sent, if at all.
     private func knownSince(banOf document: ReceivedDocument, _ pathHash: Int64) -> Int64? {
         if let ban = paths[pathHash], document.sent <= ban.time { return ban.known }
-        return patterns.first { document.sent <= $0.time && $0.covers(document.key.url, of: document.key.upstream) }?
-            .time
+        return patterns.first {
+            document.sent <= $0.ban.time && $0.ban.covers(document.key.url, of: document.key.upstream)
+        }?.known
     }
 
     /// Whether a response may show the state before a write to its upstream.

@@ -106,12 +106,14 @@ extension WriterSession {
         return id
     }
 
-    /// Removes every document of these paths, and blocks responses to requests sent before.
-    func invalidate(_ paths: some Sequence<String>, of upstream: String) throws {
+    /// Removes every document of these paths, and blocks responses to requests sent until a time.
+    ///
+    /// Responses to later ones stay blocked no longer: they show the new state, and whoever has sent them relies on their objects
+    /// being known.
+    func invalidate(_ paths: some Sequence<String>, of upstream: String, at time: Int64) throws {
         for path in paths {
             let pathHash = hasher.pathHash(upstream: upstream, url: path)
-            let now = clock.now()
-            bans.banPath(pathHash, at: now, knownAt: now)
+            bans.banPath(pathHash, at: time, knownAt: clock.now())
             let found = try query("SELECT id FROM _documents WHERE place = ?")
                 .all(pathHash) { $0.id(0, as: DocumentID.self) }
             for id in found { try deleteDocument(id) }

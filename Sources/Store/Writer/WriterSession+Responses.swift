@@ -73,7 +73,7 @@ extension WriterSession {
         )
         try show(observed, by: document)
         if document.namesObjects { receipt.names = Array(Set(occurrences.map(\.name))) }
-        receipt.objects = observed.objects
+        (receipt.objects, receipt.isObserved) = (observed.objects, true)
         receipt.warnings += observed.warnings
         // The changes by this response itself now have sequences.
         receipt.sequence = numbers.sequence

@@ -39,7 +39,7 @@ extension WriterSession {
         if let created = path(ofCreated: subjects, by: write) {
             further.append(created)
         }
-        try invalidate(write.paths.union(further), of: write.upstream)
+        try invalidate(write.paths.union(further), of: write.upstream, at: write.time)
         if write.effect != .absent { try invalidateUndivided(of: write.upstream, at: write.time) }
         blockResponses(before: write, to: subjects)
         if let suspect = write.suspect { try clear(suspect) }

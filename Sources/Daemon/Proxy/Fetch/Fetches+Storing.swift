@@ -159,8 +159,8 @@ extension Fetches {
         supersede(fetch, by: ready)
         let match = request.upstream.bodyMatch(request, status: response.status, fields: response.fields)
         let (fetches, number) = (LoopReference(self, on: loop), ObjectIdentifier(fetch))
-        let isWithheld = admit(ready, match, from: fetch, isAwaited: isAwaited) {
-            fetches.enqueue { $0.committed(number) }
+        let isWithheld = admit(ready, match, from: fetch, isAwaited: isAwaited) { isKnown in
+            fetches.enqueue { $0.committed(number, isKnown: isKnown) }
         }
         compare(response, in: fetch)
         return (ready, isWithheld)
@@ -175,7 +175,7 @@ extension Fetches {
         _ match: CompiledUpstream.BodyMatch?,
         from fetch: RunningFetch,
         isAwaited: Bool = false,
-        done: @escaping @Sendable () -> Void = {}
+        done: @escaping @Sendable (_ isKnown: Bool) -> Void = { _ in }
     ) -> Bool {
         let writtenAt: Int64? = if case .written(let time) = fetch.change { time } else { nil }
         let share = DiskShare(of: ready.response, to: fetch.request)

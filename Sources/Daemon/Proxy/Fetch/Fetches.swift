@@ -236,8 +236,8 @@ final class Fetches {
         joinable[place] = nil
     }
 
-    /// Handles the commit of a fetched response's objects, also if it failed.
-    func committed(_ fetch: ObjectIdentifier) { running[fetch]?.handle(.committed) }
+    /// Handles the commit of a fetched response's objects, also if it failed or they are not known because of a write or a clean.
+    func committed(_ fetch: ObjectIdentifier, isKnown: Bool) { running[fetch]?.committed(isKnown: isKnown) }
 
     /// Removes a fetch that is over and whose response is stored.
     func ended(_ fetch: RunningFetch) {

@@ -234,7 +234,7 @@ final class RunningFetch: TransferDelegate {
         guard let head else { return }
         var meaning: Fetch.Head
         (meaning, storing, containsObjects) = fetches.meaning(of: head, in: self)
-        noteOutdated()
+        if isInvalidated { recordKnown(false) }
         if let turn, meaning.kind == .ordinary, storing == nil, head.status < 500, !isInvalidated { turn.refuse() }
         if let stored, request.upstream.isFailure(status: head.status, fields: head.fields) {
             let able = relays.filter { stored.maySubstitute(at: fetches.now, for: $0.relay.request) }
@@ -246,10 +246,10 @@ final class RunningFetch: TransferDelegate {
         handle(.head(meaning))
     }
 
-    /// Notes for the clients if the response is not kept, so that no other machine knows what it shows.
-    private func noteOutdated() {
-        guard fetches.fleet != nil, isInvalidated else { return }
-        for (_, relay) in relays { relay.request.note?.isOutdatedOnItsWay() }
+    /// Notes for the clients whether this machine knows what the response shows.
+    private func recordKnown(_ isKnown: Bool) {
+        guard fetches.fleet != nil else { return }
+        for (_, relay) in relays { relay.request.note?.recordKnown(isKnown) }
     }
 
     /// Whether the arriving response is of the variant that a client asks for; always false if it will not be stored.
@@ -331,7 +331,8 @@ final class RunningFetch: TransferDelegate {
             ? fetches.admitPart(response, from: self) : fetches.admit(response, from: self, isAwaited: isAwaited)
         guard let (ready, isWithheld) = admitted else { return .unusable }
         let (isValid, size, cache) = (!isInvalidated, response.body.count, fetches.cache)
-        noteOutdated()
+        // Its objects are known with their commit.
+        recordKnown(!isInvalidated && !containsObjects)
         if !cache.keeps(size, withObjects: isWithheld) { fetches.record(.unwritable, in: self) }
         served = ServedResponse(
             ready: ready,
@@ -349,12 +350,19 @@ final class RunningFetch: TransferDelegate {
     /// Continues after a 304; nil means that it helps no client.
     func endFreshening(_ served: ServedResponse?, isWithheld: Bool = false) {
         self.served = served
+        recordKnown(!isWithheld)
         handle(.freshened(served == nil ? .unusable : isWithheld ? awaitCommit() : .ready))
     }
 
     private func awaitCommit() -> Fetch.Admission {
         timer = fetches.loop.after(request.upstream.daemon.store.withhold) { [unowned self] in handle(.commitIsLate) }
         return .withheld
+    }
+
+    /// Goes on after the commit of the response's objects.
+    func committed(isKnown: Bool) {
+        if isKnown { recordKnown(true) }
+        handle(.committed)
     }
 
     private func serve(_ relays: [Relay]) {

@@ -26,7 +26,8 @@ extension ResponseCache {
     ///   - needsCommit: whether only its commit decides that it may be served.
     ///   - foreseen: called when it contains objects and will be a hit with the commit that follows at once; on the writer's thread.
     ///   - stored: called with the names of its objects when it is stored and shows all that is known; on the writer's thread.
-    ///   - done: called once, on the writer's thread, when it is committed, or never will be.
+    ///   - done: called once, on the writer's thread, when it is committed, or never will be; with whether its objects are known
+    ///     now.
     /// - Returns: whether it contains objects; if not, `done` is not called.
     @discardableResult
     func admit(
@@ -44,7 +45,7 @@ extension ResponseCache {
         needsCommit: Bool = false,
         foreseen: (@Sendable () -> Void)? = nil,
         stored: (@Sendable ([ObjectName]) -> Void)? = nil,
-        done: @escaping @Sendable () -> Void = {}
+        done: @escaping @Sendable (_ isKnown: Bool) -> Void = { _ in }
     ) -> Bool {
         let size = ready.response.body.count
         guard uncommittedBytes.load(ordering: .relaxed) + size <= Self.uncommittedByteLimit else {
@@ -121,7 +122,7 @@ extension ResponseCache {
             }
             committed(result, ready, containsObjects: containsObjects, start: sent - age)
             uncommittedBytes.subtract(size, ordering: .relaxed)
-            if containsObjects { done() }
+            if containsObjects { done((try? result.get())?.isObserved ?? false) }
         }
         return containsObjects
     }

@@ -241,7 +241,7 @@ final class RequestNote: ReplyObserver {
         var isStream = false
         var isCounted = false
         var isOver = false
-        var isNotKept = false
+        var isKnown = true
     }
 
     /// - Parameter started: when the request's head was read, in ns of the monotonic clock.
@@ -274,9 +274,9 @@ final class RequestNote: ReplyObserver {
     func recordPrincipal(_ principal: String?) { state.withLock { $0.served.principal = principal } }
     func recordRemedy(_ remedy: FreshnessRemedy) { state.withLock { $0.served.remedy = remedy.line } }
     func recordNotStored(because reason: NotStoredReason) { state.withLock { $0.served.notStored = reason.text } }
-    /// Notes that the response is passed on but not kept, because something has made it outdated on its way.
-    func isOutdatedOnItsWay() { state.withLock { $0.isNotKept = true } }
-    var isNotKept: Bool { state.withLock(\.isNotKept) }
+    /// Whether this machine knows what the response shows, and has announced it to its fleet.
+    var isKnown: Bool { state.withLock(\.isKnown) }
+    func recordKnown(_ isKnown: Bool) { state.withLock { $0.isKnown = isKnown } }
     func recordKey(_ key: Digest128) { state.withLock { $0.served.key = key } }
 
     /// Adds the time of a transfer that the request waited for; there may be several.

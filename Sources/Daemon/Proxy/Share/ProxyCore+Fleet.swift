@@ -105,7 +105,7 @@ extension ProxyCore {
             needsCommit: !isCertain,
             foreseen: foreseen,
             stored: { _ in commit.succeed() },
-            done: { commit.finish() }
+            done: { _ in commit.finish() }
         )
         // The look-up waits for the commit of one without objects, as for every arrival.
         guard containsObjects else { return nil }
@@ -147,8 +147,8 @@ extension ProxyCore {
             Task {
                 let position = await fleet.settled(in: upstream)
                 response.release { fields in
-                    // No other machine knows what it shows.
-                    if note?.isNotKept != true { PositionField.add(position, to: &fields, of: name) }
+                    // Otherwise other machines will not know what it shows.
+                    if note?.isKnown != false { PositionField.add(position, to: &fields, of: name) }
                 }
             }
         }
