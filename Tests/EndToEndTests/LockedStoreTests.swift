@@ -12,7 +12,7 @@ import Testing
     }
 
     /// Holds a shared lock on one byte of the WAL's index, which stops every writer.
-    private static func lock(_ larder: Larder, byte: Int = 120) throws -> ChildProcess {
+    static func lock(_ larder: Larder, byte: Int = 120) throws -> ChildProcess {
         let script = """
             import fcntl, os, sys, time
             fcntl.lockf(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_SH, 1, \(byte))

@@ -162,6 +162,27 @@ import Testing
         await bench.store.close()
     }
 
+    @Test(arguments: [true, false])
+    func `a response requested after a write's response is stored, although the write is committed later`(
+        isPattern: Bool
+    ) async throws {
+        let bench = try bench()
+        let early = bench.response("/issues/7", #"{"id":7,"title":"early"}"#, issue)
+        var change = write(bench, isPattern ? "/users/7" : "/issues/7")
+        if isPattern { change.patterns = [InvalidationPattern(base: "", pattern: try RoutePattern("issues/*"))] }
+        bench.time.advance(1000)
+        let late = bench.response("/issues/7", #"{"id":7,"title":"late"}"#, issue)
+        bench.time.advance(1000)
+        try await bench.store.complete(change)
+        bench.time.advance(1000)
+        let receipt = try await bench.store.receive(late)
+        #expect(receipt.document != nil && receipt.isObserved)
+        let refused = try await bench.store.receive(early)
+        #expect(refused.document == nil && !refused.isObserved)
+        #expect(try await bench.body("/issues/7") == #"{"id":7,"title":"late"}"#)
+        await bench.store.close()
+    }
+
     @Test func `a response that was queued before a write to its path is still observed`() async throws {
         let bench = try bench()
         try await bench.receive("/early", #"[{"id":8,"title":"old"}]"#, issues)

@@ -184,6 +184,19 @@ import Testing
         #expect(fleet.origin.count("/items/1") == 1)
     }
 
+    @Test func `a response has a position only if its values are known to others`() throws {
+        let items = Items()
+        let fleet = try TestFleet(2, try items.origin())
+        let known = try #require(try fleet[0].get("/items/1", TestFleet.asking)["Larder-Position"])
+        let holder = try LockedStoreTests.lock(fleet[0])
+        items.texts.withLock { $0[1] = "new" }
+        // Its end cannot wait for the commit, and nothing is announced without one.
+        let seen = try fleet[0].get("/items", ["Larder-Position": known])
+        #expect(seen.text.contains("new") && seen["Larder-Position"] == nil, "\(seen.fields.text)")
+        holder.signal(SIGKILL)
+        #expect(try eventually { try fleet[0].get("/items", TestFleet.asking)["Larder-Position"] != nil })
+    }
+
     @Test func `one machine fetches what two are asked for at once`() throws {
         let gate = Gate()
         let items = Items()
