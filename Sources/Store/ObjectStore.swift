@@ -395,12 +395,9 @@ extension ObjectStore {
 
     private func ingest(_ response: QueuedResponse, _ urgency: Job.Urgency) {
         // Capturing the store keeps it alive until the response has reached the writer.
-        let prepare: @Sendable (_ submitted: @escaping @Sendable () -> Void) -> Void = { [self] submitted in
+        let work: @Sendable () -> Void = { [self] in
             let core = core
-            guard !core.isGivenUp else {
-                response.end(.failure(.closed), weight: nil, in: core)
-                return submitted()
-            }
+            guard !core.isGivenUp else { return response.end(.failure(.closed), weight: nil, in: core) }
             let coverage = response.document.findCoverage?(response.document.body)
             let subject = response.document.rule.map { rule in
                 MappedSubject(
@@ -412,46 +409,41 @@ extension ObjectStore {
             }
             let prepared = subject.map { core.prepare($0, upstream: response.document.key.upstream) } ?? PreparedBody()
             let weight = subject == nil ? nil : prepared.weight
-            let submit: @Sendable () -> Void = {
-                core.submit(
-                    .response,
-                    urgency,
-                    bytes: response.byteCount,
-                    isDispensable: true,
-                    { session in
-                        let current = session.current(prepared, of: subject, upstream: response.document.key.upstream)
-                        let receipt = try session.receive(response, coverage, current)
-                        try session.warn(
-                            receipt.warnings,
-                            about: response.document.rule,
-                            url: response.document.key.url,
-                            at: session.clock.now()
-                        )
-                        if session.endsTransaction { response.foresee(receipt) }
-                        return receipt
-                    },
-                    done: { response.end($0, weight: weight, in: core) }
-                )
-                submitted()
-            }
             // A decomposed object of ten bytes takes a kilobyte. So the next body is decomposed only when there is room.
-            if let weight { core.preparedBodies.enter(bytes: weight, admit: submit) } else { submit() }
+            if let weight {
+                let room = DispatchSemaphore(value: 0)
+                core.preparedBodies.enter(bytes: weight) { room.signal() }
+                room.wait()
+            }
+            core.submit(
+                .response,
+                urgency,
+                bytes: response.byteCount,
+                isDispensable: true,
+                { session in
+                    let current = session.current(prepared, of: subject, upstream: response.document.key.upstream)
+                    let receipt = try session.receive(response, coverage, current)
+                    try session.warn(
+                        receipt.warnings,
+                        about: response.document.rule,
+                        url: response.document.key.url,
+                        at: session.clock.now()
+                    )
+                    if session.endsTransaction { response.foresee(receipt) }
+                    return receipt
+                },
+                done: { response.end($0, weight: weight, in: core) }
+            )
         }
-        // What need not be decomposed, nor waits for others, does not need the queue's thread. Nor does a small body before whose
-        // commit its client gets nothing.
-        let isQuick =
-            response.document.rule == nil && response.document.findCoverage == nil
-            || response.isAwaitedWhole && response.document.body.count <= Self.quickBody
-        guard !isQuick || core.ingesting.load(ordering: .acquiring) > 0 else { return prepare {} }
+        // What need not be decomposed, nor waits for others, does not need the queue's thread.
+        guard
+            response.document.rule != nil || response.document.findCoverage != nil
+                || core.ingesting.load(ordering: .acquiring) > 0
+        else { return work() }
         core.ingesting.add(1, ordering: .relaxed)
         ingest.async { [core] in
-            let done = DispatchSemaphore(value: 0)
-            prepare { done.signal() }
-            done.wait()
+            work()
             core.ingesting.subtract(1, ordering: .releasing)
         }
     }
-
-    /// The largest body that is decomposed on its caller's thread, in bytes: it takes some 50 µs.
-    private static let quickBody = 16_384
 }

@@ -206,9 +206,6 @@ final class QueuedResponse: Sendable {
     /// About how much it adds to the file, in bytes.
     var byteCount: Int { document.body.count + document.head.count + document.policy.count }
 
-    /// Whether its client gets nothing before its commit is foreseen.
-    var isAwaitedWhole: Bool { foreseen != nil }
-
     /// Reports that only its commit is left to do, if it is stored and shows all that is known.
     func foresee(_ receipt: Receipt) {
         if receipt.document != nil, !receipt.isDirty { foreseen?() }
