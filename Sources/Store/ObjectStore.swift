@@ -378,7 +378,7 @@ extension ObjectStore {
     ///
     /// - Parameters:
     ///   - isAwaited: whether a caller waits for the commit, so that it is not delayed to fill the batch.
-    ///   - foreseen: called on the writer's thread before the commit, if only that is left to do: then nothing comes in between,
+    ///   - foreseen: called on the writer's thread before the commit, if only storing it is left to do: then nothing comes in between,
     ///     and the response shows all that will be known at the commit. If the commit fails it may be called again.
     public func receive(
         _ document: ReceivedDocument,
@@ -429,7 +429,6 @@ extension ObjectStore {
                         url: response.document.key.url,
                         at: session.clock.now()
                     )
-                    if session.endsTransaction { response.foresee(receipt) }
                     return receipt
                 },
                 done: { response.end($0, weight: weight, in: core) }

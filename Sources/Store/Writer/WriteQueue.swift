@@ -206,10 +206,8 @@ final class QueuedResponse: Sendable {
     /// About how much it adds to the file, in bytes.
     var byteCount: Int { document.body.count + document.head.count + document.policy.count }
 
-    /// Reports that only its commit is left to do, if it is stored and shows all that is known.
-    func foresee(_ receipt: Receipt) {
-        if receipt.document != nil, !receipt.isDirty { foreseen?() }
-    }
+    /// Reports that only its commit is left to do, and that it shows all that is known.
+    func foresee() { foreseen?() }
 
     /// Reports its commit, or that there is none, and gives up its place in the queue.
     ///
