@@ -108,8 +108,7 @@ extension WriterSession {
 
     /// Removes every document of these paths, and blocks responses to requests sent until a time.
     ///
-    /// Responses to later ones stay blocked no longer: they show the new state, and whoever has sent them relies on their objects
-    /// being known.
+    /// Responses to later requests show the new state. They are stored, because their clients have seen it.
     func invalidate(_ paths: some Sequence<String>, of upstream: String, at time: Int64) throws {
         for path in paths {
             let pathHash = hasher.pathHash(upstream: upstream, url: path)

@@ -90,7 +90,7 @@ extension WriterSession {
         // Only memory keeps such a response, and is not notified of the predecessor's removal.
         if isInMemoryOnly { return receipt }
         if mayHavePredecessors, predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
-        // Nobody else writes before the commit, and what is left is the longer part of the work.
+        // Nothing comes between this and the commit, and writing the document takes a while.
         if endsTransaction, !receipt.isDirty { response.foresee() }
         let skeleton = prepared.isExact ? prepared.decomposed?.skeleton : nil
         receipt.document = try insert(
