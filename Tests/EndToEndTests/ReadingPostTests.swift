@@ -42,7 +42,10 @@ import Testing
         let origin = try Self.echo()
         let larder = try Larder(config: Self.config(origin))
         let first = try Self.post(larder, Self.query)
-        #expect(first.status == 200 && first.cacheStatus == "larder;fwd=uri-miss;ttl=3600;stored;detail=fresh-by-route")
+        #expect(
+            first.status == 200 && first.says("larder;fwd=uri-miss;ttl=3600;stored;detail=fresh-by-route"),
+            "\(first.cacheStatus)"
+        )
         for body in [Self.query, #" { "query" : "\u007b user { id name } }" } "#] {
             let answer = try Self.post(larder, body)
             #expect(answer.isHit && answer.body == first.body, "\(answer.cacheStatus)")
@@ -237,7 +240,7 @@ import Testing
                 let expected =
                     size > 1 << 20
                     ? "larder;fwd=method;detail=body-too-large"
-                    : isFirst ? "larder;fwd=uri-miss;ttl=3600;stored" : "larder;hit"
+                    : isFirst ? "larder;fwd=uri-miss;ttl=" : "larder;hit"
                 #expect(answer.cacheStatus.hasPrefix(expected), "\(answer.cacheStatus)")
             }
         }
