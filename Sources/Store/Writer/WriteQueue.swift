@@ -206,7 +206,7 @@ final class QueuedResponse: Sendable {
     /// About how much it adds to the file, in bytes.
     var byteCount: Int { document.body.count + document.head.count + document.policy.count }
 
-    /// Reports that only its commit is left to do, and that it shows all that is known.
+    /// Reports that it shows all that is known, and that only storing it is left to do.
     func foresee() { foreseen?() }
 
     /// Reports its commit, or that there is none, and gives up its place in the queue.

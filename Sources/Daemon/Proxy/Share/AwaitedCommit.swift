@@ -3,7 +3,7 @@ import Synchronization
 
 /// The commit of another machine's response with objects, for the request that has found it; any thread.
 ///
-/// The writer decides within its transaction whether the response shows all that is known. If nothing but the commit follows, that
+/// The writer decides within its transaction whether the response shows all that is known. If nothing but storing it follows, that
 /// holds at the commit, too. So all but the response's last byte may be sent already; the last one waits for the commit, after
 /// which every other document shows the response's values. As a whole, the response is served by then and not before.
 final class AwaitedCommit: Sendable {
@@ -12,7 +12,7 @@ final class AwaitedCommit: Sendable {
     private let foreseen = Atomic(false)
     private let stored = Atomic(false)
 
-    /// Only the commit is left to do.
+    /// Only storing the response is left to do.
     func foresee() {
         foreseen.store(true, ordering: .releasing)
         decision.give()
