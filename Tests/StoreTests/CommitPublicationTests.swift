@@ -77,13 +77,19 @@ struct CommitPublicationTests {
         await withCheckedContinuation { continuation in
             submit("second", second, isAwaited: true) { continuation.resume() }
         }
-        await withCheckedContinuation { continuation in
-            submit("older", older, isAwaited: true) { continuation.resume() }
+        let again = bench.response("/users/2", #"{"id":2,"login":"b"}"#, user)
+        let twice = bench.response("/users?page=2", #"[{"id":3,"login":"c"},{"id":3,"login":"d"}]"#, users)
+        for (name, response) in [("older", older), ("again", again), ("twice", twice)] {
+            await withCheckedContinuation { continuation in
+                submit(name, response, isAwaited: true) { continuation.resume() }
+            }
         }
         let events = witness.events.withLock { $0 }
         let expected = ["second is foreseen", "marked", "committed", "first: newest", "second: newest"]
         #expect(Array(events.prefix(expected.count)) == expected, "\(events)")
         #expect(events.contains("older: outdated") && !events.contains("older is foreseen"), "\(events)")
+        #expect(events.contains("again: newest") && events.count { $0 == "again is foreseen" } == 1, "\(events)")
+        #expect(events.contains { $0.hasPrefix("twice: ") } && !events.contains("twice is foreseen"), "\(events)")
         await store.close()
     }
 

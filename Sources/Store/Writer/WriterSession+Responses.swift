@@ -59,6 +59,11 @@ extension WriterSession {
             document: origin,
             dividedBy: document.dividedBy
         )
+        // Nothing comes between this and the commit, and merging and writing take a while.
+        let isFirst =
+            try endsTransaction && response.mayBeForeseen && !isSuperseded && !isInMemoryOnly
+            && areUnknown(occurrences, observation, scope: scope, upstream: key.upstream)
+        if isFirst { response.foresee() }
         let observed = try observe(
             prepared,
             from: MarkSource(method: "GET", path: String(key.url.beforeQuery)),
@@ -90,8 +95,7 @@ extension WriterSession {
         // Only memory keeps such a response, and is not notified of the predecessor's removal.
         if isInMemoryOnly { return receipt }
         if mayHavePredecessors, predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
-        // Nothing comes between this and the commit, and writing the document takes a while.
-        if endsTransaction, !receipt.isDirty { response.foresee() }
+        if endsTransaction, !isFirst, !receipt.isDirty { response.foresee() }
         let skeleton = prepared.isExact ? prepared.decomposed?.skeleton : nil
         receipt.document = try insert(
             NewDocument(
@@ -116,6 +120,22 @@ extension WriterSession {
             verified: receipt.isDirty ? .zero : receipt.sequence
         )
         return receipt
+    }
+
+    /// Whether nothing is known of the objects of a response, and it shows each once: then it shows all that will be known with it.
+    private func areUnknown(_ occurrences: [Occurrence], _ observation: Observation, scope: ScopeID, upstream: String)
+        throws -> Bool
+    {
+        guard recentObservations.isEmpty, let lag = models[upstream]?.lag,
+            !recentMarks.mayConcern(observation, lag: lag)
+        else { return false }
+        var names: Set<ObjectName> = []
+        return try occurrences.allSatisfy { occurrence in
+            let name = occurrence.name
+            let collection = try self.names.collection(scope: scope, model: name.model, in: database)
+            return try names.insert(name).inserted
+                && existingRecord(collection: collection, identity: StoredIdentity(name.identity)) == nil
+        }
     }
 
     /// Whether values are known that are newer than those of a document being stored.
@@ -434,69 +454,5 @@ extension WriterSession {
             mayHaveChanged: { pin in changedObjects.contains(stored.pins[pin].object) },
             state: { try state(of: $0, scope: scope) }
         )
-    }
-}
-
-/// The body of a response that shows objects, with the input for its mapping.
-struct MappedSubject: Sendable {
-    var body: [UInt8]
-    var rule: BodyRule
-    var surroundings: MappingContext
-    var url: String
-}
-
-/// A body that was decomposed before its transaction.
-struct PreparedBody: Sendable {
-    /// The decomposed body; nil to store the body as it is.
-    var decomposed: DecomposedBody?
-    /// Whether the skeleton recomposes to exactly the same bytes.
-    var isExact = false
-    /// Whether the body must not be stored.
-    var isSecret = false
-    /// The digest of each occurrence's payload.
-    var contents: [UInt64] = []
-    var warnings: [MappingWarning] = []
-    /// The edition of the models that it was decomposed by (`UpstreamModels.edition`).
-    var edition = 0
-
-    init() {}
-
-    /// Decomposes a body.
-    ///
-    /// - Parameter isExamined: whether the examiner maps the body too.
-    init(_ subject: MappedSubject, models: UpstreamModels, hasher: KeyHasher, isExamined: Bool) {
-        let (body, rule) = (subject.body, subject.rule)
-        edition = models.edition
-        switch models.normaliser.decompose(body, as: rule, in: subject.surroundings) {
-        case .opaque(let warning):
-            warnings = warning.map { [$0] } ?? []
-            // A body that could not be read may contain secrets.
-            isSecret = models.models.haveSecrets && warnings.contains { Self.unread.contains($0.kind) }
-        case .objects(let decomposed):
-            warnings = decomposed.warnings
-            isSecret = decomposed.showsSecret
-            isExact = !isSecret && decomposed.recomposes(to: body)
-            if !isExact, !isSecret {
-                warnings.append(
-                    MappingWarning(.notRecomposed, "the body could not be put together again", model: rule.model)
-                )
-            }
-            contents = decomposed.occurrences.map { hasher.contentHash($0.payload) }
-            self.decomposed = decomposed
-        }
-        // The examiner reports these.
-        if isExamined { warnings.removeAll(where: \.kind.isOfMappedView) }
-    }
-
-    private static let unread: Set<MappingWarning.Kind> = [.notJSON, .tooDeep, .reservedText, .tooManyObjects]
-
-    /// Whether the body has too many objects to decompose it; it then never shows their changes.
-    var isUndivided: Bool { decomposed == nil && warnings.contains { $0.kind == .tooManyObjects } }
-
-    /// The approximate memory it needs until its commit, in bytes, besides the body itself.
-    var weight: Int {
-        guard let decomposed else { return 0 }
-        // Measured for an occurrence with its name, its payload, its keys, and its record in the writer.
-        return decomposed.occurrences.count * 1024 + decomposed.skeleton.count
     }
 }

@@ -1,0 +1,65 @@
+import Mapping
+
+/// The body of a response that shows objects, with the input for its mapping.
+struct MappedSubject: Sendable {
+    var body: [UInt8]
+    var rule: BodyRule
+    var surroundings: MappingContext
+    var url: String
+}
+
+/// A body that was decomposed before its transaction.
+struct PreparedBody: Sendable {
+    /// The decomposed body; nil to store the body as it is.
+    var decomposed: DecomposedBody?
+    /// Whether the skeleton recomposes to exactly the same bytes.
+    var isExact = false
+    /// Whether the body must not be stored.
+    var isSecret = false
+    /// The digest of each occurrence's payload.
+    var contents: [UInt64] = []
+    var warnings: [MappingWarning] = []
+    /// The edition of the models that it was decomposed by (`UpstreamModels.edition`).
+    var edition = 0
+
+    init() {}
+
+    /// Decomposes a body.
+    ///
+    /// - Parameter isExamined: whether the examiner maps the body too.
+    init(_ subject: MappedSubject, models: UpstreamModels, hasher: KeyHasher, isExamined: Bool) {
+        let (body, rule) = (subject.body, subject.rule)
+        edition = models.edition
+        switch models.normaliser.decompose(body, as: rule, in: subject.surroundings) {
+        case .opaque(let warning):
+            warnings = warning.map { [$0] } ?? []
+            // A body that could not be read may contain secrets.
+            isSecret = models.models.haveSecrets && warnings.contains { Self.unread.contains($0.kind) }
+        case .objects(let decomposed):
+            warnings = decomposed.warnings
+            isSecret = decomposed.showsSecret
+            isExact = !isSecret && decomposed.recomposes(to: body)
+            if !isExact, !isSecret {
+                warnings.append(
+                    MappingWarning(.notRecomposed, "the body could not be put together again", model: rule.model)
+                )
+            }
+            contents = decomposed.occurrences.map { hasher.contentHash($0.payload) }
+            self.decomposed = decomposed
+        }
+        // The examiner reports these.
+        if isExamined { warnings.removeAll(where: \.kind.isOfMappedView) }
+    }
+
+    private static let unread: Set<MappingWarning.Kind> = [.notJSON, .tooDeep, .reservedText, .tooManyObjects]
+
+    /// Whether the body has too many objects to decompose it; it then never shows their changes.
+    var isUndivided: Bool { decomposed == nil && warnings.contains { $0.kind == .tooManyObjects } }
+
+    /// The approximate memory it needs until its commit, in bytes, besides the body itself.
+    var weight: Int {
+        guard let decomposed else { return 0 }
+        // Measured for an occurrence with its name, its payload, its keys, and its record in the writer.
+        return decomposed.occurrences.count * 1024 + decomposed.skeleton.count
+    }
+}
