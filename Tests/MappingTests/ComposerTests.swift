@@ -171,7 +171,11 @@ import Testing
         #expect(shelf.shown("a") == #"[{"id":1,"name":"fault","rank":1,"new":{"a":2}}]"#)
     }
 
-    @Test func `a partial composition leaves unknown objects as received, and composes the known ones`() throws {
+    @Test(arguments: [(true, "b"), (false, "B")])
+    func `with the upstream away an object is shown as it was before another's write, but as received after one's own`(
+        isOwn: Bool,
+        second: String
+    ) throws {
         var shelf = try shelf()
         let list = #"[{"id":1,"title":"a"}, {"id":2,"title":"b"},{"id":3,"title":"c"}]"#
         shelf.receive("list", list, "Issue", list: true)
@@ -191,7 +195,7 @@ import Testing
                 doubts: &doubts
             ) { name in
                 var state = shelf.states[name]
-                if name == unknown { state?.mark = .unobserved(.max - 1) }
+                if name == unknown { state?.mark = .unobserved(.max - 1, isOwn: isOwn) }
                 return state
             }
         }
@@ -202,7 +206,7 @@ import Testing
         #expect(reason.contains("\(unknown)"))
         #expect(
             partial.map { String(decoding: $0.bytes, as: UTF8.self) }
-                == #"[{"id":1,"title":"A"}, {"id":2,"title":"b"},{"id":3,"title":"C"}]"#
+                == #"[{"id":1,"title":"A"}, {"id":2,"title":"\#(second)"},{"id":3,"title":"C"}]"#
         )
         guard case .unknown(_, nil) = compose(isPartialWanted: false) else {
             Issue.record("a part was not wanted")

@@ -42,8 +42,10 @@ extension CompositionAttempt {
         let (resolved, name, isStrict) = (subject.resolved, subject.name, subject.isStrict)
         let isOther = resolved[path]?.isHolder == true && shape.value.kind != .object && !shape.value.isNull
         if !isStrict, isOther || kept[shape.text]?.contains(path) == true { return copy(shape.text, shape.value.range) }
-        if let name, let time = unseenWrite(to: path, of: resolved, name, shownBy: shape) {
-            return write(shape, member: path, of: subject, name, unseenSince: time)
+        if let name, let time = unseenWrite(to: path, of: resolved, name, shownBy: shape),
+            writeUnlessNewer(shape, member: path, of: subject, name, unseenSince: time)
+        {
+            return
         }
         if resolved[path]?.isShared == true, let asksFrom = name.flatMap({ known[$0]?.doubts[path] }) {
             if asksFrom == Knowledge.Doubt.always {
@@ -123,24 +125,36 @@ extension CompositionAttempt {
         return observation.lo(isEmbedded: isEmbedded, lag: lag) <= time ? time : nil
     }
 
-    /// Writes a member that may have been written since its settled value was true.
+    /// Writes a member that may have been written since its settled value was true, unless that is to be put in.
     ///
-    /// The document was requested after the write. It shows its own value if that is the settled one and nothing contradicts it;
-    /// the document is fetched again when the lag ends. Any other value may be newer or older than what was served before. To the
-    /// principal who has written, the settled value may be the one from before the write.
-    private mutating func write(
+    /// The document shows its own value if that is the settled one and nothing contradicts it; the document is fetched again when
+    /// the lag ends. Any other value may be newer or older than what was served before. So with the upstream away the settled one
+    /// is put in (law 3), but not for the principal who has written: it may be the one from before the write.
+    private mutating func writeUnlessNewer(
         _ shape: Shape,
         member path: MemberPath,
         of subject: Subject,
         _ name: ObjectName,
         unseenSince time: Int64
-    ) {
+    ) -> Bool {
+        let reason = "a write may have changed \(path.text) of \(name)"
         guard !subject.isStrict, known[name]?.state.mark?.isOwn != true, known[name]?.doubts[path] == nil,
-            let settled = subject.resolved[path],
-            ObservedMember(value: shape.value, isShared: true, link: settled.link).agrees(with: settled)
-        else { return fail("a write may have changed \(path.text) of \(name)") }
-        doubts.insert(time + lag.lists)
-        copy(shape.text, shape.value.range)
+            let settled = subject.resolved[path]
+        else {
+            fail(reason)
+            return true
+        }
+        if ObservedMember(value: shape.value, isShared: true, link: settled.link).agrees(with: settled) {
+            doubts.insert(time + lag.lists)
+            copy(shape.text, shape.value.range)
+            return true
+        }
+        guard isPartialWanted else {
+            fail(reason)
+            return true
+        }
+        shortfall = shortfall ?? reason
+        return false
     }
 
     /// Whether a value has the same members as the pinned one; a pinned value without members has none to lose.

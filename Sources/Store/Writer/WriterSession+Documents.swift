@@ -73,7 +73,13 @@ extension WriterSession {
     ) throws -> DocumentID {
         let id = numbers.document.increment()
         try use(observation, by: 1)
-        try query("INSERT INTO _documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
+        try query(
+            """
+            INSERT INTO _documents
+            (id, low, place, scope, url, variant, status, observation, verified, length, head, policy, covered)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """
+        ).run(
             id,
             digest,
             pathHash,
@@ -89,7 +95,7 @@ extension WriterSession {
             document.coverage?.rawValue
         )
         let shared = try document.resembled.flatMap { try share(document, with: $0) }
-        try query("INSERT INTO _bodies VALUES (?, ?, ?, ?, ?, ?)").run(
+        try query("INSERT INTO _bodies (document, pins, skeleton, body, keyed, shared) VALUES (?, ?, ?, ?, ?, ?)").run(
             id,
             Pins.encode(document.pins),
             shared == nil ? document.skeleton : nil,

@@ -294,7 +294,7 @@ extension ProxyCore {
         let body = event.problem == nil ? event.body?.pieces ?? [] : []
         return LiveDocument.Update(
             event: event,
-            content: cache.store.hasher.digest(event.description, body: body),
+            content: cache.store.hasher.digest(event.contentBeforeBody, body: body),
             stored: stored
         )
     }
