@@ -127,9 +127,10 @@ extension CompositionAttempt {
 
     /// Writes a member that may have been written since its settled value was true, unless that is to be put in.
     ///
-    /// The document shows its own value if that is the settled one and nothing contradicts it; the document is fetched again when
-    /// the lag ends. Any other value may be newer or older than what was served before. So with the upstream away the settled one
-    /// is put in (law 3), but not for the principal who has written: it may be the one from before the write.
+    /// The document shows its own value if that is the settled one, nothing contradicts it, and somebody else has written; the
+    /// document is fetched again when the lag ends. Any other value may be newer or older than what was served before, and to the
+    /// principal who has written, the settled value may be the one from before the write. With the upstream away, the settled value
+    /// is put in (law 3).
     private mutating func writeUnlessNewer(
         _ shape: Shape,
         member path: MemberPath,
@@ -138,13 +139,12 @@ extension CompositionAttempt {
         unseenSince time: Int64
     ) -> Bool {
         let reason = "a write may have changed \(path.text) of \(name)"
-        guard !subject.isStrict, known[name]?.state.mark?.isOwn != true, known[name]?.doubts[path] == nil,
-            let settled = subject.resolved[path]
-        else {
+        guard !subject.isStrict, known[name]?.doubts[path] == nil, let settled = subject.resolved[path] else {
             fail(reason)
             return true
         }
-        if ObservedMember(value: shape.value, isShared: true, link: settled.link).agrees(with: settled) {
+        let isSettled = ObservedMember(value: shape.value, isShared: true, link: settled.link).agrees(with: settled)
+        if isSettled, known[name]?.state.mark?.isOwn != true {
             doubts.insert(time + lag.lists)
             copy(shape.text, shape.value.range)
             return true

@@ -142,11 +142,9 @@ struct CompositionAttempt {
         case .shown: break
         case .stale:
             let reason = "a write may have changed \(name) since the document was observed"
-            // With the upstream away it is shown as known, members that no model declares as before the write. What was known
-            // before somebody else's write is no older than this document; before the principal's own, nothing is known.
-            guard isPartialWanted, let object = known[name], let mark = object.state.mark, !mark.isReused,
-                object.isCurrent || !mark.isOwn
-            else { return fail(reason) }
+            // With the upstream away it is shown as it was known before the write, which is no older than this document (law 3).
+            // Members that no model declares are as received.
+            guard isPartialWanted, known[name]?.state.mark?.isReused == false else { return fail(reason) }
             shortfall = shortfall ?? reason
         case .gone: return fail("\(name) is deleted")
         case .removed: return fail("\(name) is deleted, and is not an element of a list")

@@ -80,7 +80,9 @@ extension ReferenceRun {
             let isInDoubt = isInDoubt && !hasOneSource(fact)
             // What is known from a response for another program only is asked for, and cannot be shown if that fails (law 4).
             let isWithheld = isSubstitute && isInDoubt && isShownApart(fact, from: client)
-            let floor = log.floor(of: fact, isKept: isKept, isInDoubt: isInDoubt, isWithheld: isWithheld)
+            // While the upstream is away, what a write left unknown is as it was known before (law 3).
+            let isUnseen = isSubstitute && log.isWritten(fact.ref, in: fact.scope)
+            let floor = log.floor(of: fact, isKept: isKept || isUnseen, isInDoubt: isInDoubt, isWithheld: isWithheld)
             guard let state = states.indices.dropFirst(floor).first(where: { isTrue(states[$0]) }) else {
                 return .wrong(explanation(of: value, fact, states.lastIndex(where: isTrue), floor, states, log))
             }
