@@ -67,6 +67,42 @@ private actor Resident {
         }
     }
 
+    @Test func `a turn's ending comes after its work, once, unless it is cancelled`() async throws {
+        try await withLoop { loop in
+            let seen = Monitor<[String]>([])
+            await withCheckedContinuation { done in
+                loop.enqueue {
+                    let cancelled = TurnEnding(loop: loop) { seen.withLock { $0.append("cancelled") } }
+                    let ending = TurnEnding(loop: loop) {
+                        seen.withLock { $0.append("ending") }
+                        loop.enqueue { done.resume() }
+                    }
+                    for ending in [cancelled, ending, ending] { ending.want() }
+                    cancelled.cancel()
+                    seen.withLock { $0.append("work") }
+                }
+            }
+            #expect(seen.withLock { $0 } == ["work", "ending"])
+        }
+    }
+
+    @Test func `an ending that wants itself again does not keep timers from firing`() async throws {
+        try await withLoop { loop in
+            await withCheckedContinuation { done in
+                loop.enqueue {
+                    var (ending, timer): (TurnEnding?, EventTimer?) = (nil, nil)
+                    ending = TurnEnding(loop: loop) { if timer != nil { ending?.want() } }
+                    timer = EventTimer(loop: loop) {
+                        ending = nil
+                        done.resume()
+                    }
+                    ending?.want()
+                    timer?.schedule(after: .milliseconds(1))
+                }
+            }
+        }
+    }
+
     @Test func `an actor on the loop runs on its thread and comes back to it`() async throws {
         try await withLoop { loop in
             let resident = Resident(loop)

@@ -28,7 +28,7 @@ package struct Preconditions: Sendable, Equatable {
         package init(fields: Fields, policy: StoredPolicy) {
             self.init(
                 status: Int(policy.status),
-                entityTag: fields[first: "etag"].flatMap { EntityTag($0) },
+                entityTag: fields[.etag].flatMap { EntityTag(Array($0)) },
                 lastModified: policy.lastModified >= 0 ? policy.lastModified : nil,
                 date: policy.date
             )

@@ -24,6 +24,8 @@ package final class EventLoop: @unchecked Sendable {
     private let runningThread = Atomic<UInt>(0)
     private let thread = Mutex<UInt?>(nil)
     private var batch: [LoopQueue.Work] = []
+    /// What is wanted before the loop waits again.
+    private var endings: [TurnEnding] = []
     /// The loops that are to be woken at the end of `holdingWakes`; nil outside of it.
     private var heldWakes: [EventLoop]?
     /// The loop of this thread that holds back wakes.
@@ -97,7 +99,8 @@ package final class EventLoop: @unchecked Sendable {
         precondition(isFirst, "the loop \(name) runs twice")
         while !queue.isStopped {
             runWaiting()
-            let flags = queue.fallAsleep() ? EVLOOP_ONCE : EVLOOP_NONBLOCK
+            runEndings()
+            let flags = endings.isEmpty && queue.fallAsleep() ? EVLOOP_ONCE : EVLOOP_NONBLOCK
             clock.turnEnded()
             event_base_loop(base, flags)
         }
@@ -172,6 +175,19 @@ package final class EventLoop: @unchecked Sendable {
         swap(&current, &batch)
     }
 
+    fileprivate func append(_ ending: TurnEnding) {
+        proveOwnership()
+        endings.append(ending)
+    }
+
+    /// Runs the endings that are wanted now; those that they want themselves come after the next poll of the sockets.
+    private func runEndings() {
+        if endings.isEmpty { return }
+        let count = endings.count
+        for index in 0..<count { endings[index].run() }
+        endings.removeFirst(count)
+    }
+
     // MARK: The clock
 
     /// The monotonic clock in ns, coarse (some ms), read once per turn; used on the loop's thread only.
@@ -216,6 +232,34 @@ package final class EventLoop: @unchecked Sendable {
     package func proveOwnership() {
         let running = runningThread.load(ordering: .relaxed)
         precondition(running == 0 || running == UInt(pthread_self()), "the loop \(name) is used from another thread")
+    }
+}
+
+/// Work that a loop does after the work that waits for it and before it polls its sockets, each time that it is wanted.
+///
+/// A timer without delay would fire after a poll of its own. Used on the loop's thread only.
+package final class TurnEnding {
+    // The loop may keep this object.
+    private unowned let loop: EventLoop
+    private let work: () -> Void
+    private var isWanted = false
+
+    package init(loop: EventLoop, _ work: @escaping () -> Void) { (self.loop, self.work) = (loop, work) }
+
+    /// Has the work done once.
+    package func want() {
+        if isWanted { return }
+        isWanted = true
+        loop.append(self)
+    }
+
+    /// Has the work not done after all; the loop may keep this object a while, so its owner must call this in `deinit`.
+    package func cancel() { isWanted = false }
+
+    fileprivate func run() {
+        guard isWanted else { return }
+        isWanted = false
+        work()
     }
 }
 

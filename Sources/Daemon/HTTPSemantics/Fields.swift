@@ -53,6 +53,8 @@ package struct Fields: Sendable {
         package var name: ArraySlice<UInt8> { bytes[place.name] }
         package var value: ArraySlice<UInt8> { bytes[place.value] }
         package var known: KnownField? { KnownField(rawValue: place.known) }
+        /// The line in the form of HTTP/1.1, with its CRLF.
+        package var encoded: ArraySlice<UInt8> { bytes[Int(place.start)..<place.end] }
         package var field: Field { Field(name: Array(name), value: Array(value)) }
 
         package func isNamed(_ name: KnownField) -> Bool { place.known == name.rawValue }
@@ -99,13 +101,14 @@ package struct Fields: Sendable {
     }
 
     package func all(_ name: String) -> [[UInt8]] {
-        var values: [[UInt8]] = []
-        var next = index(of: name)
-        while let index = next {
-            values.append(Array(self[index].value))
-            next = self.index(of: name, from: index + 1)
+        if places.isEmpty { return [] }
+        return Self.withName(name) { name, known in
+            var values: [[UInt8]] = []
+            for place in places where place.known == known && Self.isNamed(name, known, place, in: bytes) {
+                values.append(Array(bytes[place.value]))
+            }
+            return values
         }
-        return values
     }
 
     /// All lines of this name joined by a comma and a space (RFC 9110 §5.3); nil if there are none.

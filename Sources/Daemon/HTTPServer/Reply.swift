@@ -464,9 +464,13 @@ extension [UInt8] {
         let classes = ByteClass.table
         let (name, value) = (line.name, line.value)
         guard !name.isEmpty, name.allSatisfy({ classes[Int($0)] & ByteClass.token != 0 }) else { return }
+        if value.allSatisfy({ classes[Int($0)] & ByteClass.value != 0 }) {
+            self += line.encoded
+            return
+        }
         self += name
         self += [0x3A, 0x20]
-        if value.allSatisfy({ classes[Int($0)] & ByteClass.value != 0 }) { self += value } else { append(value: value) }
+        append(value: value)
         self += [0x0D, 0x0A]
     }
 

@@ -84,9 +84,28 @@ package actor ProxyCore {
         loop.enqueue { self.assumeIsolated { $0.begin(incoming, reply) } }
     }
 
-    /// Serves a request, in this turn of the loop as far as it need not wait.
+    /// Runs work on the loop; any thread.
+    nonisolated func enqueue(_ work: @escaping @Sendable (isolated ProxyCore) -> Void) {
+        loop.enqueue { self.assumeIsolated(work) }
+    }
+
+    /// Serves a request, in this turn of the loop as far as it need not wait; most misses need no task.
     private func begin(_ incoming: IncomingRequest, _ reply: Reply) {
-        Task.immediate(executorPreference: loop.taskExecutor) { await serve(incoming, reply) }
+        guard fleet == nil, incoming.upstream.reading(incoming) == nil,
+            let principal = principals.recognise(incoming.credentialsDigest)
+        else {
+            Task.immediate(executorPreference: loop.taskExecutor) { await serve(incoming, reply) }
+            return
+        }
+        incoming.note?.recordPrincipal(principals.label(of: principal))
+        let (request, live) = (makeRequest(incoming, of: principal), incoming.live)
+        if live == nil, let plan = planAtOnce(request, modes.current), case .ask(let inquiry) = plan,
+            fetches.pause(before: plan) == nil
+        {
+            log.decided(plan, on: request, at: now)
+            return ask(inquiry, for: request, reply)
+        }
+        Task.immediate(executorPreference: loop.taskExecutor) { await serve(request, live, reply) }
     }
 
     func makeRequest(_ incoming: IncomingRequest, of principal: PrincipalID) -> ProxyRequest {
@@ -116,23 +135,7 @@ package actor ProxyCore {
             incoming.note?.recordPrincipal(principals.label(of: principal))
             var request = makeRequest(incoming, of: principal)
             if let wish { request = await reaching(wish, request) }
-            if case .over = incoming.live {
-                reply.endEvents(request)
-            } else if let mode = incoming.live {
-                follow(request, reply, mode)
-            } else {
-                var plan = await plan(request).plan
-                if fleet != nil, await askWhatIsLeft(before: plan) { plan = await self.plan(request).plan }
-                if let pause = fetches.pause(before: plan) {
-                    // Nothing cancels this task.
-                    try? await Task.sleep(for: pause)
-                    plan = await self.plan(request).plan
-                }
-                var commit: AwaitedCommit?
-                if request.sharedKey != nil { (plan, commit) = await planWithFleet(request, plan) }
-                // Nothing else runs on the loop between the plan and its execution.
-                await carryOut(plan, request, reply, endingAfter: commit)
-            }
+            await serve(request, incoming.live, reply)
         } catch {
             log.storeFailed("a principal could not be stored", error)
             // Its principal cannot be stored, so the response is for this request alone.
@@ -141,6 +144,22 @@ package actor ProxyCore {
             else { return reply.refuse(.storeFailed(error)) }
             await carryOut(await plan(request.passed).plan, request, reply)
         }
+    }
+
+    private func serve(_ request: ProxyRequest, _ live: LiveMode?, _ reply: Reply) async {
+        if case .over = live { return reply.endEvents(request) }
+        if let live { return follow(request, reply, live) }
+        var plan = await plan(request).plan
+        if fleet != nil, await askWhatIsLeft(before: plan) { plan = await self.plan(request).plan }
+        if let pause = fetches.pause(before: plan) {
+            // Nothing cancels this task.
+            try? await Task.sleep(for: pause)
+            plan = await self.plan(request).plan
+        }
+        var commit: AwaitedCommit?
+        if request.sharedKey != nil { (plan, commit) = await planWithFleet(request, plan) }
+        // Nothing else runs on the loop between the plan and its execution.
+        await carryOut(plan, request, reply, endingAfter: commit)
     }
 
     /// What happens to a request, of what is stored for it now.
@@ -152,7 +171,7 @@ package actor ProxyCore {
     func plan(_ request: ProxyRequest, mode: Mode? = nil, admits: Bool = true) async -> (
         plan: Plan, found: LookUpResult
     ) {
-        if let plan = Plan(withoutLookUp: request, mode: mode ?? modes.current) { return (plan, LookUpResult()) }
+        if let plan = planAtOnce(request, mode ?? modes.current) { return (plan, LookUpResult()) }
         for repetitionsLeft in (0...Self.repetitionLimit).reversed() {
             var found = LookUpResult()
             let mayBeKnown = cache.mayKnow(request.digest)
@@ -164,15 +183,8 @@ package actor ProxyCore {
             case .serve, .serveAndRefresh: return (plan, found)
             case .ask, .write, .refuse, .refuseAndExpire: break
             }
-            let mayHaveParts = cache.mayKnow(request.partsDigest)
-            // Most requests are for what nothing is known of.
-            if !mayBeKnown, !mayHaveParts, !fetches.validatesAcross(request.upstream),
-                mode ?? modes.current != .offline
-            {
-                return (plan, found)
-            }
             if mayBeKnown { found.variants = await variants(besides: found.whole, for: request) }
-            if mayHaveParts { found.parts = await lookUpParts(request, admits: admits) }
+            if cache.mayKnow(request.partsDigest) { found.parts = await lookUpParts(request, admits: admits) }
             if mode ?? modes.current != .offline { found.across = await across(found, for: request) }
             if found.whole == nil, mode ?? modes.current == .offline { found.assembled = await assembled(request) }
             guard hasChanged(request, at: request.digest, since: moment) else {
@@ -182,6 +194,16 @@ package actor ProxyCore {
             if repetitionsLeft == 0 { return (plan.withoutStored, found) }
         }
         preconditionFailure("the last repetition returns")
+    }
+
+    /// The plan for a request that needs no look-up, because of what it asks, or because nothing is known that concerns it;
+    /// nil for others.
+    private func planAtOnce(_ request: ProxyRequest, _ mode: Mode) -> Plan? {
+        if let plan = Plan(withoutLookUp: request, mode: mode) { return plan }
+        guard mode != .offline, !cache.mayKnow(request.digest), !cache.mayKnow(request.partsDigest),
+            !fetches.validatesAcross(request.upstream)
+        else { return nil }
+        return plan(request, LookUpResult(), mode)
     }
 
     func plan(_ request: ProxyRequest, _ found: LookUpResult, _ mode: Mode) -> Plan {
@@ -207,16 +229,19 @@ package actor ProxyCore {
         case .serveAndRefresh(let ready, let use, _, let inquiry):
             await serveStored(request, reply, ready, use)
             if let inquiry { refresh(inquiry) }
-        case .ask(let inquiry):
-            request.note?.recordAsked(because: inquiry.request.reason)
-            notice(inquiry, of: request)
-            fetches.ask(inquiry, reply)
+        case .ask(let inquiry): ask(inquiry, for: request, reply)
         case .write(let request): await write(request, reply)
         case .refuse(let problem): reply.refuse(problem)
         case .refuseAndExpire(let problem):
             await expire(request)
             reply.refuse(problem)
         }
+    }
+
+    private func ask(_ inquiry: Plan.Inquiry, for request: ProxyRequest, _ reply: Reply) {
+        request.note?.recordAsked(because: inquiry.request.reason)
+        notice(inquiry, of: request)
+        fetches.ask(inquiry, reply)
     }
 
     /// Notes for `tail` and the log that a line of config would have made this request a hit.

@@ -21,6 +21,8 @@ final class CurlMulti {
     /// One that libcurl does not want is disabled, because mostly the next transfer wants the same.
     private var watches: [curl_socket_t: (watch: EventWatch, events: ReadyEvents)] = [:]
     private var timer: EventTimer!
+    /// Calls libcurl when it wants that at once, as for every new transfer.
+    private var ending: TurnEnding!
 
     /// - Parameters:
     ///   - maxConnectionsPerHost: The limit beyond which transfers wait; 0 for no limit.
@@ -30,6 +32,7 @@ final class CurlMulti {
         guard let handle = curl_multi_init() else { preconditionFailure("out of memory for libcurl") }
         (self.loop, self.handle) = (loop, handle)
         timer = EventTimer(loop: loop) { [unowned self] in act(on: CURL_SOCKET_TIMEOUT, mask: 0) }
+        ending = TurnEnding(loop: loop) { [unowned self] in act(on: CURL_SOCKET_TIMEOUT, mask: 0) }
         let context = Unmanaged.passUnretained(self).toOpaque()
         larder_multi_set_socket_callback(handle, CURLMOPT_SOCKETFUNCTION) { _, socket, what, context, _ in
             CurlMulti.from(context).interestChanged(socket, what)
@@ -52,6 +55,7 @@ final class CurlMulti {
         larder_multi_set_socket_callback(handle, CURLMOPT_SOCKETFUNCTION, nil)
         larder_multi_set_timer_callback(handle, CURLMOPT_TIMERFUNCTION, nil)
         watches.removeAll()
+        ending.cancel()
         curl_multi_cleanup(handle)
     }
 
@@ -134,8 +138,9 @@ final class CurlMulti {
     }
 
     private func timerChanged(_ milliseconds: Int) {
-        // libcurl must not be called from here, not even for 0, so a zero timer is used (CURLMOPT_TIMERFUNCTION).
-        if milliseconds < 0 { timer.cancel() } else { timer.schedule(after: .milliseconds(milliseconds)) }
+        // libcurl must not be called from here, not even for 0 (CURLMOPT_TIMERFUNCTION).
+        if milliseconds == 0 { ending.want() } else { ending.cancel() }
+        if milliseconds > 0 { timer.schedule(after: .milliseconds(milliseconds)) } else { timer.cancel() }
     }
 
     private static func from(_ context: UnsafeMutableRawPointer?) -> CurlMulti {

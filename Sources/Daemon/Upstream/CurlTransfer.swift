@@ -42,8 +42,8 @@ final class CurlTransfer {
 
     private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private var fieldList: UnsafeMutablePointer<curl_slist>?
-    /// The fields in that list; nil if it is not set.
-    private var listedFields: Fields?
+    /// The fields of the GET for which that list was made; nil if there is none.
+    private var listed: (fields: Fields, decodes: Bool)?
     /// Whether only URL and fields are to be set for another GET of the same options.
     private(set) var isReusable = false
 
@@ -173,8 +173,9 @@ final class CurlTransfer {
         return value
     }
 
-    /// The result of the transfer, with libcurl's message.
+    /// The result of the transfer, with libcurl's message if it has failed.
     func result(_ code: CURLcode) -> CurlResult {
+        if code == CURLE_OK { return CurlResult(code: code, text: "") }
         let text = String(cString: errorText)
         return CurlResult(code: code, text: text.isEmpty ? String(cString: curl_easy_strerror(code)) : text)
     }
@@ -215,7 +216,7 @@ extension CurlTransfer {
             setConnection(request, options: options, body: body)
         }
         isReusable = isPlain
-        try setFields(request, body: body)
+        try setFields(request, options: options, body: body)
         set(CURLOPT_PIPEWAIT, waitsForMultiplexing)
     }
 
@@ -243,7 +244,11 @@ extension CurlTransfer {
         }
     }
 
-    private func setFields(_ request: UpstreamRequest, body: BodyFraming) throws(UpstreamError) {
+    private func setFields(_ request: UpstreamRequest, options: UpstreamOptions, body: BodyFraming)
+        throws(UpstreamError)
+    {
+        // Most requests have the fields of the last one.
+        if let listed, listed.decodes == request.decodes, listed.fields == request.fields { return }
         var fields = request.fields.withoutHopByHop()
         // Larder has handled the client's expectation; libcurl would wait a second for an upstream that ignores it.
         fields.removeAll { $0.isOne(of: Self.ownFields) }
@@ -255,18 +260,24 @@ extension CurlTransfer {
             // A server may want a length from methods that usually have a body (RFC 9110 §8.6).
             fields.append("Content-Length", "0")
         }
-        // Most requests have the fields of the last one.
-        if listedFields == fields { return }
         larder_easy_set_list(handle, CURLOPT_HTTPHEADER, nil)
         curl_slist_free_all(fieldList)
-        (fieldList, listedFields) = (nil, nil)
+        (fieldList, listed) = (nil, nil)
         for line in fields { try add(line) }
         // A name without a value prevents libcurl from adding the field.
         if !fields.contains(.accept) { add(fieldLine: "Accept:") }
-        add(fieldLine: "Expect:")
-        add(fieldLine: "Proxy-Connection:")
+        if body != .none { add(fieldLine: "Expect:") }
+        if Self.mayUseProxy(options) { add(fieldLine: "Proxy-Connection:") }
         larder_easy_set_list(handle, CURLOPT_HTTPHEADER, fieldList)
-        listedFields = fields
+        if request.method == "GET", body == .none { listed = (request.fields, request.decodes) }
+    }
+
+    private static func mayUseProxy(_ options: UpstreamOptions) -> Bool {
+        switch options.proxy {
+        case .environment: Destination.hasProxy
+        case .none: false
+        case .url: true
+        }
     }
 
     private static let ownFields: KnownFields = [.contentLength, .expect]

@@ -241,7 +241,9 @@ package struct UpstreamSlots {
 
         func isFree(for client: Client, _ credentials: Credentials) -> Bool {
             guard credentials.isFree(for: client) else { return false }
-            return limit == 0 || holders.count < UpstreamSlots.total(limit) && counts[client, default: 0] < limit
+            // With so few holders, the client is below its own limit, too.
+            return limit == 0 || holders.count < limit
+                || holders.count < UpstreamSlots.total(limit) && counts[client, default: 0] < limit
         }
 
         mutating func take(_ id: ID, _ client: Client) {
@@ -250,7 +252,7 @@ package struct UpstreamSlots {
         }
 
         mutating func giveBack(_ id: ID) -> Client? {
-            guard let client = holders.removeValue(forKey: id) else { return nil }
+            guard !holders.isEmpty, let client = holders.removeValue(forKey: id) else { return nil }
             let rest = counts[client, default: 1] - 1
             counts[client] = rest == 0 ? nil : rest
             return client

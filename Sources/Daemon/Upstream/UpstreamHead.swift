@@ -35,7 +35,9 @@ package struct UpstreamHead: Sendable, Equatable {
 
     /// Whether the body consists of several ranges, each with a head of its own (RFC 9110 §14.6).
     package var isMultipart: Bool { fields.hasType("multipart/byteranges") }
-    package var cookies: [Field] { fields.filter { $0.isNamed(.setCookie) }.lines }
+    package var cookies: [Field] {
+        fields.contains(.setCookie) ? fields.filter { $0.isNamed(.setCookie) }.lines : []
+    }
 }
 
 /// What shows that a response's body is whole (RFC 9112 §6.3, RFC 9113 §8.1).

@@ -27,7 +27,7 @@ package enum Plan: Sendable {
             self = .refuse(.offline(method))
         case .auto where isRetrieval, .online where isRetrieval:
             // Only the upstream evaluates such a condition, and it does not know Larder's tag.
-            if request.message.fields.contains("if-match"), request.conditions.matchesOwnTag {
+            if request.message.fields.contains(.ifMatch), request.conditions.matchesOwnTag {
                 self = .refuseAndExpire(.ownTagInCondition)
             } else if request.isForOrigin {
                 self = .ask(Inquiry(request.passed))

@@ -202,10 +202,10 @@ extension Fetches {
             return { _ in tag?.isWeak == false && !isCoded ? .content(group: group) : nil }
         }
         guard let tags = RecipeTags(fetch.request) else { return nil }
-        let fetches = fetch.validation.across == nil ? nil : LoopReference(self, on: loop)
+        let proxy = fetch.validation.across == nil ? nil : proxy
         return { body in
             let coverage = isCoded ? nil : tag.flatMap { tags.coverage(of: body, by: $0) }
-            fetches?.enqueue { $0.noteTag(fits: coverage != nil, of: upstream) }
+            proxy?.enqueue { $0.fetches.noteTag(fits: coverage != nil, of: upstream) }
             return coverage
         }
     }

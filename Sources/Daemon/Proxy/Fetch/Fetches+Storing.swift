@@ -34,15 +34,15 @@ extension Fetches {
             record(error, in: fetch)
         }
         recordSharing(of: head, in: fetch, isStored: storing != nil)
-        let isWhole = storing?.status != 206
+        let (isWhole, isJSON) = (storing?.status != 206, request.upstream.isJSON(head.fields))
         let containsObjects =
-            storing != nil && isWhole && request.upstream.isJSON(head.fields)
+            storing != nil && isWhole && isJSON
             && request.upstream.bodyMatch(request, status: head.status, fields: head.fields) != nil
         var meaning = Fetch.Head()
         meaning.isStorable = storing != nil
         meaning.outdatesStored =
             outdatesStored(head, in: fetch) && !request.upstream.isFailure(status: head.status, fields: head.fields)
-        meaning.isRenderable = request.upstream.isJSON(head.fields) && ![206, 304].contains(head.status)
+        meaning.isRenderable = isJSON && ![206, 304].contains(head.status)
         meaning.isWhole = isWhole && head.status == 200
         meaning.completesParts = !isWhole && fetch.completing != nil
         // Once the client has the last byte, no worker may still serve the response that this one replaces.
@@ -158,9 +158,9 @@ extension Fetches {
         cache.forgetParts(of: request)
         supersede(fetch, by: ready)
         let match = request.upstream.bodyMatch(request, status: response.status, fields: response.fields)
-        let (fetches, number) = (LoopReference(self, on: loop), ObjectIdentifier(fetch))
+        let (proxy, number) = (proxy, ObjectIdentifier(fetch))
         let isWithheld = admit(ready, match, from: fetch, isAwaited: isAwaited) { isKnown in
-            fetches.enqueue { $0.committed(number, isKnown: isKnown) }
+            proxy.enqueue { $0.fetches.committed(number, isKnown: isKnown) }
         }
         compare(response, in: fetch)
         return (ready, isWithheld)

@@ -42,6 +42,7 @@ final class Fetches {
     private var running: [ObjectIdentifier: RunningFetch] = [:]
     private var runningWrites: [ObjectIdentifier: RunningWrite] = [:]
     private var joinable: [Digest128: RunningFetch] = [:]
+    private var latestClientNumber = 0
     var hitForMiss = HitForMiss()
     var notStored = NotStoredReasons()
     var backOffs: BackOffs
@@ -236,6 +237,15 @@ final class Fetches {
         joinable[place] = nil
     }
 
+    /// A number for a client of a fetch, which no other client of any fetch has.
+    func numberOfClient() -> Int {
+        latestClientNumber += 1
+        return latestClientNumber
+    }
+
+    /// Takes a client that has left from its fetch, if that is still under way.
+    func left(_ client: Int, _ fetch: ObjectIdentifier) { running[fetch]?.left(client) }
+
     /// Handles the commit of a fetched response's objects, also if it failed or they are not known because of a write or a clean.
     func committed(_ fetch: ObjectIdentifier, isKnown: Bool) { running[fetch]?.committed(isKnown: isKnown) }
 
@@ -339,7 +349,7 @@ final class Fetches {
     /// Closes retired connections that are idle, in a turn of their own: a client may call this one.
     private func closeIdleClients() {
         guard !retiredClients.isEmpty else { return }
-        LoopReference(self, on: loop).enqueue { $0.retiredClients.removeAll { $0.active.isEmpty } }
+        proxy.enqueue { $0.fetches.retiredClients.removeAll { $0.active.isEmpty } }
     }
 
     // MARK: Invalidation
@@ -373,11 +383,17 @@ extension Fetches {
         held.count.add(bytes, ordering: .relaxed).newValue <= heldLimit
     }
 
+    /// A body of this size goes into the buffers of its clients' sockets as a whole.
+    private static let smallBody = 16 << 10
+
     /// Stops counting bytes once none of these clients has any of them left to take; the charge is 0 then.
     func release(_ charge: inout Int, after replies: @autoclosure () -> [any Recipient] = []) {
-        guard charge > 0 else { return }
+        defer { charge = 0 }
+        guard charge > Self.smallBody else {
+            held.count.subtract(charge, ordering: .relaxed)
+            return
+        }
         let share = HeldBytes.Share(charge, of: held)
-        charge = 0
         // The last callback that holds the share ends it, on the thread of its worker: this loop need not wake up for it.
         for reply in replies() where reply.backlog > 0 { reply.onDrain(below: 1) { withExtendedLifetime(share) {} } }
     }
@@ -391,10 +407,9 @@ extension Fetches {
     func after<Value: Sendable>(_ step: @escaping @Sendable () async -> Value, then work: @escaping (Value) -> Void) {
         let result = Locked<Value?>(nil)
         let number = wait { if let value = result.value { work(value) } }
-        let fetches = LoopReference(self, on: loop)
-        Task {
+        Task { [proxy] in
             result.value = await step()
-            fetches.enqueue { $0.resume(number) }
+            proxy.enqueue { $0.fetches.resume(number) }
         }
     }
 

@@ -52,6 +52,8 @@ extension Fetches {
     /// Why a request would not be sent now.
     func hold(on request: ProxyRequest, as urgency: Budget.Urgency = .needed) -> Hold? {
         if let outage = circuit(for: request)?.outage { return .outage(outage) }
+        // Most requests are held back by nothing.
+        if backOffs.areNone { return nil }
         return backOffs.backOff(for: request, as: urgency, now: loop.now).map {
             .backOff($0, secondsLeft: $0.secondsLeft(at: loop.now))
         }

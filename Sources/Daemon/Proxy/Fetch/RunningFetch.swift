@@ -43,7 +43,6 @@ final class RunningFetch: TransferDelegate {
     private unowned let fetches: Fetches
     private var transfer: Transfer?
     private var relays: [(id: Int, relay: Relay)] = []
-    private var nextID = 0
     private var error: UpstreamError?
     /// Whether it was not sent after all, because the upstream has said meanwhile that it would be refused.
     private var isHeldBack = false
@@ -142,11 +141,10 @@ final class RunningFetch: TransferDelegate {
     func join(_ request: ProxyRequest, _ reply: any Recipient, isLeader: Bool, hasMoved: Bool = false) {
         let relay = Relay(request, reply, isLeader: isLeader)
         relay.hasMoved = hasMoved
-        let id = nextID
-        nextID += 1
+        let id = fetches.numberOfClient()
         relays.append((id, relay))
-        let fetch = LoopReference(self, on: fetches.loop)
-        reply.onDisconnect { fetch.enqueue { $0.left(id) } }
+        let (proxy, number) = (fetches.proxy, ObjectIdentifier(self))
+        reply.onDisconnect { proxy.enqueue { $0.fetches.left(id, number) } }
         var client = Fetch.Client(id: id, isLeader: isLeader, wantsRendering: request.wantsRendering)
         client.wantsCut = request.isForWhole
         handle(.joined(client))
@@ -174,7 +172,7 @@ final class RunningFetch: TransferDelegate {
         meanwhile = nil
     }
 
-    private func left(_ id: Int) {
+    func left(_ id: Int) {
         _ = take([id])
         handle(.left(id))
     }

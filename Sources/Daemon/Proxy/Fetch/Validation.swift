@@ -63,6 +63,7 @@ package struct Validation: Sendable {
     package var isEmpty: Bool { chosen == nil && variants.isEmpty && across == nil }
 
     var fields: Fields {
+        if isEmpty { return Fields() }
         var fields = Preconditions.validators(of: candidates)
         // A date can concern the chosen response only: another selection, or another principal, may have another representation of
         // the same time.

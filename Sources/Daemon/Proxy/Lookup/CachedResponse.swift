@@ -51,6 +51,12 @@ package struct CachedResponse: Sendable {
         self.selection = selection
     }
 
+    var withoutBody: CachedResponse {
+        var response = self
+        (response.body, response.migrated) = ([], nil)
+        return response
+    }
+
     var isComposed: Bool { if case .composed = form { true } else { false } }
 
     package var isOutdated: Bool { shortfall != nil }

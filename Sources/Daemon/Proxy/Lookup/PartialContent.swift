@@ -193,8 +193,9 @@ extension Fetches {
     ///
     /// Several parts in one body, a content-coded part, and one whose length does not match are not stored.
     func part(in head: UpstreamHead, of fetch: RunningFetch) -> ContentRange? {
+        guard fetch.asksForRange, head.status == 206 else { return nil }
         let values = head.fields.all("content-range")
-        guard fetch.asksForRange, head.status == 206, values.count == 1, !head.fields.isContentCoded,
+        guard values.count == 1, !head.fields.isContentCoded,
             !head.isMultipart,
             let content = ContentRange(values[0]), let range = content.range
         else { return nil }

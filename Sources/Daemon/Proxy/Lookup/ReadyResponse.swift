@@ -114,10 +114,8 @@ package final class ReadyResponse: MemoryResident {
         named = rendering.named.subtracting(json.keys)
         self.known = known?.values.map(\.id) ?? []
         body = rendering.body
-        var kept = response
         // The body above is served; the original bytes belong to the source.
-        if source != nil { (kept.body, kept.migrated) = ([], nil) }
-        self.response = kept
+        self.response = source == nil ? response : response.withoutBody
         self.base = rendering.dependsOnBase ? base : nil
         variant =
             response.selection.bytes + (rendering.dependsOnBase ? [0] + base.bytes : [])
@@ -149,7 +147,7 @@ package final class ReadyResponse: MemoryResident {
         // The constant was measured: a response's objects, its places in tables, and the allocator's overhead. The allocator
         // wastes a quarter on large bodies, whose blocks vary in size.
         byteCount =
-            2_200 + body.count + body.count / 4 + (rendering.dependsOnBase ? kept.body.count : 0)
+            2_200 + body.count + body.count / 4 + (rendering.dependsOnBase ? self.response.body.count : 0)
             + head.count + notModifiedHead.count + 2 * variant.count + 3 * hitDetail.count + response.overhead
     }
 

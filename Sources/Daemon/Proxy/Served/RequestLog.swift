@@ -259,7 +259,7 @@ final class RequestNote: ReplyObserver {
         let url = upstream.clientURL(ofURL: incoming.url)
         var served = ServedRequest(client: client, method: method, url: url, upstream: upstream.name)
         served.time = RequestClock.wall - Int64((RequestClock.nanoseconds - started) / 1_000)
-        served.program = incoming.message.fields[first: "user-agent"].flatMap(ClientProgram.name)
+        served.program = incoming.message.fields[.userAgent].flatMap(ClientProgram.name)
         state = Mutex(State(served: served))
     }
 
