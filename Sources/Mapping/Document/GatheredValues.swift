@@ -56,10 +56,7 @@ public struct GatheredValues: Sendable, Equatable {
         var known = items[path] ?? []
         for (index, element) in (list.kind == .array ? list.elements : [list]).enumerated() {
             let item = Item(time: time, origin: Int64(index), value: element)
-            let same = known.firstIndex { other in
-                link.map { other.value.isEqual(to: element, as: $0.one) } ?? other.value.isEqual(to: element)
-            }
-            if let same {
+            if let same = known.firstIndex(where: { $0.value.isEqual(to: element, as: link?.one) }) {
                 let isEarlier = item.precedes(known[same])
                 // A reference says more than a bare identity. Of two spellings, the earlier stays, whichever arrived
                 // first.

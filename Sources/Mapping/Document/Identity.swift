@@ -39,7 +39,7 @@ enum Identity {
 
     /// The strict identity of a string, in quotes if it could be mistaken for a number.
     static func quoted(_ text: String) -> String {
-        let isMistakable = text.utf8.first == UInt8(ascii: "\"") || Reference.isNumber(text)
+        let isMistakable = text.utf8.first == UInt8(ascii: "\"") || JSONBody.isNumber(text)
         return isMistakable ? "\"\(text)\"" : text
     }
 
@@ -60,12 +60,7 @@ enum Identity {
     static func join(_ parts: [String]) -> String {
         guard parts.count != 1 else { return parts[0] }
         return parts.map { part in
-            var escaped = ""
-            for character in part.unicodeScalars {
-                if character == ":" || character == "\\" { escaped.unicodeScalars.append("\\") }
-                escaped.unicodeScalars.append(character)
-            }
-            return escaped
+            part.unicodeScalars.map { $0 == ":" || $0 == "\\" ? "\\\($0)" : "\($0)" }.joined()
         }.joined(separator: ":")
     }
 }

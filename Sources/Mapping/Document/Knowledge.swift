@@ -43,21 +43,8 @@ public enum Knowledge: Sendable, Equatable {
         /// JSON pointers without the leading slash; nil for all members that no other group names.
         public var members: [String]?
 
-        /// Creates a group.
-        package init(
-            source: Int64,
-            clock: Clock,
-            doubt: Doubt? = nil,
-            former: Former? = nil,
-            contradictedUntil: Int64? = nil,
-            members: [String]? = nil
-        ) {
-            self.source = source
-            self.clock = clock
-            self.doubt = doubt
-            self.former = former
-            (self.contradictedUntil, self.members) = (contradictedUntil, members)
-        }
+        /// Creates a group of all members that no other group names.
+        package init(source: Int64, clock: Clock) { (self.source, self.clock) = (source, clock) }
     }
 
     /// Why a settled value is not certain.

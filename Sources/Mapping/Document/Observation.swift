@@ -24,10 +24,7 @@ public struct Observation: Sendable, Equatable {
 
     /// Describes an observation.
     public init(sequence: Int64, start: Int64, end: Int64, kind: Kind) {
-        self.sequence = sequence
-        self.start = start
-        self.end = end
-        self.kind = kind
+        (self.sequence, self.start, self.end, self.kind) = (sequence, start, end, kind)
     }
 
     /// The start of the interval in which the observed values were true at some time.

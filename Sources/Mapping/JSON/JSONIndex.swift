@@ -96,6 +96,15 @@ struct JSONIndex: Sendable {
         }
     }
 
+    /// Visits the elements of an array, or the members of an object from their names to the ends of their values.
+    func forEachEntry(of container: Int, _ body: (Range<Int>) -> Void) {
+        switch kind(container) {
+        case .array: forEachElement(of: container) { body(range($1)) }
+        case .object: forEachMember(of: container) { body(range($0).lowerBound..<range($1).upperBound) }
+        default: break
+        }
+    }
+
     /// The elements of an array, or the member values of an object.
     func children(of container: Int) -> [Int] {
         var children: [Int] = []

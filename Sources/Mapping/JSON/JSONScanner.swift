@@ -184,11 +184,7 @@ struct JSONScanner {
 
     /// Scans the string whose opening quote is here.
     @inline(__always)
-    func scanString(_ open: Int) -> Int {
-        let stop = firstSpecial(open + 1)
-        guard stop < end else { return Failure.malformed }
-        return base[stop] == UInt8(ascii: "\"") ? stop + 1 : scanEscapedString(stop)
-    }
+    func scanString(_ open: Int) -> Int { scanName(open).end }
 
     /// Scans the string whose opening quote is here, and finds whether it contains an escape.
     @inline(__always)
@@ -317,5 +313,9 @@ public enum JSONBody {
     }
 
     /// Whether a text is a valid JSON number.
-    public static func isNumber(_ text: String) -> Bool { Reference.isNumber(text) }
+    public static func isNumber(_ text: String) -> Bool {
+        Array(text.utf8).withUnsafeBufferPointer { text in
+            JSONScanner(text, allowsReferences: true).scanNumber(0) == text.count
+        }
+    }
 }

@@ -43,22 +43,15 @@ struct MemberPath: Hashable, Sendable {
 
     /// The name, if the path is one plain name.
     var name: String? {
-        guard text.utf8.contains(UInt8(ascii: "~")) || text.utf8.contains(UInt8(ascii: "/")) else { return text }
         guard !text.utf8.contains(UInt8(ascii: "/")) else { return nil }
-        var name = String.UnicodeScalarView()
-        var isEscaped = false
-        for scalar in text.unicodeScalars {
-            if isEscaped {
-                guard scalar == "0" || scalar == "1" else { return nil }
-                name.append(scalar == "0" ? "~" : "/")
-                isEscaped = false
-            } else if scalar == "~" {
-                isEscaped = true
-            } else {
-                name.append(scalar)
-            }
+        guard text.utf8.contains(UInt8(ascii: "~")) else { return text }
+        let parts = text.unicodeScalars.split(separator: "~", omittingEmptySubsequences: false)
+        var name = String(parts[0])
+        for part in parts.dropFirst() {
+            guard let escape = part.first, escape == "0" || escape == "1" else { return nil }
+            name += (escape == "0" ? "~" : "/") + String(part.dropFirst())
         }
-        return isEscaped ? nil : String(name)
+        return name
     }
 
     /// The unescaped names on the path; nil if one is not Unicode.
@@ -97,14 +90,6 @@ enum JSONPointer {
     /// A name escaped as a component of a pointer.
     static func escaped(_ name: String) -> String {
         guard name.utf8.contains(UInt8(ascii: "~")) || name.utf8.contains(UInt8(ascii: "/")) else { return name }
-        var result = ""
-        for scalar in name.unicodeScalars {
-            switch scalar {
-            case "~": result += "~0"
-            case "/": result += "~1"
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
+        return name.unicodeScalars.map { $0 == "~" ? "~0" : $0 == "/" ? "~1" : "\($0)" }.joined()
     }
 }
