@@ -2,7 +2,6 @@
 public enum Composition: Sendable, Equatable {
     /// The document already shows the newest values, so the body as received is right.
     case unchanged
-    /// The body with newer declared members.
     case composed(ComposedBody)
     /// Not every byte of the result is known (law 6).
     ///
@@ -138,7 +137,6 @@ public struct Composer: Sendable {
     }
 }
 
-/// One object's state, prepared for composing a document.
 struct KnownObject {
     let state: ObjectState
     /// The settled members; nil if nothing is known or the model is no longer declared.
@@ -190,7 +188,6 @@ struct KnownObject {
 
 /// The pin of each reference in a skeleton and its payloads.
 struct PinTree {
-    /// One reference literal and its pin.
     struct Place {
         var range: Range<Int>
         var pin: Int

@@ -170,9 +170,7 @@ extension CompositionAttempt {
 enum NewElementStyle {
     /// By its bare identity, spelled like this one.
     case bare(like: JSONSlice)
-    /// As an object with the members of this one.
     case object(CompositionAttempt.Shape)
-    /// Unknown: the other elements give no single style.
     case unknown
 }
 
@@ -228,7 +226,6 @@ private struct PinnedElements {
 
 /// Writes another object in place of the pinned one, as the value of a relation.
 extension CompositionAttempt {
-    /// Writes an object in the shape of another.
     mutating func expand(_ name: ObjectName, in shape: Shape) {
         hasOwnChange = true
         guard let object = known[name] else {

@@ -71,7 +71,6 @@ struct CompositionAttempt {
 
     mutating func fail(_ reason: String) { if self.reason == nil { self.reason = reason } }
 
-    /// Notes whose values are put in.
     mutating func use(_ sources: Set<Int64>) {
         self.sources.formUnion(sources)
         if !hidden.isDisjoint(with: sources) { fail("newer values are known only for requests with other fields") }
@@ -207,7 +206,6 @@ struct CompositionAttempt {
         if !literals.isEmpty { kept[shape.text] = literals }
     }
 
-    /// The members on which the document contradicts itself about an object.
     private mutating func contradictions(on name: ObjectName) -> Set<MemberPath> {
         if let known = contradicted[name] { return known }
         let pins = tree.looked.indices.filter { [tree] in tree.looked[$0] == name }
@@ -217,7 +215,6 @@ struct CompositionAttempt {
         return contradicted[name] ?? []
     }
 
-    /// Whether any pin shows the object.
     mutating func isPinned(_ name: ObjectName) -> Bool {
         let names = pinned ?? Set(tree.pins.indices.compactMap { [tree] in tree.name(of: $0) })
         pinned = names

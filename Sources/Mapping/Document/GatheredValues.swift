@@ -34,7 +34,6 @@ public struct GatheredValues: Sendable, Equatable {
 
     // MARK: Gathering
 
-    /// Adds the values that one version shows.
     mutating func merge(_ members: ObservedMembers, from contribution: Contribution) {
         let time = contribution.observation.effectiveTime
         for (path, member) in members.gathered where !members.quarantined.contains(path) && !member.value.isNull {
@@ -106,14 +105,12 @@ public struct GatheredValues: Sendable, Equatable {
         }
     }
 
-    /// Forgets the gathered values of a member.
     mutating func remove(_ path: MemberPath) {
         for known in items.keys where known.moved(from: path, to: path) != nil { items[known] = nil }
     }
 
     // MARK: Results
 
-    /// The merged value of each member.
     func values(of policies: (MemberPath) -> MergePolicy?) -> [MemberPath: [UInt8]] {
         var values: [MemberPath: [UInt8]] = [:]
         for (path, items) in items {

@@ -3,7 +3,6 @@ enum Identity {
     /// The longest identity, in bytes of UTF-8; longer text is content, not an identity.
     static let maximumLength = 512
 
-    /// The result of reading an identity from a member.
     enum Reading: Equatable {
         case text(String)
         /// Null or an empty string, which are normal in real responses.

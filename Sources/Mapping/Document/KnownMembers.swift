@@ -21,14 +21,12 @@ struct KnownMembers {
     }
 
     private(set) var members: [MemberPath: Member] = [:]
-    /// The effect of merging an observation.
     private(set) var effect = ObjectState.Merge()
     /// The time of a write that no response has shown (row W4); what was observed before it is in doubt.
     private let writtenUnseen: Int64?
     private let reader: ObjectReader
     private let lag: Lag
 
-    /// Reads the stored knowledge.
     init(_ state: ObjectState, _ reader: ObjectReader, lag: Lag) {
         (self.reader, self.lag) = (reader, lag)
         if case .unobserved(let time, _, _) = state.mark { writtenUnseen = time } else { writtenUnseen = nil }
@@ -228,7 +226,6 @@ struct KnownMembers {
         return groups.sorted { order($0.key, $0.value) > order($1.key, $1.value) }
     }
 
-    /// The properties that members of one group share.
     private struct GroupKey: Hashable {
         let source: Int64
         let clock: Knowledge.Clock
@@ -238,7 +235,6 @@ struct KnownMembers {
 }
 
 extension KnownMembers.Member {
-    /// Reads a stored member.
     init(_ value: ObservedMember, _ group: Knowledge.Group) {
         let doubt = group.doubt.map { known in
             let challenger = JSONSlice(known.value).map { slice in
@@ -269,7 +265,6 @@ extension KnownMembers.Member {
 }
 
 extension ObservedMember: MemberValue {
-    /// Another value of the same member.
     fileprivate func with(_ value: JSONSlice) -> ObservedMember {
         var member = self
         member.value = value
@@ -301,15 +296,12 @@ public struct ObjectHistory {
     }
 }
 
-/// A member whose settled value has changed.
+/// A member whose settled value has changed, with both values as raw JSON, and the observation that changed it.
 public struct MemberChange: Sendable, Equatable {
     /// The JSON pointer (RFC 6901) of the member within its object, without the leading slash.
     public var member: String
-    /// The former value, as raw JSON.
     public var old: [UInt8]
-    /// The new value, as raw JSON.
     public var new: [UInt8]
-    /// The observation that changed it.
     public var observation: Observation
 }
 

@@ -74,7 +74,6 @@ public struct Normaliser: Sendable {
         }
     }
 
-    /// Decomposes a body with its secrets left out.
     private func withoutSecrets(
         _ body: [UInt8],
         _ secrets: [Int],
@@ -171,7 +170,6 @@ private struct BodyCutter {
 
 /// The result of decomposing a body.
 public enum Decomposition: Sendable {
-    /// The body contains at least one object.
     case objects(DecomposedBody)
     /// The body is kept as it is: it is not JSON, is too deep, uses the reserved prefix, or contains no object.
     case opaque(MappingWarning?)
@@ -183,7 +181,6 @@ public struct DecomposedBody: Sendable {
     public var skeleton: [UInt8]
     /// The objects in pre-order, by their first bytes; recomposition consumes payloads in this order.
     public var occurrences: [Occurrence]
-    /// The warnings for parts that did not fit.
     public var warnings: [MappingWarning]
     /// The offsets in the skeleton of objects whose members are the rule's objects, in order.
     public var keyed: [Int] = []
@@ -248,7 +245,6 @@ public func recompose(skeleton: [UInt8], payloads: [[UInt8]]) -> [UInt8]? {
 
 /// Removes secret members, which must not reach the disk, from a body.
 struct SecretStripper {
-    /// The offsets of their values, in order.
     private let secrets: [Int]
     private var output: [UInt8] = []
 

@@ -44,11 +44,9 @@ public enum ObjectMark: Sendable, Equatable {
 
 /// What happens to documents that show a deleted object (`on_delete`).
 public enum DeletionPolicy: String, Sendable, Equatable, CaseIterable {
-    /// They are fetched again.
     case stale
     /// The object is removed from lists that contain it; documents that show it elsewhere are fetched again.
     case remove
-    /// They keep showing it.
     case keep
 
     /// What happens if neither a model nor its base says it.
@@ -142,7 +140,6 @@ public struct BoundObject: Sendable, Hashable, Codable {
     public var model: String
     /// The canonical identity; nil if the path gives keys only.
     public var identity: String?
-    /// The values of keys.
     public var keys: [String]
 
     /// Names an object.

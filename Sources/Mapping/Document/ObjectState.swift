@@ -4,7 +4,6 @@ public struct ObjectState: Sendable, Equatable {
     public var base: Contribution?
     /// The settled values in payload form, if the base version shows others; undeclared members are as in the base.
     public var merged: [UInt8]?
-    /// When the settled values were observed.
     public var knowledge: Knowledge
     /// The values of members with the policy `keep`, `union` or `sum`.
     public var gathered = GatheredValues()
@@ -25,9 +24,7 @@ public struct ObjectState: Sendable, Equatable {
     public struct Merge: Sendable, Equatable {
         /// Whether a member became known or changed its value, by JSON's equality.
         public var isChanged = false
-        /// Known members that changed their values.
         public var changes: [MemberChange] = []
-        /// Whether a doubt was opened or settled.
         public var hasDoubtChanged = false
         /// Whether the object started or stopped showing itself to be deleted.
         public var hasDeletionChanged = false
@@ -111,7 +108,6 @@ public struct ObjectState: Sendable, Equatable {
         return true
     }
 
-    /// Stores the merged knowledge in this state.
     private mutating func keep(
         _ known: KnownMembers,
         seen: (contributions: [Contribution], sighting: Sighting)? = nil

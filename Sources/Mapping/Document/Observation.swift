@@ -2,11 +2,9 @@
 public struct Observation: Sendable, Equatable {
     /// The kind of response that showed an object.
     public enum Kind: UInt8, Sendable {
-        /// A response about this object.
         case detail = 0
         /// A response of a list or search, which may lag.
         case list = 1
-        /// The response to a write.
         case write = 2
         /// No response: somebody has given the object (`larder seed`).
         case seed = 3

@@ -8,7 +8,6 @@ struct ObservedMember: Sendable {
         var isStrict = false
 
         var isMany: Bool { arity == .many }
-        /// The link of one element.
         var one: Link { Link(model: model, arity: .one, isStrict: isStrict) }
     }
 
@@ -31,7 +30,6 @@ struct ObservedMember: Sendable {
     /// Whether it occurs twice, and so is no observation (law 6).
     var isRepeated = false
 
-    /// Whether two observations of one member agree.
     func agrees(with other: ObservedMember) -> Bool {
         if isContainer || other.isContainer { return isContainer && other.isContainer }
         return value.isEqual(to: other.value, as: link)
@@ -76,7 +74,6 @@ struct ObservedMembers {
     private let known: [JSONSlice]
     /// Whether that has chosen another model than the one as which the body was taken apart.
     private let isOfKnownModel: Bool
-    /// Whether any member occurs twice.
     private(set) var hasRepeated = false
     /// If requested, the members that belong to the response, and why.
     private(set) var rest: [(path: MemberPath, value: JSONSlice, standing: Provenance.Standing)]?
@@ -235,7 +232,6 @@ struct ResolvedObject {
     private let members: [MemberPath: ObservedMember]
     let model: Int
 
-    /// Reads a payload.
     init(_ value: JSONSlice, model: Int, models: Models) {
         self.model = model
         members = ObservedMembers(value, model: model, models: models).sound
@@ -249,7 +245,6 @@ struct Sighting {
     let observation: Observation
     /// The observation of each member, except those on which the places disagree (law 6).
     private(set) var members: [MemberPath: KnownMembers.Settled.Observed] = [:]
-    /// The members on which the places disagree.
     private(set) var contradicted: Set<MemberPath> = []
     /// By contribution, the members of its version.
     let versions: [[MemberPath: ObservedMember]]

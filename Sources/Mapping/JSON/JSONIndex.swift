@@ -56,12 +56,10 @@ struct JSONIndex: Sendable {
         return end
     }
 
-    /// Adds a node without descendants.
     private mutating func append(_ start: Int, _ end: Int) {
         nodes.append(Node(start: UInt32(start), end: UInt32(end), next: UInt32(nodes.count + 1)))
     }
 
-    /// The byte range of a value in the text.
     func range(_ node: Int) -> Range<Int> { Int(nodes[node].start)..<Int(nodes[node].end) }
 
     func bytes(_ node: Int) -> ArraySlice<UInt8> { text[range(node)] }
@@ -83,7 +81,6 @@ struct JSONIndex: Sendable {
         }
     }
 
-    /// Visits the elements of an array in order.
     @inline(__always)
     func forEachElement(of array: Int, _ body: (_ index: Int, _ value: Int) -> Void) {
         var element = array + 1

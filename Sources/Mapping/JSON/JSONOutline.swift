@@ -46,7 +46,6 @@ public struct JSONOutline: Sendable {
 
         private func at(_ node: Int) -> Node { Node(index: index, node: node) }
 
-        /// The value as written.
         public var bytes: ArraySlice<UInt8> { index.bytes(node) }
 
         public var isObject: Bool { index.kind(node) == .object }

@@ -46,7 +46,6 @@ struct JSONScanner {
         return textEnd == end ? textEnd : Failure.malformed
     }
 
-    /// Scans the value that begins here.
     func scanValue(_ position: Int, depth: Int) -> Int {
         switch byte(position) {
         case UInt8(ascii: "\""): scanString(position)
@@ -174,7 +173,6 @@ struct JSONScanner {
         return position
     }
 
-    /// Scans one or more digits.
     @inline(__always)
     private func scanDigits(_ start: Int) -> Int {
         var position = start
@@ -260,11 +258,9 @@ struct JSONScanner {
 }
 
 extension UInt8 {
-    /// Whether this is an ASCII digit.
     @inline(__always)
     var isDigit: Bool { self &- UInt8(ascii: "0") < 10 }
 
-    /// Whether this is an ASCII letter.
     var isLetter: Bool { (self | 0x20) &- UInt8(ascii: "a") < 26 }
 }
 

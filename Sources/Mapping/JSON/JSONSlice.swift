@@ -36,12 +36,10 @@ struct JSONSlice: Sendable {
 
     var bytes: ArraySlice<UInt8> { text[range] }
 
-    /// Calls `body` with the value's bytes.
     func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         text.withUnsafeBufferPointer { body(UnsafeBufferPointer(rebasing: $0[range])) }
     }
 
-    /// One member of an object.
     struct Member {
         var name: MemberPath
         /// The range of the quoted name.
@@ -163,10 +161,8 @@ struct JSONSlice: Sendable {
         }
     }
 
-    /// Whether the value is a reference literal.
     var isReference: Bool { withBytes { Reference.isReference($0, at: 0) } }
 
-    /// Whether the value contains a reference literal.
     var containsReference: Bool { withBytes { Reference.next(in: $0, from: 0) != nil } }
 }
 

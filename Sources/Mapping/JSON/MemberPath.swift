@@ -6,7 +6,6 @@ struct MemberPath: Hashable, Sendable {
     /// The hash of the text; a path is looked up much more often than it is created.
     private let digest: Int
 
-    /// The object itself.
     static let root = MemberPath(text: "")
 
     private init(text: String) {
@@ -16,7 +15,6 @@ struct MemberPath: Hashable, Sendable {
         digest = hasher.finalize()
     }
 
-    /// A path from its text.
     init(pointer: String) { self.init(text: pointer) }
 
     /// A path from unescaped names.
@@ -72,7 +70,6 @@ struct MemberPath: Hashable, Sendable {
 
     func hash(into hasher: inout Hasher) { hasher.combine(digest) }
 
-    /// The path of the object that directly contains the member.
     var parent: MemberPath {
         guard let slash = text.utf8.lastIndex(of: UInt8(ascii: "/")) else { return .root }
         return MemberPath(pointer: String(text[..<slash]))

@@ -13,7 +13,6 @@ public struct RoutePattern: Sendable, Equatable {
         case digits(suffix: String = "")
         /// Anything, followed by this text.
         case any(suffix: String = "")
-        /// All remaining components.
         case rest
 
         /// The part of a component of a path that a wildcard stands for, or the whole; nil if this does not match it.

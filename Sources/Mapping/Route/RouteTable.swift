@@ -1,6 +1,5 @@
 /// The rule that applies to a request or response.
 public struct RouteMatch: Sendable {
-    /// The index of the declaration.
     public let index: Int
     /// The values of the named components, percent-decoded, in path order.
     public let captures: [(name: String, value: String)]
@@ -135,7 +134,6 @@ public struct RouteTable: Sendable {
 
 /// The result for one rule of a table in a look-up.
 public struct RouteVerdict: Sendable {
-    /// The index of the declaration.
     public let index: Int
     /// Why the rule does not apply; nil if it does.
     public let misfit: RouteMisfit?
@@ -189,7 +187,6 @@ extension RouteVerdict {
 
 /// The statuses that a route matches.
 public enum StatusPattern: Sendable, Hashable {
-    /// One status, such as 201.
     case exact(Int)
     /// A class of statuses by its first digit: 2 means 2xx.
     case `class`(Int)
@@ -239,7 +236,6 @@ public struct RouteDeclaration: Sendable, Equatable {
 
 /// A request, and its response as far as it is known, to be matched with a route table.
 public struct RouteSubject: Sendable {
-    /// The method in capitals.
     public var method: String
     /// The path as sent, percent-encoded, without prefix, base path and query.
     public var path: String
@@ -309,13 +305,9 @@ struct RouteRule: Sendable {
 public enum RouteMisfit: Sendable, Equatable {
     /// The path differs after this many components.
     case path(matching: Int)
-    /// The rule is for this method.
     case method(String)
-    /// The rule is for these statuses.
     case status(StatusPattern)
-    /// The rule requires this query parameter.
     case query(name: String, value: String?)
-    /// The rule requires this media type.
     case contentType(String)
     /// The rule fits, but the pattern or demands of this one are more specific.
     case lessSpecific(than: Int)
