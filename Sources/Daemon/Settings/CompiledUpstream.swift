@@ -78,10 +78,7 @@ package final class CompiledUpstream: Sendable {
     /// Each rule with the reason why it applies to a request or does not; rules for errors only if the status is one.
     package func verdicts(on subject: RouteSubject) -> (routes: [RouteVerdict], errors: [RouteVerdict]) {
         let isError = subject.status.map { !(200..<300).contains($0) } ?? false
-        return (
-            routes.verdicts(on: subject, declarations: settings.routes.map(\.declaration)),
-            isError ? errors.verdicts(on: subject, declarations: settings.errors.map(\.declaration)) : []
-        )
+        return (routes.verdicts(on: subject), isError ? errors.verdicts(on: subject) : [])
     }
 
     private static func body(_ route: Configuration.Route, _ match: RouteMatch) -> BodyMatch? {

@@ -13,7 +13,7 @@ extension Conversion {
 
     /// Accepts a number, or a string spelled like one, as APIs write amounts; both keep every digit.
     private static let decimal = Conversion("a number, or a string of one, is expected") { value in
-        value.kind == .number || value.string.map { Reference.isNumber($0) } ?? false
+        value.kind == .number || value.string.map { JSONBody.isNumber($0) } ?? false
     }
 
     /// Accepts an absolute URL (RFC 3986; with letters outside ASCII, RFC 3987).

@@ -96,7 +96,7 @@ struct Coercion: Sendable {
         switch target {
         case .boolean: return value.string.flatMap(Self.boolean).map { Array(($0 ? "true" : "false").utf8) }
         case .number:
-            guard let text = value.string, Reference.isNumber(text) else { return nil }
+            guard let text = value.string, JSONBody.isNumber(text) else { return nil }
             return Array(text.utf8)
         case .string:
             guard value.kind == .number || value.kind == .word else { return nil }
@@ -172,7 +172,7 @@ public struct ValueChecker: Sendable {
     }
 
     private static func number(_ json: [UInt8]) throws(MappingError) -> JSONNumber {
-        guard Reference.isNumber(String(decoding: json, as: UTF8.self)) else {
+        guard JSONBody.isNumber(String(decoding: json, as: UTF8.self)) else {
             throw .invalidCheck("\"\(String(decoding: json, as: UTF8.self))\" is not a number")
         }
         return json.withUnsafeBufferPointer { JSONNumber($0) }

@@ -8,7 +8,6 @@ struct BodyPlan {
         var arity: Arity
         /// The path to the place; empty for the body itself.
         var path: [PathStep]
-        /// The path as the rule spells it.
         var root: String
         /// The member name under which the mapped view shows it beside others: the last name of its path, or the whole
         /// path if two are the same.
@@ -19,11 +18,9 @@ struct BodyPlan {
         var isSingle: Bool { !path.contains(.elements) }
     }
 
-    /// The rule itself.
     private(set) var main: Content
     /// The other places (`also`), except invalid ones; of two that are the same, the first counts.
     private(set) var others: [Content] = []
-    /// The model of the envelope's own members.
     let envelope: Int?
 
     /// The places that objects are taken from: those within another one belong to the object there.

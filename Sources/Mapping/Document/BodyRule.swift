@@ -40,7 +40,6 @@ public struct BodyRule: Sendable, Equatable {
 
     /// The verdict on a `root`.
     public enum RootFitness: Sendable {
-        /// It leads to objects.
         case fitting
         /// It leads into the elements of a list.
         ///

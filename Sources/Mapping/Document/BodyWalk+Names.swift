@@ -87,9 +87,12 @@ extension BodyWalk {
             notes.note(.identityRepeated, at: found[slot].start, model: model.name)
             return nil
         }
-        return capture.end > 0
-            ? Identity.read(literal(capture), isStrict: model.distinguishesTypes)
-            : boundReading(model.identityNames[offset], slot)
+        if capture.end > 0 { return Identity.read(literal(capture), isStrict: model.distinguishesTypes) }
+        // The body does not show it; the route's path may.
+        guard slot == boundSlot, let value = context.bound[model.identityNames[offset]] else {
+            return Identity.Reading.none
+        }
+        return Identity.read(text: value)
     }
 
     /// The text of a reading; without text, notes the reason and returns nil.
@@ -105,12 +108,6 @@ extension BodyWalk {
             notes.note(.identityUnusable, at: found[slot].start, model: model.name)
         }
         return nil
-    }
-
-    /// A part of the identity from the route's path, used if the body does not show it.
-    private func boundReading(_ name: String, _ slot: Int) -> Identity.Reading {
-        guard slot == boundSlot, let value = context.bound[name] else { return .none }
-        return Identity.read(text: value)
     }
 
     func literal(_ capture: Capture) -> UnsafeBufferPointer<UInt8> {

@@ -65,7 +65,6 @@ struct BodyWalk {
     var lookedUp: [Lookup: Identity.Reading] = [:]
     let hasEnvelope: Bool
     private let targets: [BodyPlan.Content]
-    /// The maximum number of objects taken from one body.
     private let objectLimit: Int
 
     init(
@@ -172,7 +171,6 @@ struct BodyWalk {
         }
     }
 
-    /// Walks the value of a declared member.
     private mutating func member(_ start: Int, at index: Int, firstCapture: Int, depth: Int) -> Int {
         let node = tree.nodes[index]
         let end: Int
@@ -268,7 +266,6 @@ extension BodyWalk {
 
 /// The way from the body to the objects of the rule.
 extension BodyWalk {
-    /// Follows the key paths of the envelope.
     mutating func envelope(
         _ position: Int,
         _ active: [(target: BodyPlan.Content, path: ArraySlice<PathStep>)],

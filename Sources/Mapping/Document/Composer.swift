@@ -2,7 +2,6 @@
 public enum Composition: Sendable, Equatable {
     /// The document already shows the newest values, so the body as received is right.
     case unchanged
-    /// The body with newer declared members.
     case composed(ComposedBody)
     /// Not every byte of the result is known (law 6).
     ///
@@ -138,7 +137,6 @@ public struct Composer: Sendable {
     }
 }
 
-/// One object's state, prepared for composing a document.
 struct KnownObject {
     let state: ObjectState
     /// The settled members; nil if nothing is known or the model is no longer declared.
@@ -190,7 +188,6 @@ struct KnownObject {
 
 /// The pin of each reference in a skeleton and its payloads.
 struct PinTree {
-    /// One reference literal and its pin.
     struct Place {
         var range: Range<Int>
         var pin: Int
@@ -218,28 +215,46 @@ struct PinTree {
         var places: [[Place]] = Array(repeating: [], count: pins.count + 1)
         var parents: [Int] = []
         var literals: [Range<Int>] = []
-        var open: [(text: Int, position: Int)] = [(Self.skeleton, 0)]
+        let isWhole = Self.walk(skeleton: skeleton, pins: pins) { text, _, reference in
+            guard let reference else { return }
+            places[text + 1].append(Place(range: reference, pin: parents.count))
+            parents.append(text)
+            literals.append(reference)
+        }
+        guard isWhole else { return nil }
+        (self.places, self.parents, self.literals) = (places, parents, literals)
+        looked = Array(repeating: nil, count: pins.count)
+    }
+
+    /// Visits the texts of a document as they are nested: each stretch up to the next reference of its text, or to the end.
+    ///
+    /// Returns false if the number of pins does not match the references.
+    static func walk(
+        skeleton: [UInt8],
+        pins: [[UInt8]],
+        _ visit: (_ text: Int, _ stretch: UnsafeBufferPointer<UInt8>, _ reference: Range<Int>?) -> Void
+    ) -> Bool {
+        // The texts being read, innermost last, and the position in each.
+        var open = [(text: Self.skeleton, position: 0)]
         var next = 0
         while let (text, position) = open.last {
             let source = text < 0 ? skeleton : pins[text]
-            let place: Place? = source.withUnsafeBufferPointer { source in
-                Reference.next(in: source, from: position).map { Place(range: $0, pin: next) }
+            let reference = source.withUnsafeBufferPointer { source in
+                let reference = Reference.next(in: source, from: position)
+                let end = reference?.lowerBound ?? source.count
+                visit(text, UnsafeBufferPointer(rebasing: source[position..<end]), reference)
+                return reference
             }
-            guard let place else {
+            guard let reference else {
                 open.removeLast()
                 continue
             }
-            guard next < pins.count else { return nil }
-            places[text + 1].append(place)
-            parents.append(text)
-            literals.append(place.range)
-            open[open.count - 1].position = place.range.upperBound
+            guard next < pins.count else { return false }
+            open[open.count - 1].position = reference.upperBound
             open.append((next, 0))
             next += 1
         }
-        guard next == pins.count else { return nil }
-        (self.places, self.parents, self.literals) = (places, parents, literals)
-        looked = Array(repeating: nil, count: pins.count)
+        return next == pins.count
     }
 
     /// The object that a pin shows; nil if its literal is damaged.

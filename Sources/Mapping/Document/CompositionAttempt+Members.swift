@@ -11,7 +11,6 @@ extension CompositionAttempt {
         /// pinned.
         let isStrict: Bool
 
-        /// What it is called in reasons.
         var description: String { name?.description ?? "an embedded object" }
     }
 
@@ -208,7 +207,6 @@ indirect enum ValueShape: Hashable {
     /// Null, a string, a number, true or false.
     case plain
     case object([MemberPath: ValueShape])
-    /// The distinct shapes of the elements.
     case list(Set<ValueShape>)
 
     init(_ value: JSONSlice) {

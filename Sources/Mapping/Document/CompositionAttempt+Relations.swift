@@ -6,10 +6,7 @@ extension CompositionAttempt {
     mutating func writeKeyed(_ newest: ObservedMember, _ shape: Shape) {
         guard let link = newest.link else { return }
         guard newest.value.kind == .object else {
-            guard newest.value.kind != .array, !newest.value.containsReference else {
-                return fail("objects keyed by name are now something else")
-            }
-            return writeLiteral(newest.value)
+            return writePlain(newest.value, else: "objects keyed by name are now something else")
         }
         let members = newest.value.members.filter { !isRemoved($0.value, link.one) }
         guard shape.value.kind == .object || members.isEmpty else {
@@ -78,7 +75,9 @@ extension CompositionAttempt {
     /// Elements that remain keep their own pins. New ones take the shape of their siblings if these share one.
     mutating func writeList(_ newest: ObservedMember, _ shape: Shape) {
         guard let link = newest.link else { return }
-        guard newest.value.kind == .array else { return writeLone(newest.value) }
+        guard newest.value.kind == .array else {
+            return writePlain(newest.value, else: "a list of objects is now a single object")
+        }
         let elements = newest.value.elements.filter { !isRemoved($0, link) }
         guard shape.value.kind == .array || elements.isEmpty else {
             return fail("a relation is now a list, and this document does not show which members to write for it")
@@ -103,11 +102,9 @@ extension CompositionAttempt {
         }
     }
 
-    /// Writes null or another plain value in place of a list.
-    private mutating func writeLone(_ value: JSONSlice) {
-        guard value.kind != .object, !value.containsReference else {
-            return fail("a list of objects is now a single object")
-        }
+    /// Writes null or another plain value in place of one object or several; the attempt fails if it is no plain value.
+    private mutating func writePlain(_ value: JSONSlice, else reason: String) {
+        guard value.kind != .object, value.kind != .array, !value.containsReference else { return fail(reason) }
         writeLiteral(value)
     }
 
@@ -173,9 +170,7 @@ extension CompositionAttempt {
 enum NewElementStyle {
     /// By its bare identity, spelled like this one.
     case bare(like: JSONSlice)
-    /// As an object with the members of this one.
     case object(CompositionAttempt.Shape)
-    /// Unknown: the other elements give no single style.
     case unknown
 }
 
@@ -212,26 +207,25 @@ private struct PinnedElements {
             }
             return (byTarget[identity]?.remove(at: found).index, 0)
         }
-        while let index = bySpelling[element.bytes]?.popLast() {
-            if !isTaken[index] { return take(index, effort: 0) }
-        }
         var effort = 0
-        for index in literals where !isTaken[index] {
-            effort += elements[index].range.count
-            if elements[index].isEqual(to: element) { return take(index, effort: effort) }
+        var found: Int?
+        while found == nil, let index = bySpelling[element.bytes]?.popLast() {
+            if !isTaken[index] { found = index }
         }
-        return (nil, effort)
-    }
-
-    private mutating func take(_ index: Int, effort: Int) -> (index: Int?, effort: Int) {
-        isTaken[index] = true
-        return (index, effort)
+        if found == nil {
+            found = literals.first { index in
+                guard !isTaken[index] else { return false }
+                effort += elements[index].range.count
+                return elements[index].isEqual(to: element)
+            }
+        }
+        if let found { isTaken[found] = true }
+        return (found, effort)
     }
 }
 
 /// Writes another object in place of the pinned one, as the value of a relation.
 extension CompositionAttempt {
-    /// Writes an object in the shape of another.
     mutating func expand(_ name: ObjectName, in shape: Shape) {
         hasOwnChange = true
         guard let object = known[name] else {
@@ -257,10 +251,7 @@ extension CompositionAttempt {
     mutating func write(related newest: ObservedMember, _ shape: Shape) {
         let value = newest.value
         guard let link = newest.link, let target = value.target(isStrict: link.isStrict) else {
-            guard !value.containsReference, value.kind != .array, value.kind != .object else {
-                return fail("a relation to one object now holds something else")
-            }
-            return writeLiteral(value)
+            return writePlain(value, else: "a relation to one object now holds something else")
         }
         if let inner = objectShape(shape) {
             expand(name(of: target, link), in: inner)
@@ -286,6 +277,6 @@ extension CompositionAttempt {
     ) {
         if !value.isReference { return output.append(contentsOf: value.bytes) }
         if link.isStrict { return output.append(contentsOf: Reference.strict(identity)) }
-        Reference.appendBare(identity, asNumber: pinned.kind == .number && Reference.isNumber(identity), to: &output)
+        Reference.appendBare(identity, asNumber: pinned.kind == .number && JSONBody.isNumber(identity), to: &output)
     }
 }

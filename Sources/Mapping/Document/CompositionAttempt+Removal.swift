@@ -1,6 +1,5 @@
 /// Decides about deleted objects, and objects that a write may have changed, in documents observed before that.
 extension CompositionAttempt {
-    /// What happens to an object in a document.
     enum Fate {
         /// It is shown, with its newest values if they are known.
         case shown

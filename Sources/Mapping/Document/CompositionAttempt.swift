@@ -71,7 +71,6 @@ struct CompositionAttempt {
 
     mutating func fail(_ reason: String) { if self.reason == nil { self.reason = reason } }
 
-    /// Notes whose values are put in.
     mutating func use(_ sources: Set<Int64>) {
         self.sources.formUnion(sources)
         if !hidden.isDisjoint(with: sources) { fail("newer values are known only for requests with other fields") }
@@ -159,14 +158,14 @@ struct CompositionAttempt {
             // It may lag behind the deletion, or show what has taken the deleted object's place.
             doubts.insert(mark.time + lag.lists)
         }
-        if let member = memberFromBeforeDeletion(of: place.pin, showing: name, value, object, resolved) {
+        let shape = Shape(text: place.pin, value: value)
+        if let member = memberFromBeforeDeletion(of: name, resolved, in: shape) {
             return fail("\(member) of \(name) may be as it was before the object was deleted")
         }
-        keepLiterals(of: place.pin, showing: name, value, object, resolved)
+        keepLiterals(of: name, object.state, resolved, in: shape)
         let isOuterChanged = hasOwnChange
         hasOwnChange = false
-        let subject = Subject(resolved: resolved, name: name, isStrict: false)
-        write(Shape(text: place.pin, value: value), showing: subject)
+        write(shape, showing: Subject(resolved: resolved, name: name, isStrict: false))
         hasChangedObjects = hasChangedObjects || hasOwnChange
         hasOwnChange = isOuterChanged
     }
@@ -175,39 +174,37 @@ struct CompositionAttempt {
     ///
     /// Of a response that may be from before the deletion nothing is merged, so that no write puts such a member in doubt.
     private func memberFromBeforeDeletion(
-        of pin: Int,
-        showing name: ObjectName,
-        _ value: JSONSlice,
-        _ object: KnownObject,
-        _ resolved: ResolvedObject
+        of name: ObjectName,
+        _ resolved: ResolvedObject,
+        in shape: Shape
     ) -> MemberPath? {
-        guard object.state.mark?.isReused == true, unseenWrite(to: name, shownBy: pin) != nil else { return nil }
-        let shown = ObservedMembers(value, model: resolved.model, models: models).sound
+        guard known[name]?.state.mark?.isReused == true, unseenWrite(to: name, shownBy: shape.text) != nil else {
+            return nil
+        }
+        let shown = ObservedMembers(shape.value, model: resolved.model, models: models).sound
         return shown.first { $0.value.isShared && !$0.value.isContainer && resolved[$0.key] == nil }?.key
     }
 
     /// Records which literals of a pin stay as they are: values that fail their checks, and values on which the
     /// document contradicts itself as long as nothing newer is known (laws 1 and 6).
     private mutating func keepLiterals(
-        of pin: Int,
-        showing name: ObjectName,
-        _ value: JSONSlice,
-        _ object: KnownObject,
-        _ resolved: ResolvedObject
+        of name: ObjectName,
+        _ state: ObjectState,
+        _ resolved: ResolvedObject,
+        in shape: Shape
     ) {
         var literals: Set<MemberPath> = []
         if !models.plain[resolved.model] {
-            let versions = object.state.payload.flatMap { JSONSlice($0) }.map { [$0] } ?? []
-            literals = ObservedMembers(value, model: resolved.model, models: models, known: versions).quarantined
+            let versions = state.payload.flatMap { JSONSlice($0) }.map { [$0] } ?? []
+            literals = ObservedMembers(shape.value, model: resolved.model, models: models, known: versions).quarantined
         }
         for path in contradictions(on: name) {
-            if let observation, object.state.lo(of: path, lag: lag) > observation.end { continue }
+            if let observation, state.lo(of: path, lag: lag) > observation.end { continue }
             literals.insert(path)
         }
-        if !literals.isEmpty { kept[pin] = literals }
+        if !literals.isEmpty { kept[shape.text] = literals }
     }
 
-    /// The members on which the document contradicts itself about an object.
     private mutating func contradictions(on name: ObjectName) -> Set<MemberPath> {
         if let known = contradicted[name] { return known }
         let pins = tree.looked.indices.filter { [tree] in tree.looked[$0] == name }
@@ -217,7 +214,6 @@ struct CompositionAttempt {
         return contradicted[name] ?? []
     }
 
-    /// Whether any pin shows the object.
     mutating func isPinned(_ name: ObjectName) -> Bool {
         let names = pinned ?? Set(tree.pins.indices.compactMap { [tree] in tree.name(of: $0) })
         pinned = names

@@ -34,7 +34,6 @@ public struct GatheredValues: Sendable, Equatable {
 
     // MARK: Gathering
 
-    /// Adds the values that one version shows.
     mutating func merge(_ members: ObservedMembers, from contribution: Contribution) {
         let time = contribution.observation.effectiveTime
         for (path, member) in members.gathered where !members.quarantined.contains(path) && !member.value.isNull {
@@ -56,10 +55,7 @@ public struct GatheredValues: Sendable, Equatable {
         var known = items[path] ?? []
         for (index, element) in (list.kind == .array ? list.elements : [list]).enumerated() {
             let item = Item(time: time, origin: Int64(index), value: element)
-            let same = known.firstIndex { other in
-                link.map { other.value.isEqual(to: element, as: $0.one) } ?? other.value.isEqual(to: element)
-            }
-            if let same {
+            if let same = known.firstIndex(where: { $0.value.isEqual(to: element, as: link?.one) }) {
                 let isEarlier = item.precedes(known[same])
                 // A reference says more than a bare identity. Of two spellings, the earlier stays, whichever arrived
                 // first.
@@ -109,14 +105,12 @@ public struct GatheredValues: Sendable, Equatable {
         }
     }
 
-    /// Forgets the gathered values of a member.
     mutating func remove(_ path: MemberPath) {
         for known in items.keys where known.moved(from: path, to: path) != nil { items[known] = nil }
     }
 
     // MARK: Results
 
-    /// The merged value of each member.
     func values(of policies: (MemberPath) -> MergePolicy?) -> [MemberPath: [UInt8]] {
         var values: [MemberPath: [UInt8]] = [:]
         for (path, items) in items {

@@ -3,7 +3,6 @@ enum Identity {
     /// The longest identity, in bytes of UTF-8; longer text is content, not an identity.
     static let maximumLength = 512
 
-    /// The result of reading an identity from a member.
     enum Reading: Equatable {
         case text(String)
         /// Null or an empty string, which are normal in real responses.
@@ -39,7 +38,7 @@ enum Identity {
 
     /// The strict identity of a string, in quotes if it could be mistaken for a number.
     static func quoted(_ text: String) -> String {
-        let isMistakable = text.utf8.first == UInt8(ascii: "\"") || Reference.isNumber(text)
+        let isMistakable = text.utf8.first == UInt8(ascii: "\"") || JSONBody.isNumber(text)
         return isMistakable ? "\"\(text)\"" : text
     }
 
@@ -60,12 +59,7 @@ enum Identity {
     static func join(_ parts: [String]) -> String {
         guard parts.count != 1 else { return parts[0] }
         return parts.map { part in
-            var escaped = ""
-            for character in part.unicodeScalars {
-                if character == ":" || character == "\\" { escaped.unicodeScalars.append("\\") }
-                escaped.unicodeScalars.append(character)
-            }
-            return escaped
+            part.unicodeScalars.map { $0 == ":" || $0 == "\\" ? "\\\($0)" : "\($0)" }.joined()
         }.joined(separator: ":")
     }
 }

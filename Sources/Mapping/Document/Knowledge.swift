@@ -43,21 +43,7 @@ public enum Knowledge: Sendable, Equatable {
         /// JSON pointers without the leading slash; nil for all members that no other group names.
         public var members: [String]?
 
-        /// Creates a group.
-        package init(
-            source: Int64,
-            clock: Clock,
-            doubt: Doubt? = nil,
-            former: Former? = nil,
-            contradictedUntil: Int64? = nil,
-            members: [String]? = nil
-        ) {
-            self.source = source
-            self.clock = clock
-            self.doubt = doubt
-            self.former = former
-            (self.contradictedUntil, self.members) = (contradictedUntil, members)
-        }
+        package init(source: Int64, clock: Clock) { (self.source, self.clock) = (source, clock) }
     }
 
     /// Why a settled value is not certain.
@@ -86,11 +72,9 @@ public enum Knowledge: Sendable, Equatable {
         }
     }
 
-    /// The value that a settled one replaced, kept for display.
+    /// The value that a settled one replaced, as raw JSON, and the rule by which; kept for display.
     public struct Former: Sendable, Equatable {
-        /// The value as raw JSON.
         public var value: [UInt8]
-        /// The rule by which it was replaced.
         public var rule: KnowledgeRule
 
         /// Creates a replaced value.
@@ -155,7 +139,6 @@ public struct Provenance: Sendable {
 
     /// The status of a member's value.
     public enum Standing: String, Sendable {
-        /// The value is settled.
         case known
         /// The value is settled, but another one was seen that cannot be ordered against it.
         case doubt
@@ -190,7 +173,6 @@ public struct Provenance: Sendable {
         public var replaced: Knowledge.Former?
         /// The value that puts the settled one in doubt.
         public var challenger: Sighting?
-        /// Values that fail their checks.
         public var quarantined: [Sighting] = []
         /// The components of a gathered value.
         public var items: [Item] = []

@@ -1,7 +1,9 @@
 /// The known members of one object, while an observation is merged.
 struct KnownMembers {
+    typealias Settled = SettledMember<ObservedMember>
+
     struct Member {
-        var settled: SettledMember<ObservedMember>
+        var settled: Settled
         var former: Knowledge.Former?
         /// While it is in doubt, the time from which documents that show it are fetched again.
         var asksFrom: Int64?
@@ -19,52 +21,54 @@ struct KnownMembers {
     }
 
     private(set) var members: [MemberPath: Member] = [:]
-    /// The effect of merging an observation.
     private(set) var effect = ObjectState.Merge()
     /// The time of a write that no response has shown (row W4); what was observed before it is in doubt.
     private let writtenUnseen: Int64?
+    private let reader: ObjectReader
+    private let lag: Lag
 
-    /// Reads the stored knowledge.
-    ///
-    /// - Parameter versions: as in `ObservedMembers`.
-    init(_ state: ObjectState, with versions: [JSONSlice] = [], model: Int, models: Models, lag: Lag) {
+    init(_ state: ObjectState, _ reader: ObjectReader, lag: Lag) {
+        (self.reader, self.lag) = (reader, lag)
         if case .unobserved(let time, _, _) = state.mark { writtenUnseen = time } else { writtenUnseen = nil }
-        guard let base = state.base, let payload = state.payload.flatMap({ JSONSlice($0) }) else { return }
-        func observed(_ versions: [JSONSlice]) -> [MemberPath: ObservedMember] {
-            ObservedMembers(payload, model: model, models: models, known: versions).sound
-        }
+        guard let base = state.base?.observation, let payload = state.payload.flatMap({ JSONSlice($0) }) else { return }
         switch state.knowledge {
         case .whole(let isEmbedded):
             // A later version may say of which model this one is.
-            let observed = observed(versions)
-            let stamp = base.observation.counting(observed.stamp(of: model, models))
-            let lo = base.observation.lo(isEmbedded: isEmbedded, lag: lag)
-            let clock = Knowledge.Clock(lo: lo, hi: base.observation.hi, stamp: stamp)
+            let observed = reader.observed(payload).sound
+            let clock = clock(of: observed, in: base, isEmbedded: isEmbedded)
             members = observed.mapValues { value in
-                let source = base.observation.sequence
-                return Member(settled: SettledMember(value: value, clock: clock, doubt: nil, source: source))
+                Member(settled: Settled(value: value, clock: clock, doubt: nil, source: base.sequence))
             }
         case .groups(let groups):
+            let observed = ObjectReader(models: reader.models, model: reader.model).observed(payload).sound
             var byMember: [MemberPath: Int] = [:]
             for (index, group) in groups.enumerated() {
                 for member in group.members ?? [] { byMember[MemberPath(pointer: member)] = index }
             }
             let rest = groups.firstIndex { $0.members == nil } ?? 0
-            for (path, value) in observed([]) { members[path] = Member(value, groups[byMember[path] ?? rest]) }
+            for (path, value) in observed { members[path] = Member(value, groups[byMember[path] ?? rest]) }
         }
         guard let writtenUnseen else { return }
         for path in members.keys { members[path]?.settled.doubt(until: writtenUnseen) }
     }
 
+    /// The clock of members that one observation shows.
+    private func clock(
+        of members: [MemberPath: ObservedMember],
+        in observation: Observation,
+        isEmbedded: Bool
+    ) -> Knowledge.Clock {
+        let lo = observation.lo(isEmbedded: isEmbedded, lag: lag)
+        let stamp = observation.counting(reader.stamp(in: members))
+        return Knowledge.Clock(lo: lo, hi: observation.hi, stamp: stamp)
+    }
+
     /// Merges what one response shows of the object, at one place or several.
     ///
     /// - Parameters:
-    ///   - history: what is known of earlier words and writes.
-    ///   - asksFrom: called for each member that this response puts in doubt, with its pointer and the challenger.
-    ///     Returns the time from which documents that show the member are fetched again.
+    ///   - history, asksFrom: as in `ObjectState.merge`.
     mutating func merge(
         _ seen: Sighting,
-        lag: Lag,
         _ history: ObjectHistory,
         asksFrom: (_ member: String, _ challenger: [UInt8]) -> Int64
     ) {
@@ -91,7 +95,13 @@ struct KnownMembers {
             var history = history
             history.unseen = max(writtenUnseen ?? .min, member.isLeftOut ? history.wrote : .min)
             let outcome = member.settled.merge(observed, lag: lag.lists, history)
-            if let rule = Self.rule(of: outcome, old, member.settled.value) {
+            let rule: KnowledgeRule? =
+                switch outcome {
+                case .replaced(let rule): rule
+                case .unordered where !old.agrees(with: member.settled.value): .overlappingWrite
+                case .unordered, .confirmed, .ignored, .doubted: nil
+                }
+            if let rule {
                 note(observed, at: path, insteadOf: old, by: seen)
                 let isShort = old.value.range.count <= Knowledge.Former.limit && !old.isContainer
                 member.former = isShort ? Knowledge.Former(value: Array(old.value.bytes), rule: rule) : nil
@@ -115,10 +125,10 @@ struct KnownMembers {
         }
     }
 
-    /// Row W4 for a write whose response shows the object without some of its members: these are in doubt.
-    ///
-    /// - Parameter constant: the members that a write cannot change.
-    mutating func doubtMembersMissing(in write: Sighting, besides constant: Set<MemberPath>) {
+    /// Row W4 for a write whose response shows the object without some of its members: these are in doubt, except its
+    /// identity, which a write cannot change.
+    mutating func doubtMembersMissing(in write: Sighting) {
+        let constant = reader.models.compiled[reader.model].identityMembers
         for (path, member) in members where write.members[path] == nil && !constant.contains(path) {
             let settled = member.settled.value
             guard settled.isShared, !settled.isContainer, member.settled.clock.lo <= write.observation.end else {
@@ -130,31 +140,16 @@ struct KnownMembers {
         }
     }
 
-    /// The row by which an observation replaced the settled value; nil if it stands.
-    private static func rule(
-        of outcome: SettledMember<ObservedMember>.Outcome,
-        _ old: ObservedMember,
-        _ new: ObservedMember
-    ) -> KnowledgeRule? {
-        switch outcome {
-        case .replaced(let rule): rule
-        case .unordered: old.agrees(with: new) ? nil : .overlappingWrite
-        case .confirmed, .ignored, .doubted: nil
-        }
-    }
-
     /// Whether a member is in doubt for another reason than the unseen write, which its mark says already.
     private func isInDoubt(_ member: Member) -> Bool {
+        guard let doubt = member.settled.doubt else { return false }
+        let isMarked = doubt.challenger == nil && writtenUnseen.map { doubt.rest <= $0 } ?? false
         // The mark may be of another principal's write, after which less is asked for.
-        member.settled.doubt.map { !isMarked($0) || member.isLeftOut } ?? false
-    }
-
-    private func isMarked(_ doubt: SettledMember<ObservedMember>.Doubt) -> Bool {
-        doubt.challenger == nil && writtenUnseen.map { doubt.rest <= $0 } ?? false
+        return !isMarked || member.isLeftOut
     }
 
     private mutating func note(
-        _ observed: SettledMember<ObservedMember>.Observed,
+        _ observed: Settled.Observed,
         at path: MemberPath,
         insteadOf old: ObservedMember,
         by seen: Sighting
@@ -186,115 +181,90 @@ struct KnownMembers {
             && version.allSatisfy { path, member in members[path]?.settled.value.agrees(with: member) ?? false }
     }
 
-    /// The same for a version that has not been read yet.
-    func isWhole(_ version: Contribution, _ versions: [JSONSlice], model: Int, _ models: Models) -> Bool {
-        guard let value = JSONSlice(version.payload) else { return false }
-        return isWhole(ObservedMembers(value, model: model, models: models, known: versions).sound)
-    }
+    /// The same for a payload.
+    func isWhole(_ payload: [UInt8]) -> Bool { reader.sound(payload).map { isWhole($0) } ?? false }
 
     /// The settled values in the shape of a payload; members that it lacks are appended.
-    func payload(in shape: [UInt8], _ versions: [JSONSlice], model: Int, models: Models) -> [UInt8]? {
+    func payload(in shape: [UInt8]) -> [UInt8]? {
         guard let value = JSONSlice(shape) else { return nil }
-        let shown = ObservedMembers(value, model: model, models: models, known: versions).members
-        let unknown = shown.keys.filter { members[$0] == nil }
-        let resolved = ResolvedObject(members.mapValues(\.settled.value), model: model)
-        return MergedWriter.json(resolved, inShapeOf: value, leavingOut: Set(unknown))
+        let unknown = reader.observed(value).members.keys.filter { members[$0] == nil }
+        return MergedWriter.json(members.mapValues(\.settled.value), inShapeOf: value, leavingOut: Set(unknown))
     }
 
     /// The clocks of all members.
     ///
     /// - Parameter base: the version that gives the shape.
-    func knowledge(base: Contribution, model: Int, models: Models, lag: Lag) -> Knowledge {
+    func knowledge(base: Contribution) -> Knowledge {
         let groups = sortedGroups(base: base.observation.sequence)
         guard let first = groups.first?.key else { return .whole(isEmbedded: base.isEmbedded) }
-        let stamp = base.observation.counting(members.mapValues(\.settled.value).stamp(of: model, models))
-        let clock = Knowledge.Clock(lo: base.lo(lag: lag), hi: base.observation.hi, stamp: stamp)
-        if groups.count == 1, first.path == nil, first.source == base.observation.sequence, first.clock == clock {
+        let clock = clock(of: members.mapValues(\.settled.value), in: base.observation, isEmbedded: base.isEmbedded)
+        if groups.count == 1, first == GroupKey(source: base.observation.sequence, clock: clock) {
             return .whole(isEmbedded: base.isEmbedded)
         }
         return .groups(
             groups.enumerated().compactMap { index, group in
                 let isRest = index == 0 && group.key.path == nil
-                guard let member = members[group.paths[0]] else { return nil }
-                let names = isRest ? nil : group.paths.map(\.text).sorted()
+                guard let member = members[group.value[0]] else { return nil }
+                let names = isRest ? nil : group.value.map(\.text).sorted()
                 return member.group(naming: names, isInDoubt: isInDoubt(member))
             }
         )
     }
 
     /// The members grouped by what they share: the base's own group first, else the largest.
-    private func sortedGroups(base: Int64) -> [(key: GroupKey, paths: [MemberPath])] {
+    private func sortedGroups(base: Int64) -> [(key: GroupKey, value: [MemberPath])] {
         var groups: [GroupKey: [MemberPath]] = [:]
         for (path, member) in members {
             let isPlain = member.former == nil && member.contradictedUntil == nil && !isInDoubt(member)
-            groups[GroupKey(path, member, isPlain: isPlain), default: []].append(path)
+            let (source, clock) = (member.settled.source, member.settled.clock)
+            groups[GroupKey(source: source, clock: clock, path: isPlain ? nil : path), default: []].append(path)
         }
         func order(_ key: GroupKey, _ paths: [MemberPath]) -> (Int, Int, Int64, Int64) {
             let rank = key.path != nil ? 0 : key.source == base ? 2 : 1
             return (rank, paths.count, key.source, key.clock.lo)
         }
-        return groups.sorted { order($0.key, $0.value) > order($1.key, $1.value) }.map { ($0.key, $0.value) }
+        return groups.sorted { order($0.key, $0.value) > order($1.key, $1.value) }
     }
 
-    /// The properties that members of one group share.
     private struct GroupKey: Hashable {
         let source: Int64
         let clock: Knowledge.Clock
         /// Set for a member with more than a clock, which forms a group of its own.
-        let path: MemberPath?
-
-        init(_ path: MemberPath, _ member: Member, isPlain: Bool) {
-            (source, clock) = (member.settled.source, member.settled.clock)
-            self.path = isPlain ? nil : path
-        }
+        var path: MemberPath?
     }
 }
 
 extension KnownMembers.Member {
-    /// Reads a stored member.
     init(_ value: ObservedMember, _ group: Knowledge.Group) {
-        var doubt: SettledMember<ObservedMember>.Doubt?
-        if let known = group.doubt {
-            doubt = SettledMember.Doubt(rest: known.rest)
-            if let slice = known.value.isEmpty ? nil : JSONSlice(known.value) {
-                doubt?.challenger = .init(
-                    value: value.with(slice),
-                    lo: known.lo,
-                    hi: known.hi,
-                    source: known.source
-                )
+        let doubt = group.doubt.map { known in
+            let challenger = JSONSlice(known.value).map { slice in
+                let (value, source) = (value.with(slice), known.source)
+                return KnownMembers.Settled.Challenger(value: value, lo: known.lo, hi: known.hi, source: source)
             }
-            asksFrom = known.asksFrom
+            return KnownMembers.Settled.Doubt(challenger: challenger, rest: known.rest)
         }
         settled = SettledMember(value: value, clock: group.clock, doubt: doubt, source: group.source)
-        former = group.former
-        contradictedUntil = group.contradictedUntil
+        (former, asksFrom, contradictedUntil) = (group.former, group.doubt?.asksFrom, group.contradictedUntil)
     }
 
     fileprivate func group(naming members: [String]?, isInDoubt: Bool) -> Knowledge.Group {
-        Knowledge.Group(
-            source: settled.source,
-            clock: settled.clock,
-            doubt: settled.doubt.flatMap { doubt in
-                guard isInDoubt else { return nil }
-                return Knowledge.Doubt(
-                    value: doubt.challenger.map { Array($0.value.value.bytes) } ?? [],
-                    lo: doubt.challenger?.lo ?? 0,
-                    hi: doubt.challenger?.hi ?? 0,
-                    rest: doubt.rest,
-                    source: doubt.challenger?.source ?? settled.source,
-                    asksFrom: asksFrom ?? doubt.end
-                )
-            },
-            former: former,
-            contradictedUntil: contradictedUntil,
-            members: members
-        )
+        var group = Knowledge.Group(source: settled.source, clock: settled.clock)
+        (group.former, group.contradictedUntil, group.members) = (former, contradictedUntil, members)
+        if isInDoubt, let doubt = settled.doubt {
+            group.doubt = Knowledge.Doubt(
+                value: doubt.challenger.map { Array($0.value.value.bytes) } ?? [],
+                lo: doubt.challenger?.lo ?? 0,
+                hi: doubt.challenger?.hi ?? 0,
+                rest: doubt.rest,
+                source: doubt.challenger?.source ?? settled.source,
+                asksFrom: asksFrom ?? doubt.end
+            )
+        }
+        return group
     }
 }
 
 extension ObservedMember: MemberValue {
-    /// Another value of the same member.
     fileprivate func with(_ value: JSONSlice) -> ObservedMember {
         var member = self
         member.value = value
@@ -326,15 +296,12 @@ public struct ObjectHistory {
     }
 }
 
-/// A member whose settled value has changed.
+/// A member whose settled value has changed, with both values as raw JSON, and the observation that changed it.
 public struct MemberChange: Sendable, Equatable {
     /// The JSON pointer (RFC 6901) of the member within its object, without the leading slash.
     public var member: String
-    /// The former value, as raw JSON.
     public var old: [UInt8]
-    /// The new value, as raw JSON.
     public var new: [UInt8]
-    /// The observation that changed it.
     public var observation: Observation
 }
 
@@ -342,7 +309,7 @@ public struct MemberChange: Sendable, Equatable {
 ///
 /// Members that the shape lacks are appended.
 struct MergedWriter {
-    private let resolved: ResolvedObject
+    private let newest: [MemberPath: ObservedMember]
     /// Members of the shape that fail their checks; they are left out if no better value is known.
     private let quarantined: Set<MemberPath>
     /// All members, by the object that directly contains them.
@@ -351,20 +318,20 @@ struct MergedWriter {
 
     /// The newest members in the shape of `value`, an object.
     static func json(
-        _ resolved: ResolvedObject,
+        _ newest: [MemberPath: ObservedMember],
         inShapeOf value: JSONSlice,
         leavingOut quarantined: Set<MemberPath> = []
     ) -> [UInt8] {
-        var writer = MergedWriter(resolved, leavingOut: quarantined)
+        var writer = MergedWriter(newest, leavingOut: quarantined)
         writer.write(value, at: .root)
         return writer.output
     }
 
-    private init(_ resolved: ResolvedObject, leavingOut quarantined: Set<MemberPath>) {
-        self.resolved = resolved
-        self.quarantined = quarantined.filter { resolved[$0] == nil }
+    private init(_ newest: [MemberPath: ObservedMember], leavingOut quarantined: Set<MemberPath>) {
+        self.newest = newest
+        self.quarantined = quarantined.filter { newest[$0] == nil }
         var byParent: [MemberPath: [(path: MemberPath, member: ObservedMember)]] = [:]
-        for (path, member) in resolved.members { byParent[path.parent, default: []].append((path, member)) }
+        for (path, member) in newest { byParent[path.parent, default: []].append((path, member)) }
         self.byParent = byParent.mapValues { $0.sorted { $0.path.text < $1.path.text } }
     }
 
@@ -379,7 +346,7 @@ struct MergedWriter {
             let inner = path.appending(member.name)
             defer { separator = member.value.range.upperBound }
             // Of a repeated member, only the first place is written: a repetition would be no observation.
-            if quarantined.contains(inner) || shown.contains(inner) && resolved[inner] != nil {
+            if quarantined.contains(inner) || shown.contains(inner) && newest[inner] != nil {
                 // The comma before the member goes with it. If it has none, the comma after it is dropped below.
                 output.append(contentsOf: value.text[position..<max(position, separator)])
                 position = member.value.range.upperBound
@@ -390,9 +357,9 @@ struct MergedWriter {
                 position = member.nameRange.lowerBound
             }
             shown.insert(inner)
-            guard let newest = resolved[inner] else { continue }
+            guard let known = newest[inner] else { continue }
             output.append(contentsOf: value.text[position..<member.value.range.lowerBound])
-            writeMember(newest, shownAs: member.value, at: inner)
+            writeMember(known, shownAs: member.value, at: inner)
             position = member.value.range.upperBound
         }
         output.append(contentsOf: value.text[position..<value.range.upperBound - 1])

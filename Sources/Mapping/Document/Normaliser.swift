@@ -74,7 +74,6 @@ public struct Normaliser: Sendable {
         }
     }
 
-    /// Decomposes a body with its secrets left out.
     private func withoutSecrets(
         _ body: [UInt8],
         _ secrets: [Int],
@@ -84,11 +83,8 @@ public struct Normaliser: Sendable {
     ) -> DecomposedBody {
         var stripper = SecretStripper(secrets: secrets)
         let stripped = stripper.strip(body)
-        var parts: DecomposedBody
-        switch decompose(stripped, as: rule, in: context) {
-        case .objects(let decomposed): parts = decomposed
-        case .opaque: parts = DecomposedBody(skeleton: stripped, occurrences: [], warnings: [])
-        }
+        var parts = DecomposedBody(skeleton: stripped, occurrences: [], warnings: [])
+        if case .objects(let decomposed) = decompose(stripped, as: rule, in: context) { parts = decomposed }
         parts.warnings = warnings
         parts.showsSecret = true
         return parts
@@ -174,7 +170,6 @@ private struct BodyCutter {
 
 /// The result of decomposing a body.
 public enum Decomposition: Sendable {
-    /// The body contains at least one object.
     case objects(DecomposedBody)
     /// The body is kept as it is: it is not JSON, is too deep, uses the reserved prefix, or contains no object.
     case opaque(MappingWarning?)
@@ -186,7 +181,6 @@ public struct DecomposedBody: Sendable {
     public var skeleton: [UInt8]
     /// The objects in pre-order, by their first bytes; recomposition consumes payloads in this order.
     public var occurrences: [Occurrence]
-    /// The warnings for parts that did not fit.
     public var warnings: [MappingWarning]
     /// The offsets in the skeleton of objects whose members are the rule's objects, in order.
     public var keyed: [Int] = []
@@ -243,33 +237,14 @@ public struct Occurrence: Sendable {
 public func recompose(skeleton: [UInt8], payloads: [[UInt8]]) -> [UInt8]? {
     var output: [UInt8] = []
     output.reserveCapacity(payloads.reduce(skeleton.count) { $0 + $1.count })
-    // The texts being copied, innermost last: the payload (-1 for the skeleton) and the position in it.
-    var open: [(payload: Int, position: Int)] = [(-1, 0)]
-    var next = 0
-    while let (payload, position) = open.last {
-        let source = payload < 0 ? skeleton : payloads[payload]
-        let reference = source.withUnsafeBufferPointer { source in
-            let reference = Reference.next(in: source, from: position)
-            output.append(
-                contentsOf: UnsafeBufferPointer(rebasing: source[position..<(reference?.lowerBound ?? source.count)])
-            )
-            return reference
-        }
-        if let reference {
-            guard next < payloads.count else { return nil }
-            open[open.count - 1].position = reference.upperBound
-            open.append((next, 0))
-            next += 1
-        } else {
-            open.removeLast()
-        }
+    let isWhole = PinTree.walk(skeleton: skeleton, pins: payloads) { _, stretch, _ in
+        output.append(contentsOf: stretch)
     }
-    return next == payloads.count ? output : nil
+    return isWhole ? output : nil
 }
 
 /// Removes secret members, which must not reach the disk, from a body.
 struct SecretStripper {
-    /// The offsets of their values, in order.
     private let secrets: [Int]
     private var output: [UInt8] = []
 
@@ -287,25 +262,19 @@ struct SecretStripper {
         guard firstSecret(from: value.range.lowerBound) < value.range.upperBound else {
             return output.append(contentsOf: value.bytes)
         }
-        switch value.kind {
-        case .object:
-            output.append(UInt8(ascii: "{"))
-            for member in value.members where !isSecret(member.value) {
-                output.appendComma()
-                output.append(contentsOf: value.text[member.nameRange])
-                output.append(UInt8(ascii: ":"))
-                write(member.value)
-            }
-            output.append(UInt8(ascii: "}"))
-        case .array:
-            output.append(UInt8(ascii: "["))
-            for element in value.elements where !isSecret(element) {
-                output.appendComma()
-                write(element)
-            }
-            output.append(UInt8(ascii: "]"))
-        default: output.append(contentsOf: value.bytes)
+        let isObject = value.kind == .object
+        output.append(isObject ? UInt8(ascii: "{") : UInt8(ascii: "["))
+        for member in value.members where !isSecret(member.value) {
+            output.appendComma()
+            output.append(contentsOf: value.text[member.nameRange])
+            output.append(UInt8(ascii: ":"))
+            write(member.value)
         }
+        for element in value.elements where !isSecret(element) {
+            output.appendComma()
+            write(element)
+        }
+        output.append(isObject ? UInt8(ascii: "}") : UInt8(ascii: "]"))
     }
 
     private func isSecret(_ value: JSONSlice) -> Bool {

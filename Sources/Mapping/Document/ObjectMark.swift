@@ -44,11 +44,9 @@ public enum ObjectMark: Sendable, Equatable {
 
 /// What happens to documents that show a deleted object (`on_delete`).
 public enum DeletionPolicy: String, Sendable, Equatable, CaseIterable {
-    /// They are fetched again.
     case stale
     /// The object is removed from lists that contain it; documents that show it elsewhere are fetched again.
     case remove
-    /// They keep showing it.
     case keep
 
     /// What happens if neither a model nor its base says it.
@@ -90,24 +88,31 @@ extension Models {
 
     /// Whether an object shows the member that says when it changed (`modified`), with a value that can be compared.
     public func showsModification(_ payload: [UInt8], of model: String) -> Bool {
-        guard let index = index(of: model), let value = JSONSlice(payload) else { return false }
-        return ObservedMembers(value, model: index, models: self).sound.stamp(of: index, self) != nil
+        guard let index = index(of: model) else { return false }
+        let reader = ObjectReader(models: self, model: index)
+        return reader.sound(payload).flatMap(reader.stamp) != nil
     }
 
-    /// The name of the object that a route's captures identify.
-    ///
-    /// Nil unless they give its whole identity.
+    /// The object that the captures of a path identify, if any: by its whole identity, or else by keys.
     ///
     /// - Parameters:
-    ///   - bound: values by name of the identity, key or property.
+    ///   - bound: the values that the route binds, by name of the identity, key or property.
     ///   - captures: all captures of the path.
-    public func name(
-        boundBy bound: [String: String],
-        captures: [String: String] = [:],
-        of model: String
-    ) -> ObjectName? {
+    public func object(boundBy bound: [String: String], captures: [String: String], of model: String) -> BoundObject? {
         guard let index = index(of: model), compiled[index].hasIdentity else { return nil }
         let model = compiled[index]
+        if let identity = Self.identity(of: model, boundBy: bound, captures: captures) {
+            return BoundObject(model: model.objectName, identity: identity)
+        }
+        let keys = model.reading.keys.compactMap { bound[$0.name] }
+        return keys.isEmpty ? nil : BoundObject(model: model.objectName, keys: keys)
+    }
+
+    private static func identity(
+        of model: CompiledModel,
+        boundBy bound: [String: String],
+        captures: [String: String]
+    ) -> String? {
         var parts: [String] = []
         for (name, part) in zip(model.identityNames, model.reading.identity) {
             var value = bound[name]
@@ -125,7 +130,7 @@ extension Models {
             guard let value, case .text(let text) = Identity.read(text: value) else { return nil }
             parts.append(text)
         }
-        return ObjectName(model: model.objectName, identity: Identity.join(parts))
+        return Identity.join(parts)
     }
 }
 
@@ -135,28 +140,10 @@ public struct BoundObject: Sendable, Hashable, Codable {
     public var model: String
     /// The canonical identity; nil if the path gives keys only.
     public var identity: String?
-    /// The values of keys.
     public var keys: [String]
 
     /// Names an object.
     public init(model: String, identity: String? = nil, keys: [String] = []) {
         (self.model, self.identity, self.keys) = (model, identity, keys)
-    }
-}
-
-extension Models {
-    /// The object that the captures of a path identify, if any.
-    ///
-    /// - Parameters:
-    ///   - bound: the values that the route binds, by name of the identity, key or property.
-    ///   - captures: all captures of the path.
-    public func object(boundBy bound: [String: String], captures: [String: String], of model: String) -> BoundObject? {
-        guard let index = index(of: model), compiled[index].hasIdentity else { return nil }
-        let objectName = compiled[index].objectName
-        if let name = name(boundBy: bound, captures: captures, of: model) {
-            return BoundObject(model: objectName, identity: name.identity)
-        }
-        let keys = compiled[index].reading.keys.compactMap { bound[$0.name] }
-        return keys.isEmpty ? nil : BoundObject(model: objectName, keys: keys)
     }
 }

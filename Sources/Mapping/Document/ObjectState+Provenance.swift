@@ -9,13 +9,12 @@ extension ObjectState {
     public func provenance(model: String, models: Models, lag: Lag, others: [Contribution] = []) -> Provenance {
         let shown = (base.map { [$0] } ?? []) + others
         guard let index = models.index(of: model) else {
-            return Provenance(members: Self.ownMembers(in: shown, [], model: nil, models: models))
+            return Provenance(members: Self.ownMembers(in: shown, nil))
         }
         let names = PropertyNames(model: index, models: models)
-        let versions = versions(model: index, models: models)
-        var members =
-            settledMembers(model: index, models: models, lag: lag) + gatheredMembers(model: index, models: models)
-        for contribution in shown { quarantine(&members, contribution, versions, model: index, models: models) }
+        let reader = reader(of: index, models)
+        var members = settledMembers(reader, lag: lag) + gatheredMembers(reader)
+        if !models.plain[index] { for contribution in shown { Self.quarantine(&members, contribution, reader) } }
         for position in members.indices {
             members[position].properties = names[members[position].pointer]
             guard isOutdated(lag: lag) else { continue }
@@ -24,23 +23,16 @@ extension ObjectState {
         }
         members.sort { (names.position($0), $0.pointer) < (names.position($1), $1.pointer) }
         let declared = Set(members.map(\.pointer))
-        let own = Self.ownMembers(in: shown, versions, model: index, models: models)
+        let own = Self.ownMembers(in: shown, reader)
         return Provenance(members: members + own.filter { !declared.contains($0.pointer) })
     }
 
     /// The members that belong to their responses, each from the first version that has it.
-    private static func ownMembers(
-        in shown: [Contribution],
-        _ versions: [JSONSlice],
-        model: Int?,
-        models: Models
-    ) -> [Provenance.Member] {
+    private static func ownMembers(in shown: [Contribution], _ reader: ObjectReader?) -> [Provenance.Member] {
         var seen: Set<MemberPath> = []
         return shown.flatMap { contribution -> [Provenance.Member] in
             guard let object = JSONSlice(contribution.payload) else { return [] }
-            let observed = model.flatMap {
-                ObservedMembers(object, model: $0, models: models, known: versions, withRest: true).rest
-            }
+            let observed = reader?.observed(object, withRest: true).rest
             let own = observed ?? object.members.map { ($0.name, $0.value, .undeclared) }
             return own.filter { seen.insert($0.path).inserted }.map { path, value, standing in
                 let value = plain(value)
@@ -51,13 +43,13 @@ extension ObjectState {
         }
     }
 
-    private func settledMembers(model: Int, models: Models, lag: Lag) -> [Provenance.Member] {
-        KnownMembers(self, model: model, models: models, lag: lag).members.compactMap { path, known in
+    private func settledMembers(_ reader: ObjectReader, lag: Lag) -> [Provenance.Member] {
+        KnownMembers(self, reader, lag: lag).members.compactMap { path, known in
             let settled = known.settled
             // The members of an embedded object are listed one by one.
             guard !settled.value.isContainer else { return nil }
             var member = Provenance.Member(pointer: "/" + path.text, standing: .known)
-            member.policy = models.merge(of: path, model: model) ?? .latest
+            member.policy = reader.policy(of: path) ?? .latest
             member.moves = settled.value.isShared
             let value = Self.plain(settled.value.value)
             member.value = value
@@ -81,9 +73,9 @@ extension ObjectState {
         }
     }
 
-    private func gatheredMembers(model: Int, models: Models) -> [Provenance.Member] {
+    private func gatheredMembers(_ reader: ObjectReader) -> [Provenance.Member] {
         gathered.items.compactMap { path, items in
-            guard let policy = models.merge(of: path, model: model), policy != .latest, policy != .replace else {
+            guard let policy = reader.policy(of: path), policy != .latest, policy != .replace else {
                 return nil
             }
             var member = Provenance.Member(pointer: "/" + path.text, standing: .gathered)
@@ -95,22 +87,20 @@ extension ObjectState {
     }
 
     /// Adds the values that fail their checks.
-    private func quarantine(
+    private static func quarantine(
         _ members: inout [Provenance.Member],
         _ contribution: Contribution,
-        _ versions: [JSONSlice],
-        model: Int,
-        models: Models
+        _ reader: ObjectReader
     ) {
-        guard !models.plain[model], let object = JSONSlice(contribution.payload) else { return }
-        for path in ObservedMembers(object, model: model, models: models, known: versions).quarantined {
+        guard let object = JSONSlice(contribution.payload) else { return }
+        for path in reader.observed(object).quarantined {
             guard let names = path.names, let value = object.value(at: names[...]) else { continue }
-            let sighting = Provenance.Sighting(value: Self.plain(value), contribution.observation)
+            let sighting = Provenance.Sighting(value: plain(value), contribution.observation)
             if let known = members.firstIndex(where: { $0.pointer == "/" + path.text }) {
                 members[known].quarantined.append(sighting)
             } else {
                 var member = Provenance.Member(pointer: "/" + path.text, standing: .quarantined)
-                member.policy = models.merge(of: path, model: model) ?? .latest
+                member.policy = reader.policy(of: path) ?? .latest
                 member.quarantined = [sighting]
                 members.append(member)
             }

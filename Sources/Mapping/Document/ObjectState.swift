@@ -4,7 +4,6 @@ public struct ObjectState: Sendable, Equatable {
     public var base: Contribution?
     /// The settled values in payload form, if the base version shows others; undeclared members are as in the base.
     public var merged: [UInt8]?
-    /// When the settled values were observed.
     public var knowledge: Knowledge
     /// The values of members with the policy `keep`, `union` or `sum`.
     public var gathered = GatheredValues()
@@ -25,9 +24,7 @@ public struct ObjectState: Sendable, Equatable {
     public struct Merge: Sendable, Equatable {
         /// Whether a member became known or changed its value, by JSON's equality.
         public var isChanged = false
-        /// Known members that changed their values.
         public var changes: [MemberChange] = []
-        /// Whether a doubt was opened or settled.
         public var hasDoubtChanged = false
         /// Whether the object started or stopped showing itself to be deleted.
         public var hasDeletionChanged = false
@@ -62,19 +59,25 @@ public struct ObjectState: Sendable, Equatable {
         // A delivery gives an object neither its first values nor its shape, and it is no word about its deletion.
         let isDelivery = new.first?.observation.kind == .delivery
         if isDelivery, base == nil { return Merge() }
-        let versions = versions(with: new, model: index, models: models)
-        if !models.plain[index], !isDelivery { accumulate(new, model: index, models: models, known: versions) }
+        let reader = reader(of: index, models, with: new)
+        // Members with a policy of their own.
+        if !models.plain[index], !isDelivery {
+            for contribution in new {
+                guard let value = JSONSlice(contribution.payload) else { continue }
+                gathered.merge(reader.observed(value), from: contribution)
+            }
+        }
         if base == nil, new.count == 1 {
             (base, merged, knowledge) = (new[0], nil, .whole(isEmbedded: new[0].isEmbedded))
             noteDeletion(by: new[0], model: model, models: models, lag: lag)
             return Merge(isChanged: true, hasDeletionChanged: deletedSince != nil)
         }
         if confirms(new, lag: lag) { return Merge() }
-        guard let seen = Sighting(new, model: index, models: models, lag: lag, known: versions) else { return Merge() }
-        var known = KnownMembers(self, with: versions, model: index, models: models, lag: lag)
-        known.merge(seen, lag: lag, history, asksFrom: asksFrom)
-        if seen.isWritten { known.doubtMembersMissing(in: seen, besides: models.compiled[index].identityMembers) }
-        keep(known, seen: isDelivery ? nil : (new, seen), versions, model: index, models: models, lag: lag)
+        guard let seen = Sighting(new, reader, lag: lag) else { return Merge() }
+        var known = KnownMembers(self, reader, lag: lag)
+        known.merge(seen, history, asksFrom: asksFrom)
+        if seen.isWritten { known.doubtMembersMissing(in: seen) }
+        keep(known, seen: isDelivery ? nil : (new, seen))
         let wasDeleted = deletedSince != nil
         if !isDelivery { noteDeletion(by: new[0], model: model, models: models, lag: lag) }
         var effect = known.effect
@@ -105,14 +108,9 @@ public struct ObjectState: Sendable, Equatable {
         return true
     }
 
-    /// Stores the merged knowledge in this state.
     private mutating func keep(
         _ known: KnownMembers,
-        seen: (contributions: [Contribution], sighting: Sighting)? = nil,
-        _ versions: [JSONSlice],
-        model: Int,
-        models: Models,
-        lag: Lag
+        seen: (contributions: [Contribution], sighting: Sighting)? = nil
     ) {
         // A version that shows everything by itself gives the shape.
         if let (contributions, sighting) = seen,
@@ -122,49 +120,32 @@ public struct ObjectState: Sendable, Equatable {
         } else {
             // Otherwise the newest version does, unless an older one is complete.
             if let last = seen?.contributions.last,
-                base.map({
-                    $0.observation.end <= last.observation.end && !known.isWhole($0, versions, model: model, models)
-                }) ?? true
+                base.map({ $0.observation.end <= last.observation.end && !known.isWhole($0.payload) }) ?? true
             {
                 base = last
             }
-            merged = known.payload(in: base?.payload ?? [], versions, model: model, models: models)
+            merged = known.payload(in: base?.payload ?? [])
             if merged == base?.payload { merged = nil }
         }
         guard let base else { return }
-        knowledge = known.knowledge(base: base, model: model, models: models, lag: lag)
+        knowledge = known.knowledge(base: base)
     }
 
     /// Forgets the members that a write or deletion has outdated; if that is all of them, they are kept for display.
     public mutating func drop(outdatedBy mark: ObjectMark, model: String, models: Models, lag: Lag) {
         guard let index = models.index(of: model), base != nil else { return }
-        var known = KnownMembers(self, model: index, models: models, lag: lag)
+        var known = KnownMembers(self, reader(of: index, models), lag: lag)
         let count = known.members.count
         known.drop(until: mark.time)
         guard !known.members.isEmpty, known.members.count < count else { return }
-        keep(known, versions(model: index, models: models), model: index, models: models, lag: lag)
+        keep(known)
     }
 
-    /// The versions that say of which model an object of a cluster is, if the one that is read does not.
-    func versions(with new: [Contribution] = [], model: Int, models: Models) -> [JSONSlice] {
-        guard models.choosing[model] else { return [] }
-        return ([payload].compactMap(\.self) + new.map(\.payload)).compactMap { JSONSlice($0) }
-    }
-
-    // MARK: Members with a policy of their own
-
-    private mutating func accumulate(_ new: [Contribution], model: Int, models: Models, known: [JSONSlice]) {
-        for contribution in new {
-            guard let value = JSONSlice(contribution.payload) else { continue }
-            let observed = ObservedMembers(value, model: model, models: models, known: known)
-            gathered.merge(observed, from: contribution)
-        }
-    }
-
-    /// The merged values of members with a policy of their own.
-    private func accumulated(model: Int, models: Models) -> [MemberPath: [UInt8]] {
-        guard !gathered.isEmpty else { return [:] }
-        return gathered.values { models.merge(of: $0, model: model) }
+    /// Reads versions of the object; those known, and new ones, say of which model of a cluster it is.
+    func reader(of model: Int, _ models: Models, with new: [Contribution] = []) -> ObjectReader {
+        guard models.choosing[model] else { return ObjectReader(models: models, model: model) }
+        let versions = ([payload].compactMap(\.self) + new.map(\.payload)).compactMap { JSONSlice($0) }
+        return ObjectReader(models: models, model: model, known: versions)
     }
 
     // MARK: Reading
@@ -216,9 +197,10 @@ public struct ObjectState: Sendable, Equatable {
             return payload
         }
         let observed = ObservedMembers(value, model: index, models: models)
-        var resolved = ResolvedObject(observed.sound, model: index)
-        for (path, value) in accumulated(model: index, models: models) { resolved.put(value, at: path) }
-        return MergedWriter.json(resolved, inShapeOf: value, leavingOut: observed.quarantined)
+        var members = observed.sound
+        let merged = gathered.values { models.merge(of: $0, model: index) }
+        for (path, value) in merged { members.put(value, at: path) }
+        return MergedWriter.json(members, inShapeOf: value, leavingOut: observed.quarantined)
     }
 
     /// The settled values, with those that put them in doubt in their place; nil if there are none.
@@ -226,12 +208,12 @@ public struct ObjectState: Sendable, Equatable {
         guard let index = models.index(of: model), case .groups(let groups) = knowledge,
             groups.contains(where: { $0.doubt?.value.isEmpty == false }), let value = payload.flatMap({ JSONSlice($0) })
         else { return nil }
-        var resolved = ResolvedObject(value, model: index, models: models)
+        var members = ObservedMembers(value, model: index, models: models).sound
         for group in groups {
             guard let doubt = group.doubt, let member = group.members?.first else { continue }
-            resolved.put(doubt.value, at: MemberPath(pointer: member))
+            members.put(doubt.value, at: MemberPath(pointer: member))
         }
-        return MergedWriter.json(resolved, inShapeOf: value)
+        return MergedWriter.json(members, inShapeOf: value)
     }
 
     /// Whether the object's known values show it to be deleted.
@@ -331,7 +313,7 @@ extension ObjectState {
         guard let index = models.index(of: model), payload?.isUTF8 == true, !isOutdated(lag: lag),
             !isDeleted(model: model, models: models)
         else { return nil }
-        let known = KnownMembers(self, model: index, models: models, lag: lag).members
+        let known = KnownMembers(self, reader(of: index, models), lag: lag).members
         // Of an embedded object, too, only what is known as its member.
         let nothing = JSONSlice(Array("{}".utf8), 0..<2)
         let members = known.mapValues { known -> ObservedMember in
@@ -339,7 +321,7 @@ extension ObjectState {
             if member.isContainer { member.value = nothing }
             return member
         }
-        let json = MergedWriter.json(ResolvedObject(members, model: index), inShapeOf: nothing)
+        let json = MergedWriter.json(members, inShapeOf: nothing)
         return (json, known.values.contains { $0.settled.doubt != nil })
     }
 }

@@ -2,11 +2,9 @@
 public struct Observation: Sendable, Equatable {
     /// The kind of response that showed an object.
     public enum Kind: UInt8, Sendable {
-        /// A response about this object.
         case detail = 0
         /// A response of a list or search, which may lag.
         case list = 1
-        /// The response to a write.
         case write = 2
         /// No response: somebody has given the object (`larder seed`).
         case seed = 3
@@ -24,10 +22,7 @@ public struct Observation: Sendable, Equatable {
 
     /// Describes an observation.
     public init(sequence: Int64, start: Int64, end: Int64, kind: Kind) {
-        self.sequence = sequence
-        self.start = start
-        self.end = end
-        self.kind = kind
+        (self.sequence, self.start, self.end, self.kind) = (sequence, start, end, kind)
     }
 
     /// The start of the interval in which the observed values were true at some time.

@@ -8,7 +8,6 @@ struct ObservedMember: Sendable {
         var isStrict = false
 
         var isMany: Bool { arity == .many }
-        /// The link of one element.
         var one: Link { Link(model: model, arity: .one, isStrict: isStrict) }
     }
 
@@ -31,15 +30,39 @@ struct ObservedMember: Sendable {
     /// Whether it occurs twice, and so is no observation (law 6).
     var isRepeated = false
 
-    /// Whether two observations of one member agree.
     func agrees(with other: ObservedMember) -> Bool {
         if isContainer || other.isContainer { return isContainer && other.isContainer }
-        if let link { return value.isEqual(to: other.value, as: link) }
-        return value.isEqual(to: other.value)
+        return value.isEqual(to: other.value, as: link)
     }
 }
 
-/// The declared members in a payload, found with the current models.
+/// Reads the payloads of one object with the current models.
+struct ObjectReader {
+    let models: Models
+    /// The object's model; for a cluster, that of the base.
+    let model: Int
+    /// Versions of the object; they choose the models of clusters whose members a payload does not show.
+    var known: [JSONSlice] = []
+
+    func observed(_ value: JSONSlice, withRest: Bool = false) -> ObservedMembers {
+        ObservedMembers(value, model: model, models: models, known: known, withRest: withRest)
+    }
+
+    /// The members that occur once in a payload; nil if it is damaged.
+    func sound(_ payload: [UInt8]) -> [MemberPath: ObservedMember]? { JSONSlice(payload).map { observed($0).sound } }
+
+    /// How new values of a member are merged with known ones; nil if it is not declared.
+    func policy(of path: MemberPath) -> MergePolicy? { models.merge(of: path, model: model) }
+
+    /// The value of the model's `modified` member among these.
+    func stamp(in members: [MemberPath: ObservedMember]) -> ModificationTime? {
+        models.compiled[model].reading.modifiedPaths.lazy.compactMap { members[MemberPath($0)] }.first.flatMap {
+            ModificationTime($0.value)
+        }
+    }
+}
+
+/// The declared members in a payload.
 struct ObservedMembers {
     private(set) var members: [MemberPath: ObservedMember] = [:]
     /// Members with the policy `keep`, `union` or `sum`, as shown here.
@@ -51,7 +74,6 @@ struct ObservedMembers {
     private let known: [JSONSlice]
     /// Whether that has chosen another model than the one as which the body was taken apart.
     private let isOfKnownModel: Bool
-    /// Whether any member occurs twice.
     private(set) var hasRepeated = false
     /// If requested, the members that belong to the response, and why.
     private(set) var rest: [(path: MemberPath, value: JSONSlice, standing: Provenance.Standing)]?
@@ -207,52 +229,35 @@ struct ObservedMembers {
 
 /// The settled value of each declared member of one object.
 struct ResolvedObject {
-    private(set) var members: [MemberPath: ObservedMember]
+    private let members: [MemberPath: ObservedMember]
     let model: Int
 
-    /// Reads a payload.
     init(_ value: JSONSlice, model: Int, models: Models) {
         self.model = model
         members = ObservedMembers(value, model: model, models: models).sound
     }
 
-    /// Takes these members.
-    init(_ members: [MemberPath: ObservedMember], model: Int) { (self.model, self.members) = (model, members) }
-
     subscript(path: MemberPath) -> ObservedMember? { members[path] }
-
-    /// Sets a value that does not come from a response.
-    mutating func put(_ value: [UInt8], at path: MemberPath) {
-        guard let slice = JSONSlice(value) else { return }
-        members[path] = ObservedMember(value: slice, isShared: false)
-    }
 }
 
 /// What one response shows of one object, at one place or several.
 struct Sighting {
     let observation: Observation
     /// The observation of each member, except those on which the places disagree (law 6).
-    private(set) var members: [MemberPath: SettledMember<ObservedMember>.Observed] = [:]
-    /// The members on which the places disagree.
+    private(set) var members: [MemberPath: KnownMembers.Settled.Observed] = [:]
     private(set) var contradicted: Set<MemberPath> = []
     /// By contribution, the members of its version.
     let versions: [[MemberPath: ObservedMember]]
-
     /// Whether it is the response to a write of this very object.
     let isWritten: Bool
 
-    /// - Parameter known: what is known of the object.
-    init?(_ contributions: [Contribution], model: Int, models: Models, lag: Lag, known: [JSONSlice]) {
+    init?(_ contributions: [Contribution], _ reader: ObjectReader, lag: Lag) {
         guard let observation = contributions.first?.observation else { return nil }
         self.observation = observation
         isWritten = contributions.contains { $0.kind == .write }
-        versions = contributions.map { contribution in
-            JSONSlice(contribution.payload).map {
-                ObservedMembers($0, model: model, models: models, known: known).sound
-            } ?? [:]
-        }
+        versions = contributions.map { reader.sound($0.payload) ?? [:] }
         for (contribution, version) in zip(contributions, versions) {
-            let stamp = version.stamp(of: model, models)
+            let stamp = reader.stamp(in: version)
             let lo = contribution.lo(lag: lag)
             for (path, value) in version {
                 if let known = members[path] {
@@ -278,7 +283,7 @@ struct Sighting {
     }
 
     /// The members, each after the object that contains it.
-    var outermostFirst: [(MemberPath, SettledMember<ObservedMember>.Observed)] {
+    var outermostFirst: [(MemberPath, KnownMembers.Settled.Observed)] {
         members.sorted { $0.key.text.utf8.count < $1.key.text.utf8.count }.map { ($0.key, $0.value) }
     }
 }
@@ -289,10 +294,9 @@ extension ObservedMembers {
 }
 
 extension [MemberPath: ObservedMember] {
-    /// The value of the model's `modified` member in a version.
-    func stamp(of model: Int, _ models: Models) -> ModificationTime? {
-        models.compiled[model].reading.modifiedPaths.lazy.compactMap { self[MemberPath($0)] }.first.flatMap {
-            ModificationTime($0.value)
-        }
+    /// Sets a value that does not come from a response.
+    mutating func put(_ value: [UInt8], at path: MemberPath) {
+        guard let slice = JSONSlice(value) else { return }
+        self[path] = ObservedMember(value: slice, isShared: false)
     }
 }

@@ -92,7 +92,7 @@ public enum Reference {
     static func strict(_ identity: String) -> [UInt8] {
         var bare: [UInt8] = []
         let text = Identity.unquoted(identity)
-        appendBare(text ?? identity, asNumber: text == nil && isNumber(identity), to: &bare)
+        appendBare(text ?? identity, asNumber: text == nil && JSONBody.isNumber(identity), to: &bare)
         return bare
     }
 
@@ -101,13 +101,6 @@ public enum Reference {
         let digits = identity.utf8.first == UInt8(ascii: "-") ? identity.utf8.dropFirst() : identity.utf8[...]
         guard let first = digits.first, digits.count <= 40 else { return false }
         return digits.allSatisfy(\.isDigit) && (first != UInt8(ascii: "0") || identity == "0")
-    }
-
-    /// Whether an identity is the text of a JSON number.
-    static func isNumber(_ identity: String) -> Bool {
-        Array(identity.utf8).withUnsafeBufferPointer { text in
-            JSONScanner(text, allowsReferences: true).scanNumber(0) == text.count
-        }
     }
 
     /// The range of the next reference literal; nil if there is none, or the text is not a payload.

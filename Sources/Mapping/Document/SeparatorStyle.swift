@@ -12,25 +12,18 @@ struct SeparatorStyle {
     /// Whether each separator is a comma and the white space after its container's opening bracket.
     private var repeatsOpening = true
 
-    /// Adds the separators of one text: a skeleton or a payload.
-    mutating func add(_ text: [UInt8]) {
-        var openings: [ArraySlice<UInt8>] = []
-        var position = 0
-        while position < text.count {
-            switch text[position] {
-            case UInt8(ascii: "\""): position = Self.end(ofStringAt: position, in: text)
-            case UInt8(ascii: "["), UInt8(ascii: "{"):
-                openings.append(Self.space(in: text, from: position + 1))
-                position += 1
-            case UInt8(ascii: "]"), UInt8(ascii: "}"):
-                _ = openings.popLast()
-                position += 1
-            case UInt8(ascii: ","):
-                let before = Self.space(in: text, before: position)
-                let after = Self.space(in: text, from: position + 1)
-                note(text[before.startIndex..<after.endIndex], opening: openings.last ?? [])
-                position = after.endIndex
-            default: position += 1
+    /// Reads the separators of all texts of a document: its skeleton and its payloads.
+    init(of texts: [[UInt8]]) { for text in texts { add(text) } }
+
+    private mutating func add(_ text: [UInt8]) {
+        guard let index = try? JSONIndex(text) else { return }
+        for container in index.nodes.indices {
+            var opening: ArraySlice<UInt8>?
+            var position = index.range(container).lowerBound + 1
+            index.forEachEntry(of: container) { entry in
+                let between = text[position..<entry.lowerBound]
+                if let opening { note(between, opening: opening) } else { opening = between }
+                position = entry.upperBound
             }
         }
     }
@@ -54,22 +47,6 @@ struct SeparatorStyle {
     }
 
     private static func hasLineBreak(_ space: ArraySlice<UInt8>) -> Bool { space.contains(UInt8(ascii: "\n")) }
-
-    private static func space(in text: [UInt8], from start: Int) -> ArraySlice<UInt8> {
-        text[start...].prefix { $0 <= 0x20 }
-    }
-
-    private static func space(in text: [UInt8], before end: Int) -> ArraySlice<UInt8> {
-        text[..<end].suffix(from: (text[..<end].lastIndex { $0 > 0x20 } ?? -1) + 1)
-    }
-
-    private static func end(ofStringAt start: Int, in text: [UInt8]) -> Int {
-        var position = start + 1
-        while position < text.count, text[position] != UInt8(ascii: "\"") {
-            position += text[position] == UInt8(ascii: "\\") ? 2 : 1
-        }
-        return position + 1
-    }
 }
 
 extension CompositionAttempt {
@@ -86,20 +63,10 @@ extension CompositionAttempt {
     {
         if let shown { return Array(shown) }
         guard count > 1 else { return [] }
-        let style = separatorStyle ?? tree.separatorStyle
+        let style = separatorStyle ?? SeparatorStyle(of: [tree.skeleton] + tree.pins)
         separatorStyle = style
         let separator = style.separator(afterOpening: opening)
         if separator == nil { fail("a list of one element has grown, and the document shows no separator for it") }
         return separator
-    }
-}
-
-extension PinTree {
-    /// How the whole document separates elements; reads all of its bytes.
-    var separatorStyle: SeparatorStyle {
-        var style = SeparatorStyle()
-        style.add(skeleton)
-        for pin in pins { style.add(pin) }
-        return style
     }
 }

@@ -8,7 +8,6 @@ protocol MemberValue: Sendable {
 ///
 /// Times are microseconds of the store's clock. Every observation is applied once, in the order of arrival.
 struct SettledMember<Value: MemberValue>: Sendable {
-    /// One observation of the member.
     struct Observed: Sendable {
         var value: Value
         /// The value was true at some time between `lo` and `hi`.
@@ -20,7 +19,6 @@ struct SettledMember<Value: MemberValue>: Sendable {
         var kind = Observation.Kind.list
         /// The document that said it, and when; nil for a write.
         var word: DocumentWord?
-        /// The sequence of the observation.
         var source: Int64 = 0
 
         var isWrite: Bool { kind == .write }
@@ -46,11 +44,8 @@ struct SettledMember<Value: MemberValue>: Sendable {
         var source: Int64
     }
 
-    /// The effect of an observation.
     enum Outcome: Equatable {
-        /// The settled value has changed.
         case replaced(KnowledgeRule)
-        /// The settled value stands.
         case confirmed
         case ignored
         /// Two values compete, and only a later observation can decide.
@@ -73,7 +68,6 @@ struct SettledMember<Value: MemberValue>: Sendable {
         clock = Knowledge.Clock(lo: seen.lo, hi: seen.hi, stamp: seen.kind == .seed ? nil : seen.stamp)
     }
 
-    /// Restores the stored state.
     init(value: Value, clock: Knowledge.Clock, doubt: Doubt?, source: Int64) {
         (self.value, self.clock, self.doubt, self.source) = (value, clock, doubt, source)
     }

@@ -17,22 +17,37 @@ struct Timestamp: Hashable {
     ///
     /// A date without an offset is rejected: it is not a point in time.
     init?(_ text: [UInt8]) {
-        var reader = DigitReader(text: text)
-        guard let year = reader.digits(4), reader.take("-"), let month = reader.digits(2), reader.take("-"),
-            let day = reader.digits(2), reader.take("Tt "), let hour = reader.digits(2), reader.take(":"),
-            let minute = reader.digits(2), reader.take(":"), let second = reader.digits(2),
-            (1...12).contains(month), (1...CivilCalendar.days(inMonth: month, of: year)).contains(day), hour < 24,
-            minute < 60,
-            second <= 60
+        guard text.count > 19, let year = Self.number(text[..<4]), let month = Self.number(text[5..<7]),
+            let day = Self.number(text[8..<10]), let hour = Self.number(text[11..<13]),
+            let minute = Self.number(text[14..<16]), let second = Self.number(text[17..<19]),
+            text[4] == UInt8(ascii: "-"), text[7] == UInt8(ascii: "-"), "Tt ".utf8.contains(text[10]),
+            text[13] == UInt8(ascii: ":"), text[16] == UInt8(ascii: ":"), (1...12).contains(month),
+            (1...CivilCalendar.days(inMonth: month, of: year)).contains(day), hour < 24, minute < 60, second <= 60
         else { return nil }
-        var fraction: [UInt8] = []
-        if reader.take(".") {
-            fraction = reader.run()
+        var rest = text[19...]
+        var fraction: ArraySlice<UInt8> = []
+        if rest.first == UInt8(ascii: ".") {
+            fraction = rest.dropFirst().prefix(while: \.isDigit)
             guard !fraction.isEmpty else { return nil }
+            rest = rest[fraction.endIndex...]
         }
-        guard let offset = reader.offset(), reader.isAtEnd else { return nil }
+        guard let offset = Self.offset(Array(rest)) else { return nil }
         let days = CivilCalendar.day(year: year, month: month, day: day)
-        self.init(seconds: ((days * 24 + hour) * 60 + minute - offset) * 60 + second, fraction: fraction)
+        self.init(seconds: ((days * 24 + hour) * 60 + minute - offset) * 60 + second, fraction: Array(fraction))
+    }
+
+    /// The value of decimal digits; nil if any other byte is among them.
+    private static func number(_ digits: ArraySlice<UInt8>) -> Int? {
+        digits.allSatisfy(\.isDigit) ? digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) } : nil
+    }
+
+    /// The minutes east of UTC that `Z` or `±hh:mm` stands for.
+    private static func offset(_ text: [UInt8]) -> Int? {
+        if text.count == 1 { return text[0] | 0x20 == UInt8(ascii: "z") ? 0 : nil }
+        guard text.count == 6, "+-".utf8.contains(text[0]), text[3] == UInt8(ascii: ":"),
+            let hours = number(text[1..<3]), let minutes = number(text[4...]), hours < 24, minutes < 60
+        else { return nil }
+        return (text[0] == UInt8(ascii: "-") ? -1 : 1) * (hours * 60 + minutes)
     }
 
     /// The time as RFC 3339 in UTC; nil outside the years that it can write.
@@ -60,57 +75,12 @@ extension Timestamp: Comparable {
     }
 }
 
-/// Reads fixed-width decimal fields.
-private struct DigitReader {
-    let text: [UInt8]
-    var position = 0
-
-    var isAtEnd: Bool { position == text.count }
-
-    mutating func digits(_ count: Int) -> Int? {
-        guard position + count <= text.count else { return nil }
-        var value = 0
-        for byte in text[position..<position + count] {
-            guard byte.isDigit else { return nil }
-            value = value * 10 + Int(byte - UInt8(ascii: "0"))
-        }
-        position += count
-        return value
-    }
-
-    mutating func run() -> [UInt8] {
-        let run = Array(text[position...].prefix(while: \.isDigit))
-        position += run.count
-        return run
-    }
-
-    /// Consumes the next character if it is one of these.
-    mutating func take(_ characters: StaticString) -> Bool {
-        guard position < text.count else { return false }
-        let byte = text[position]
-        let isNext = characters.withUTF8Buffer { $0.contains(byte) }
-        if isNext { position += 1 }
-        return isNext
-    }
-
-    /// Reads `Z` or `±hh:mm`, in minutes east.
-    mutating func offset() -> Int? {
-        if take("Zz") { return 0 }
-        let isWest = position < text.count && text[position] == UInt8(ascii: "-")
-        guard take("+-"), let hours = digits(2), take(":"), let minutes = digits(2), hours < 24, minutes < 60 else {
-            return nil
-        }
-        return (isWest ? -1 : 1) * (hours * 60 + minutes)
-    }
-}
-
 /// The proleptic Gregorian calendar, in days since 1970-01-01.
-public enum CivilCalendar {
-    /// The day number of a date.
-    ///
-    /// Months run from 1 to 12; nothing is checked. Years are counted from March, so that the leap day is the last of
-    /// its year.
-    public static func day(year: Int, month: Int, day: Int) -> Int {
+///
+/// Months run from 1 to 12; nothing is checked. Years are counted from March, so that the leap day is the last of its
+/// year.
+enum CivilCalendar {
+    static func day(year: Int, month: Int, day: Int) -> Int {
         let year = month <= 2 ? year - 1 : year
         let era = (year >= 0 ? year : year - 399) / 400
         let yearOfEra = year - era * 400
@@ -118,8 +88,7 @@ public enum CivilCalendar {
         return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 
-    /// The date of a day number: the inverse of `day(year:month:day:)`.
-    public static func date(ofDay day: Int) -> (year: Int, month: Int, day: Int) {
+    static func date(ofDay day: Int) -> (year: Int, month: Int, day: Int) {
         let shifted = day + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
         let dayOfEra = shifted - era * 146_097
@@ -130,8 +99,7 @@ public enum CivilCalendar {
         return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * marchMonth + 2) / 5 + 1)
     }
 
-    /// The number of days in a month.
-    public static func days(inMonth month: Int, of year: Int) -> Int {
+    static func days(inMonth month: Int, of year: Int) -> Int {
         guard month == 2 else { return [4, 6, 9, 11].contains(month) ? 30 : 31 }
         return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
     }

@@ -56,12 +56,10 @@ struct JSONIndex: Sendable {
         return end
     }
 
-    /// Adds a node without descendants.
     private mutating func append(_ start: Int, _ end: Int) {
         nodes.append(Node(start: UInt32(start), end: UInt32(end), next: UInt32(nodes.count + 1)))
     }
 
-    /// The byte range of a value in the text.
     func range(_ node: Int) -> Range<Int> { Int(nodes[node].start)..<Int(nodes[node].end) }
 
     func bytes(_ node: Int) -> ArraySlice<UInt8> { text[range(node)] }
@@ -83,7 +81,6 @@ struct JSONIndex: Sendable {
         }
     }
 
-    /// Visits the elements of an array in order.
     @inline(__always)
     func forEachElement(of array: Int, _ body: (_ index: Int, _ value: Int) -> Void) {
         var element = array + 1
@@ -93,6 +90,15 @@ struct JSONIndex: Sendable {
             body(index, element)
             element = Int(nodes[element].next)
             index += 1
+        }
+    }
+
+    /// Visits the elements of an array, or the members of an object from their names to the ends of their values.
+    func forEachEntry(of container: Int, _ body: (Range<Int>) -> Void) {
+        switch kind(container) {
+        case .array: forEachElement(of: container) { body(range($1)) }
+        case .object: forEachMember(of: container) { body(range($0).lowerBound..<range($1).upperBound) }
+        default: break
         }
     }
 

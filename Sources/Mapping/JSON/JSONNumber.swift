@@ -108,7 +108,6 @@ struct DecimalSum {
     /// The power of ten of the lowest place.
     private var scale = 0
 
-    /// Adds one number.
     mutating func add(_ number: JSONNumber) {
         guard !number.digits.isEmpty, let exponent = Int(exactly: number.exponent),
             // Beyond any real quantity; this also keeps the additions below from overflowing.
@@ -142,7 +141,6 @@ struct DecimalSum {
         scale = low
     }
 
-    /// The sum as a JSON number.
     var literal: [UInt8] {
         guard !digits.isEmpty else { return [UInt8(ascii: "0")] }
         let spelled = digits.reversed().map { UInt8($0) + UInt8(ascii: "0") }

@@ -18,8 +18,7 @@ public struct JSONOutline: Sendable {
 
         /// The value of a member, the last one if the name is repeated; nil if there is none.
         public subscript(name: StaticString) -> Node? {
-            index.member(Array(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)), of: node)
-                .map { Node(index: index, node: $0) }
+            index.member(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount), of: node).map(at)
         }
 
         /// The names of an object's members, in order; nil for any other value.
@@ -34,10 +33,7 @@ public struct JSONOutline: Sendable {
 
         /// The elements of a list; nil for any other value.
         public var elements: [Node]? {
-            guard index.kind(node) == .array else { return nil }
-            var elements: [Node] = []
-            index.forEachElement(of: node) { elements.append(Node(index: index, node: $1)) }
-            return elements
+            index.kind(node) == .array ? index.children(of: node).map(at) : nil
         }
 
         /// The value at a key path; nil if there is none.
@@ -45,17 +41,11 @@ public struct JSONOutline: Sendable {
         /// The last one counts if a name is repeated, and a list for its elements.
         public func value(at path: String) -> Node? {
             guard let names = KeyPathSyntax.steps(of: path)?.leadingNames else { return nil }
-            var node: Node? = self
-            for name in names {
-                node = node.flatMap { outer in
-                    guard index.kind(outer.node) == .object else { return nil }
-                    return index.member(name.utf8, of: outer.node).map { Node(index: index, node: $0) }
-                }
-            }
-            return node
+            return names.reduce(node as Int?) { node, name in node.flatMap { index.member(name.utf8, of: $0) } }.map(at)
         }
 
-        /// The value as written.
+        private func at(_ node: Int) -> Node { Node(index: index, node: node) }
+
         public var bytes: ArraySlice<UInt8> { index.bytes(node) }
 
         public var isObject: Bool { index.kind(node) == .object }
@@ -162,21 +152,23 @@ public struct JSONOutline: Sendable {
         }
 
         private mutating func writeObject(_ node: Int, at pointer: String) {
-            var members: [(name: String?, node: Int)] = []
-            index.forEachMember(of: node) { [index] name, value in members.append((index.name(name), value)) }
+            var members: [(name: String, node: Int)] = []
+            var hasOddName = false
+            index.forEachMember(of: node) { [index] name, value in
+                let name = index.name(name)
+                hasOddName = hasOddName || name == nil
+                members.append((name ?? "", value))
+            }
             // By bytes: the standard library takes two spellings of one accented letter for equal. Repeated members keep
             // their order, which may be significant.
-            let sorted = members.map { (name: $0.name ?? "", node: $0.node) }.sorted {
+            members.sort {
                 $0.name.utf8.elementsEqual($1.name.utf8)
                     ? $0.node < $1.node : $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
             }
-            if members.contains(where: { $0.name == nil })
-                || zip(sorted, sorted.dropFirst()).contains(where: { $0.name.utf8.elementsEqual($1.name.utf8) })
-            {
-                isAmbiguous = true
-            }
+            let hasRepeated = zip(members, members.dropFirst()).contains { $0.name.utf8.elementsEqual($1.name.utf8) }
+            isAmbiguous = isAmbiguous || hasOddName || hasRepeated
             output.append(UInt8(ascii: "{"))
-            for (name, node) in sorted {
+            for (name, node) in members {
                 write(node, name: name, at: left.isEmpty ? "" : "\(pointer)/\(JSONPointer.escaped(name))")
             }
             output.append(UInt8(ascii: "}"))

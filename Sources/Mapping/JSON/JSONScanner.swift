@@ -46,7 +46,6 @@ struct JSONScanner {
         return textEnd == end ? textEnd : Failure.malformed
     }
 
-    /// Scans the value that begins here.
     func scanValue(_ position: Int, depth: Int) -> Int {
         switch byte(position) {
         case UInt8(ascii: "\""): scanString(position)
@@ -174,7 +173,6 @@ struct JSONScanner {
         return position
     }
 
-    /// Scans one or more digits.
     @inline(__always)
     private func scanDigits(_ start: Int) -> Int {
         var position = start
@@ -184,11 +182,7 @@ struct JSONScanner {
 
     /// Scans the string whose opening quote is here.
     @inline(__always)
-    func scanString(_ open: Int) -> Int {
-        let stop = firstSpecial(open + 1)
-        guard stop < end else { return Failure.malformed }
-        return base[stop] == UInt8(ascii: "\"") ? stop + 1 : scanEscapedString(stop)
-    }
+    func scanString(_ open: Int) -> Int { scanName(open).end }
 
     /// Scans the string whose opening quote is here, and finds whether it contains an escape.
     @inline(__always)
@@ -264,11 +258,9 @@ struct JSONScanner {
 }
 
 extension UInt8 {
-    /// Whether this is an ASCII digit.
     @inline(__always)
     var isDigit: Bool { self &- UInt8(ascii: "0") < 10 }
 
-    /// Whether this is an ASCII letter.
     var isLetter: Bool { (self | 0x20) &- UInt8(ascii: "a") < 26 }
 }
 
@@ -317,5 +309,9 @@ public enum JSONBody {
     }
 
     /// Whether a text is a valid JSON number.
-    public static func isNumber(_ text: String) -> Bool { Reference.isNumber(text) }
+    public static func isNumber(_ text: String) -> Bool {
+        Array(text.utf8).withUnsafeBufferPointer { text in
+            JSONScanner(text, allowsReferences: true).scanNumber(0) == text.count
+        }
+    }
 }

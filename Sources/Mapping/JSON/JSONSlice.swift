@@ -36,12 +36,10 @@ struct JSONSlice: Sendable {
 
     var bytes: ArraySlice<UInt8> { text[range] }
 
-    /// Calls `body` with the value's bytes.
     func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         text.withUnsafeBufferPointer { body(UnsafeBufferPointer(rebasing: $0[range])) }
     }
 
-    /// One member of an object.
     struct Member {
         var name: MemberPath
         /// The range of the quoted name.
@@ -97,9 +95,13 @@ struct JSONSlice: Sendable {
     /// Whether two values are equal as JSON (law 7): numbers as exact decimals, strings by unescaped code points,
     /// members in any order.
     ///
-    /// If an object repeats a member, the repeated values are compared in order.
-    func isEqual(to other: JSONSlice) -> Bool {
+    /// If an object repeats a member, the repeated values are compared in order. In the value of a relation, a reference
+    /// to an object equals the object's bare identity.
+    func isEqual(to other: JSONSlice, as link: ObservedMember.Link? = nil) -> Bool {
         if hasSameBytes(as: other) { return true }
+        if let link, let mine = target(isStrict: link.isStrict), let theirs = other.target(isStrict: link.isStrict) {
+            return mine.isSame(as: theirs)
+        }
         guard kind == other.kind else { return false }
         switch kind {
         case .word:
@@ -107,56 +109,30 @@ struct JSONSlice: Sendable {
         case .number:
             return withBytes { mine in other.withBytes { JSONNumber(mine) == JSONNumber($0) } }
         case .string:
-            return isEqualString(to: other)
+            return withBytes { mine in
+                other.withBytes { theirs in
+                    let isEscaped = mine.contains(UInt8(ascii: "\\")) || theirs.contains(UInt8(ascii: "\\"))
+                    return isEscaped && JSONString.codePoints(mine) == JSONString.codePoints(theirs)
+                }
+            }
         case .array:
             let (mine, theirs) = (elements, other.elements)
-            return mine.count == theirs.count && zip(mine, theirs).allSatisfy { $0.isEqual(to: $1) }
-        case .object: return isEqualObject(to: other)
-        }
-    }
-
-    private func isEqualString(to other: JSONSlice) -> Bool {
-        withBytes { mine in
-            other.withBytes { theirs in
-                let isEscaped = mine.contains(UInt8(ascii: "\\")) || theirs.contains(UInt8(ascii: "\\"))
-                return isEscaped && JSONString.codePoints(mine) == JSONString.codePoints(theirs)
-            }
-        }
-    }
-
-    private func isEqualObject(to other: JSONSlice) -> Bool {
-        let (mine, theirs) = (members, other.members)
-        guard mine.count == theirs.count else { return false }
-        // The order is nearly always the same.
-        if zip(mine, theirs).allSatisfy({ $0.name == $1.name }) {
-            return zip(mine, theirs).allSatisfy { $0.value.isEqual(to: $1.value) }
-        }
-        let values = Dictionary(grouping: theirs, by: \.name)
-        return Dictionary(grouping: mine, by: \.name).allSatisfy { name, members in
-            guard let others = values[name], others.count == members.count else { return false }
-            return zip(members, others).allSatisfy { $0.value.isEqual(to: $1.value) }
-        }
-    }
-
-    /// Whether two values of a relation are equal; a reference to an object equals the object's bare identity.
-    func isEqual(to other: JSONSlice, as link: ObservedMember.Link) -> Bool {
-        if hasSameBytes(as: other) { return true }
-        if link.arity == .many, kind == .array, other.kind == .array {
-            let (mine, theirs) = (elements, other.elements)
-            return mine.count == theirs.count && zip(mine, theirs).allSatisfy { $0.isEqual(to: $1, as: link.one) }
-        }
-        if link.arity == .keyed, kind == .object, other.kind == .object {
+            let one = link?.arity == .many ? link?.one : nil
+            return mine.count == theirs.count && zip(mine, theirs).allSatisfy { $0.isEqual(to: $1, as: one) }
+        case .object:
             let (mine, theirs) = (members, other.members)
+            let one = link?.arity == .keyed ? link?.one : nil
             guard mine.count == theirs.count else { return false }
-            let values = Dictionary(theirs.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
-            return mine.allSatisfy { member in
-                values[member.name].map { member.value.isEqual(to: $0, as: link.one) } ?? false
+            // The order is nearly always the same.
+            if zip(mine, theirs).allSatisfy({ $0.name == $1.name }) {
+                return zip(mine, theirs).allSatisfy { $0.value.isEqual(to: $1.value, as: one) }
+            }
+            let values = Dictionary(grouping: theirs, by: \.name)
+            return Dictionary(grouping: mine, by: \.name).allSatisfy { name, members in
+                guard let others = values[name], others.count == members.count else { return false }
+                return zip(members, others).allSatisfy { $0.value.isEqual(to: $1.value, as: one) }
             }
         }
-        if let mine = target(isStrict: link.isStrict), let theirs = other.target(isStrict: link.isStrict) {
-            return mine.isSame(as: theirs)
-        }
-        return isEqual(to: other)
     }
 
     /// The object that a value of a relation refers to.
@@ -185,10 +161,8 @@ struct JSONSlice: Sendable {
         }
     }
 
-    /// Whether the value is a reference literal.
     var isReference: Bool { withBytes { Reference.isReference($0, at: 0) } }
 
-    /// Whether the value contains a reference literal.
     var containsReference: Bool { withBytes { Reference.next(in: $0, from: 0) != nil } }
 }
 

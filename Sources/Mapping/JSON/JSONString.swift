@@ -80,14 +80,12 @@ enum JSONString {
         }
     }
 
-    /// Appends text as a JSON string.
     static func append(_ text: String, to output: inout [UInt8]) {
         output.append(UInt8(ascii: "\""))
         appendEscaped(text, to: &output)
         output.append(UInt8(ascii: "\""))
     }
 
-    /// Text as a JSON string.
     static func literal(_ text: String) -> [UInt8] {
         var literal: [UInt8] = []
         append(text, to: &literal)

@@ -6,7 +6,6 @@ struct MemberPath: Hashable, Sendable {
     /// The hash of the text; a path is looked up much more often than it is created.
     private let digest: Int
 
-    /// The object itself.
     static let root = MemberPath(text: "")
 
     private init(text: String) {
@@ -16,7 +15,6 @@ struct MemberPath: Hashable, Sendable {
         digest = hasher.finalize()
     }
 
-    /// A path from its text.
     init(pointer: String) { self.init(text: pointer) }
 
     /// A path from unescaped names.
@@ -43,22 +41,15 @@ struct MemberPath: Hashable, Sendable {
 
     /// The name, if the path is one plain name.
     var name: String? {
-        guard text.utf8.contains(UInt8(ascii: "~")) || text.utf8.contains(UInt8(ascii: "/")) else { return text }
         guard !text.utf8.contains(UInt8(ascii: "/")) else { return nil }
-        var name = String.UnicodeScalarView()
-        var isEscaped = false
-        for scalar in text.unicodeScalars {
-            if isEscaped {
-                guard scalar == "0" || scalar == "1" else { return nil }
-                name.append(scalar == "0" ? "~" : "/")
-                isEscaped = false
-            } else if scalar == "~" {
-                isEscaped = true
-            } else {
-                name.append(scalar)
-            }
+        guard text.utf8.contains(UInt8(ascii: "~")) else { return text }
+        let parts = text.unicodeScalars.split(separator: "~", omittingEmptySubsequences: false)
+        var name = String(parts[0])
+        for part in parts.dropFirst() {
+            guard let escape = part.first, escape == "0" || escape == "1" else { return nil }
+            name += (escape == "0" ? "~" : "/") + String(part.dropFirst())
         }
-        return isEscaped ? nil : String(name)
+        return name
     }
 
     /// The unescaped names on the path; nil if one is not Unicode.
@@ -79,7 +70,6 @@ struct MemberPath: Hashable, Sendable {
 
     func hash(into hasher: inout Hasher) { hasher.combine(digest) }
 
-    /// The path of the object that directly contains the member.
     var parent: MemberPath {
         guard let slash = text.utf8.lastIndex(of: UInt8(ascii: "/")) else { return .root }
         return MemberPath(pointer: String(text[..<slash]))
@@ -97,14 +87,6 @@ enum JSONPointer {
     /// A name escaped as a component of a pointer.
     static func escaped(_ name: String) -> String {
         guard name.utf8.contains(UInt8(ascii: "~")) || name.utf8.contains(UInt8(ascii: "/")) else { return name }
-        var result = ""
-        for scalar in name.unicodeScalars {
-            switch scalar {
-            case "~": result += "~0"
-            case "/": result += "~1"
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
+        return name.unicodeScalars.map { $0 == "~" ? "~0" : $0 == "/" ? "~1" : "\($0)" }.joined()
     }
 }

@@ -13,7 +13,6 @@ public struct RoutePattern: Sendable, Equatable {
         case digits(suffix: String = "")
         /// Anything, followed by this text.
         case any(suffix: String = "")
-        /// All remaining components.
         case rest
 
         /// The part of a component of a path that a wildcard stands for, or the whole; nil if this does not match it.
@@ -136,30 +135,31 @@ public struct RoutePattern: Sendable, Equatable {
     }
 
     /// The pattern as text that parses to the same pattern, without the names of captures.
-    public var text: String { spelled { Self.escaped($0, isSuffix: $1) } }
-
-    /// Whether the pattern matches a path as sent: percent-encoded, without prefix, base path and query.
-    public func matches(path: String) -> Bool { RouteTable.components(of: path).map { matches($0) } ?? false }
-
-    /// Whether a byte needs no escape in a path (RFC 3986 §2.3).
-    private static func isPlain(_ byte: UInt8) -> Bool { byte.isLetter || byte.isDigit || "-._~".utf8.contains(byte) }
-
-    /// The pattern in its simplest spelling, with captures as wildcards.
-    ///
-    /// Two patterns with one spelling match the same paths.
-    public var canonical: String { spelled { text, _ in text } }
-
-    private func spelled(_ spell: (_ text: String, _ isSuffix: Bool) -> String) -> String {
+    public var text: String {
         guard !components.isEmpty else { return "/" }
         return components.map { component in
             switch component {
-            case .literal(let text): spell(text, false)
-            case .digits(let suffix): "#" + spell(suffix, true)
-            case .any(let suffix): "*" + spell(suffix, true)
+            case .literal(let text): Self.escaped(text, isSuffix: false)
+            case .digits(let suffix): "#" + Self.escaped(suffix, isSuffix: true)
+            case .any(let suffix): "*" + Self.escaped(suffix, isSuffix: true)
             case .rest: "**"
             }
         }.joined(separator: "/")
     }
+
+    /// Whether the pattern matches a path as sent: percent-encoded, without prefix, base path and query.
+    public func matches(path: String) -> Bool {
+        guard let path = PathComponents.decoded(path) else { return false }
+        if components == [.rest] { return true }
+        let isLongEnough = components.last == .rest ? path.count >= components.count : path.count == components.count
+        return isLongEnough && matchingPrefix(of: path) == components.count
+    }
+
+    /// How many components match, counted from the start.
+    func matchingPrefix(of path: [String]) -> Int { zip(components, path).prefix { $0.match($1) != nil }.count }
+
+    /// Whether a byte needs no escape in a path (RFC 3986 §2.3).
+    private static func isPlain(_ byte: UInt8) -> Bool { byte.isLetter || byte.isDigit || "-._~".utf8.contains(byte) }
 
     private static func escaped(_ text: String, isSuffix: Bool) -> String {
         text.utf8.enumerated().map { place, byte in
@@ -310,6 +310,14 @@ enum PathComponents {
         while rest.first == slash { rest.removeFirst() }
         while rest.last == slash { rest.removeLast() }
         return rest.isEmpty ? [] : rest.split(separator: slash, omittingEmptySubsequences: false)
+    }
+
+    /// The decoded components of a path; nil for a path with an empty component, which not even a wildcard matches.
+    static func decoded(_ path: String) -> [String]? {
+        let pieces = split(path)
+        guard pieces.allSatisfy({ !$0.isEmpty }) else { return nil }
+        // A component that cannot be decoded can still match a wildcard, as it was sent.
+        return pieces.map { decode($0) ?? String(Substring($0)) }
     }
 
     /// The percent-decoded text of a component; nil if it is malformed or not UTF-8.

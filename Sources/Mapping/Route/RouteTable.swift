@@ -1,6 +1,5 @@
 /// The rule that applies to a request or response.
 public struct RouteMatch: Sendable {
-    /// The index of the declaration.
     public let index: Int
     /// The values of the named components, percent-decoded, in path order.
     public let captures: [(name: String, value: String)]
@@ -24,6 +23,8 @@ public struct RouteTable: Sendable {
     }
 
     private var nodes: [Node] = [Node()]
+    /// The rules in the order of their declarations.
+    private var rules: [RouteRule] = []
 
     /// A mistake in a declaration, with its index.
     public typealias Mistake = (index: Int, error: MappingError)
@@ -40,10 +41,10 @@ public struct RouteTable: Sendable {
 
     /// The rule for a request, or for its response once there is one.
     public func match(_ subject: RouteSubject) -> RouteMatch? {
-        guard !isEmpty, let components = Self.components(of: subject.path) else { return nil }
+        guard !rules.isEmpty, let components = PathComponents.decoded(subject.path) else { return nil }
         let parameters = QueryParameters(subject.query)
         var best: RouteRule?
-        _ = find(components, at: 0, under: 0) { rules in
+        _ = find(components) { rules in
             best = rules.filter { $0.misfit(subject, parameters: parameters) == nil }.max { $0.rank < $1.rank }
             return best != nil || !rules.isEmpty && !rules.contains(where: \.declaration.fallsThrough)
         }
@@ -54,17 +55,6 @@ public struct RouteTable: Sendable {
         }
         return RouteMatch(index: best.index, captures: captures)
     }
-
-    /// The decoded components of a path; nil for a path with an empty component, which not even a wildcard matches.
-    static func components(of path: String) -> [String]? {
-        let pieces = PathComponents.split(path)
-        guard pieces.allSatisfy({ !$0.isEmpty }) else { return nil }
-        // A component that cannot be decoded can still match a wildcard, as it was sent.
-        return pieces.map { PathComponents.decode($0) ?? String(Substring($0)) }
-    }
-
-    /// Whether no rule is declared.
-    private var isEmpty: Bool { nodes.count == 1 && nodes[0].rules.isEmpty && nodes[0].rest.isEmpty }
 
     private init() {}
 
@@ -88,14 +78,14 @@ public struct RouteTable: Sendable {
         return (table, mistakes)
     }
 
-    /// Finds the most specific matching pattern with a rule that fits.
+    /// Visits the rules of the matching patterns, the most specific pattern first.
     ///
-    /// Returns true when the search is over, as `ends` says of the rules of a matching pattern. A node is visited at most once
-    /// per look-up, because its depth in the trie is the position in the path.
+    /// Returns true when the search is over, as `ends` says of the rules of a pattern. A node is visited at most once per
+    /// look-up, because its depth in the trie is the position in the path.
     private func find(
         _ components: [String],
-        at position: Int,
-        under index: Int,
+        at position: Int = 0,
+        under index: Int = 0,
         _ ends: (_ rules: [RouteRule]) -> Bool
     ) -> Bool {
         let node = nodes[index]
@@ -123,6 +113,7 @@ public struct RouteTable: Sendable {
         let existing = endsInRest ? nodes[node].rest : nodes[node].rules
         if let earlier = existing.first(where: { $0.isAmbiguous(with: rule) }) { return earlier.index }
         if endsInRest { nodes[node].rest.append(rule) } else { nodes[node].rules.append(rule) }
+        rules.append(rule)
         return nil
     }
 
@@ -143,7 +134,6 @@ public struct RouteTable: Sendable {
 
 /// The result for one rule of a table in a look-up.
 public struct RouteVerdict: Sendable {
-    /// The index of the declaration.
     public let index: Int
     /// Why the rule does not apply; nil if it does.
     public let misfit: RouteMisfit?
@@ -153,39 +143,30 @@ extension RouteTable {
     /// Every rule with the reason why it applies or not: the one that applies first, then the nearest ones.
     ///
     /// For explanations: every rule is examined.
-    ///
-    /// - Parameter declarations: the declarations of this table.
-    public func verdicts(on subject: RouteSubject, declarations: [RouteDeclaration]) -> [RouteVerdict] {
+    public func verdicts(on subject: RouteSubject) -> [RouteVerdict] {
         let winner = match(subject)?.index
-        let components = Self.components(of: subject.path)
+        let components = PathComponents.decoded(subject.path)
         let parameters = QueryParameters(subject.query)
-        let verdicts = declarations.enumerated().compactMap { index, declaration -> RouteVerdict? in
-            guard index != winner, let pattern = try? RoutePattern(declaration.path) else { return nil }
-            let matching = components.map { pattern.matchingPrefix(of: $0) } ?? 0
-            guard let components, pattern.matches(components) else {
-                return RouteVerdict(index: index, misfit: .path(matching: matching))
+        // By rule with a matching pattern, the rules of more specific ones.
+        var shadows: [Int: [Int]] = [:]
+        var visited: [Int] = []
+        if let components {
+            _ = find(components) { rules in
+                for rule in rules { shadows[rule.index] = visited }
+                visited += rules.map(\.index)
+                return false
             }
-            let rule = RouteRule(declaration, pattern, index: index)
-            if let misfit = rule.misfit(subject, parameters: parameters) {
-                return RouteVerdict(index: index, misfit: misfit)
-            }
-            if let winner { return RouteVerdict(index: index, misfit: .lessSpecific(than: winner)) }
-            return RouteVerdict(
-                index: index,
-                misfit: shadow(over: pattern, components, declarations).map { .shadowed(by: $0) }
-            )
         }
+        func misfit(_ rule: RouteRule) -> RouteMisfit? {
+            guard let shadow = shadows[rule.index] else {
+                return .path(matching: components.map { rule.pattern.matchingPrefix(of: $0) } ?? 0)
+            }
+            if let misfit = rule.misfit(subject, parameters: parameters) { return misfit }
+            return winner.map { .lessSpecific(than: $0) } ?? shadow.min().map { .shadowed(by: $0) }
+        }
+        let verdicts = rules.filter { $0.index != winner }.map { RouteVerdict(index: $0.index, misfit: misfit($0)) }
         let first = winner.map { [RouteVerdict(index: $0, misfit: nil)] } ?? []
         return first + verdicts.sorted { ($0.distance, $0.index) < ($1.distance, $1.index) }
-    }
-
-    /// A rule whose more specific pattern was chosen although none of its rules fits.
-    private func shadow(over pattern: RoutePattern, _ components: [String], _ declarations: [RouteDeclaration]) -> Int?
-    {
-        declarations.indices.filter { index in
-            guard let other = try? RoutePattern(declarations[index].path) else { return false }
-            return other.matches(components) && other.isMoreSpecific(than: pattern)
-        }.first
     }
 }
 
@@ -204,32 +185,8 @@ extension RouteVerdict {
     }
 }
 
-extension RoutePattern {
-    /// Whether the pattern matches a whole path.
-    func matches(_ path: [String]) -> Bool {
-        if components == [.rest] { return true }
-        let matching = matchingPrefix(of: path)
-        if components.last == .rest { return matching == components.count && path.count >= components.count }
-        return matching == components.count && path.count == components.count
-    }
-
-    /// How many components match, counted from the start.
-    func matchingPrefix(of path: [String]) -> Int {
-        zip(components, path).prefix { $0.match($1) != nil }.count
-    }
-
-    /// Whether this pattern is tried before another one that matches too, by the first component that differs.
-    func isMoreSpecific(than other: RoutePattern) -> Bool {
-        for (mine, theirs) in zip(components, other.components) where mine != theirs {
-            return mine.precedence < theirs.precedence
-        }
-        return false
-    }
-}
-
 /// The statuses that a route matches.
 public enum StatusPattern: Sendable, Hashable {
-    /// One status, such as 201.
     case exact(Int)
     /// A class of statuses by its first digit: 2 means 2xx.
     case `class`(Int)
@@ -279,7 +236,6 @@ public struct RouteDeclaration: Sendable, Equatable {
 
 /// A request, and its response as far as it is known, to be matched with a route table.
 public struct RouteSubject: Sendable {
-    /// The method in capitals.
     public var method: String
     /// The path as sent, percent-encoded, without prefix, base path and query.
     public var path: String
@@ -309,7 +265,9 @@ struct RouteRule: Sendable {
 
     /// Why the rule does not fit a request; nil if it does.
     func misfit(_ subject: RouteSubject, parameters: QueryParameters) -> RouteMisfit? {
-        if let method = declaration.method, method != subject.ruleMethod { return .method(method) }
+        // HEAD falls under the rules of GET.
+        let asked = subject.method == "HEAD" ? "GET" : subject.method
+        if let method = declaration.method, method != asked { return .method(method) }
         if !declaration.status.matches(subject.status) { return .status(declaration.status) }
         let query = declaration.query.sorted { $0.key < $1.key }
         if let (name, value) = query.first(where: { !parameters.has($0.key, $0.value) }) {
@@ -347,23 +305,14 @@ struct RouteRule: Sendable {
 public enum RouteMisfit: Sendable, Equatable {
     /// The path differs after this many components.
     case path(matching: Int)
-    /// The rule is for this method.
     case method(String)
-    /// The rule is for these statuses.
     case status(StatusPattern)
-    /// The rule requires this query parameter.
     case query(name: String, value: String?)
-    /// The rule requires this media type.
     case contentType(String)
     /// The rule fits, but the pattern or demands of this one are more specific.
     case lessSpecific(than: Int)
     /// A more specific pattern was chosen; none of its rules fits, and it does not fall through.
     case shadowed(by: Int)
-}
-
-extension RouteSubject {
-    /// The method that rules are compared with: HEAD falls under the rules of GET.
-    var ruleMethod: String { method == "HEAD" ? "GET" : method }
 }
 
 /// The decoded parameters of a query.
