@@ -6,7 +6,8 @@ struct MemberNaming: Sendable {
     /// Acronyms that count as one word in names, whatever letters are beside them.
     static let knownAcronyms = [
         "API", "CSS", "CSV", "DNS", "GPS", "HTML", "HTTP", "HTTPS", "ID", "IP", "ISO", "JSON", "JWT", "MIME", "PDF",
-        "RSS", "SDK", "SHA", "SMS", "SQL", "SSH", "SSL", "TLS", "TTL", "UI", "URI", "URL", "UTC", "UUID", "VAT", "XML", "YAML",
+        "RSS", "SDK", "SHA", "SMS", "SQL", "SSH", "SSL", "TLS", "TTL", "UI", "URI", "URL", "UTC", "UUID", "VAT", "XML",
+        "YAML",
     ]
 
     private let naming: Naming
