@@ -79,11 +79,9 @@ extension JSONSlice {
     /// The exact value of a number; nil for other values.
     var number: JSONNumber? { kind == .number ? withBytes(JSONNumber.init) : nil }
 
-    /// A copy of the value's bytes.
     var json: [UInt8] { Array(bytes) }
 }
 
-/// The result of a conversion.
 public enum ConversionResult: Sendable, Equatable {
     case value([UInt8])
     /// JSON of which some parts do not fit, or the whole.
@@ -106,7 +104,6 @@ public struct ConversionFault: Sendable, Equatable {
 }
 
 extension ConversionResult {
-    /// The resulting JSON; nil if there is none.
     var json: [UInt8]? {
         switch self {
         case .value(let json), .partial(let json, _): json
@@ -143,14 +140,12 @@ public indirect enum ConversionDeclaration: Sendable, Equatable {
         public var wire: [UInt8]
         public var mapped: [UInt8]
 
-        /// Maps one value to one value.
         public init(wire: [UInt8], mapped: [UInt8]) { (self.wire, self.mapped) = (wire, mapped) }
 
         /// Whether the upstream's value is a string.
         public var isString: Bool { wire.first == UInt8(ascii: "\"") }
     }
 
-    /// What happens to the value of a one-way conversion on the way back.
     public enum Back: String, Sendable, CaseIterable {
         /// The member is left out.
         case drop

@@ -142,7 +142,6 @@ final class DatePattern: Sendable {
         return nil
     }
 
-    /// The letters of a pattern that are not quoted.
     private static func letters(of pattern: String) throws(MappingError) -> [Character] {
         var letters: [Character] = []
         var isQuoted = false
@@ -180,9 +179,7 @@ final class DatePattern: Sendable {
     /// A timestamp in milliseconds, the finest unit of a pattern.
     private static func timestamp(_ seconds: Double) -> Timestamp? {
         guard seconds.magnitude < 1e12 else { return nil }
-        let milliseconds = Int((seconds * 1_000).rounded())
-        let whole = milliseconds >= 0 ? milliseconds / 1_000 : -((999 - milliseconds) / 1_000)
-        let rest = String(milliseconds - whole * 1_000)
-        return Timestamp(seconds: whole, fraction: Array((String(repeating: "0", count: 3 - rest.count) + rest).utf8))
+        let milliseconds = Array(String(Int((seconds * 1_000).rounded())).utf8)
+        return milliseconds.withUnsafeBufferPointer { Timestamp(JSONNumber($0), 3) }
     }
 }

@@ -1,7 +1,6 @@
 import Foundation
 
 extension Conversion {
-    /// The conversions that need nothing but a name.
     static let builtIn: [String: Conversion] = [
         "base64": base64, "boolean": boolean, "date": rfc3339, "decimal": decimal, "integer": integer, "string": string,
         "url": url, "uuid": uuid,
@@ -62,7 +61,7 @@ extension Conversion {
         guard !declared.isEmpty else { throw .invalidConversion("a map of values has no entry") }
         var pairs: [(from: JSONSlice, to: JSONSlice)] = []
         for pair in declared {
-            let (wire, mapped) = (try slice(pair.wire), try slice(pair.mapped))
+            let (wire, mapped) = (try JSONSlice(declared: pair.wire), try JSONSlice(declared: pair.mapped))
             if pairs.contains(where: { $0.from.isEqual(to: wire) }) {
                 throw .invalidConversion("\(wire.spelled) is mapped twice")
             }
@@ -76,17 +75,13 @@ extension Conversion {
             pairs.append((wire, mapped))
         }
         return Conversion(
-            forward: direction(pairs, fallback: try fallback.map(slice)),
-            reverse: direction(pairs.map { ($0.to, $0.from) }, fallback: try reverseFallback.map(slice)),
+            forward: direction(pairs, fallback: try fallback.map(JSONSlice.init(declared:))),
+            reverse: direction(
+                pairs.map { ($0.to, $0.from) },
+                fallback: try reverseFallback.map(JSONSlice.init(declared:))
+            ),
             convertsNull: true
         )
-    }
-
-    private static func slice(_ json: [UInt8]) throws(MappingError) -> JSONSlice {
-        guard !JSONBody.isMalformed(json), let slice = JSONSlice(json) else {
-            throw .invalidConversion("\"\(String(decoding: json, as: UTF8.self))\" is not JSON")
-        }
-        return slice
     }
 
     /// Replaces values by their partners; null without one stays null.
@@ -105,6 +100,14 @@ extension Conversion {
 }
 
 extension JSONSlice {
+    /// The value of a JSON text in a declaration.
+    init(declared json: [UInt8]) throws(MappingError) {
+        guard !JSONBody.isMalformed(json), let slice = JSONSlice(json) else {
+            throw .invalidConversion("\"\(String(decoding: json, as: UTF8.self))\" is not JSON")
+        }
+        self = slice
+    }
+
     /// The value as text, for messages about a config.
     fileprivate var spelled: String { String(decoding: bytes, as: UTF8.self) }
 
@@ -163,7 +166,6 @@ struct NumberText {
         self.decimal = Array(decimal.utf8)
     }
 
-    /// The number that a text stands for.
     @Sendable func number(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
         guard let text = value.string, let number = parsed(Array(text.utf8)) else {
             throw Misfit("a string of a number such as \(example) is expected")
@@ -171,7 +173,6 @@ struct NumberText {
         return number
     }
 
-    /// The text for a number.
     @Sendable func text(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
         guard let number = value.number else { throw Misfit("a number is expected") }
         let plain = Array(number.canonicalText.utf8)
@@ -193,36 +194,18 @@ struct NumberText {
 
     /// The JSON number in a text; the digits form groups of three, or no groups at all.
     private func parsed(_ text: [UInt8]) -> [UInt8]? {
-        var rest = text[...]
-        var output: [UInt8] = []
-        if rest.first == UInt8(ascii: "-") { output.append(rest.removeFirst()) }
-        let groups = split(&rest)
-        guard let first = groups.first, !first.isEmpty else { return nil }
-        if groups.count > 1 {
-            guard first.count <= 3, groups.dropFirst().allSatisfy({ $0.count == 3 }) else { return nil }
-        }
+        let sign = text.prefix(1).filter { $0 == UInt8(ascii: "-") }
+        let halves = text.dropFirst(sign.count)
+            .split(separator: decimal, maxSplits: 1, omittingEmptySubsequences: false)
+        let groups =
+            grouping.isEmpty ? [halves[0]] : halves[0].split(separator: grouping, omittingEmptySubsequences: false)
+        guard !groups[0].isEmpty, groups.joined().allSatisfy(\.isDigit),
+            groups.count == 1 || groups[0].count <= 3 && groups.dropFirst().allSatisfy({ $0.count == 3 })
+        else { return nil }
         let whole = groups.joined().drop { $0 == UInt8(ascii: "0") }
-        output += whole.isEmpty ? [UInt8(ascii: "0")] : Array(whole)
-        guard !rest.isEmpty else { return output }
-        guard rest.starts(with: decimal) else { return nil }
-        let fraction = rest.dropFirst(decimal.count)
-        guard !fraction.isEmpty, fraction.allSatisfy(\.isDigit) else { return nil }
-        return output + [UInt8(ascii: ".")] + fraction
-    }
-
-    /// Removes the digits before the decimal separator and splits them at the grouping separators.
-    private func split(_ rest: inout ArraySlice<UInt8>) -> [[UInt8]] {
-        var groups: [[UInt8]] = [[]]
-        while let byte = rest.first {
-            if byte.isDigit {
-                groups[groups.count - 1].append(rest.removeFirst())
-            } else if !grouping.isEmpty, rest.starts(with: grouping) {
-                rest = rest.dropFirst(grouping.count)
-                groups.append([])
-            } else {
-                break
-            }
-        }
-        return groups
+        let output = sign + (whole.isEmpty ? [UInt8(ascii: "0")] : Array(whole))
+        guard halves.count > 1 else { return output }
+        guard !halves[1].isEmpty, halves[1].allSatisfy(\.isDigit) else { return nil }
+        return output + [UInt8(ascii: ".")] + halves[1]
     }
 }

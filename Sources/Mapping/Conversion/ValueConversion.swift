@@ -7,7 +7,6 @@ struct ValueConversion: Sendable {
     var converter: Converter?
     private let coercion: Coercion?
     var checker: ValueChecker?
-    /// Whether null is unexpected.
     var refusesNull: Bool
     /// Whether a single bare identity is accepted in place of a list.
     var coerces: Bool
@@ -16,7 +15,6 @@ struct ValueConversion: Sendable {
     /// Whether values pass unchanged and unchecked.
     var isTrivial: Bool { converter == nil && coercion == nil && checker == nil && !refusesNull }
 
-    /// Compiles the declarations of a property.
     init(_ property: PropertyDeclaration) throws(MappingError) {
         // Null is not left to the checker: the mapped view shows null with a warning of its own.
         let checks = property.checks.filter { $0 != .notNull }
@@ -43,7 +41,7 @@ struct ValueConversion: Sendable {
     func fault(in value: JSONSlice) -> String? {
         guard let checker, !value.isNull else { return nil }
         guard let coerced = coerced(value) else { return checker.fault(in: value) }
-        return checker.fault(in: coerced)
+        return JSONSlice(coerced).flatMap { checker.fault(in: $0) }
     }
 
     /// The conversion whose values have the first checked type.
@@ -65,18 +63,16 @@ struct ValueConversion: Sendable {
 }
 
 /// Reads values of another type by their plain meaning, for properties with `coerce: true`.
-struct Coercion: Sendable {
-    private enum Target { case boolean, number, string, list }
-
-    private let target: Target
+enum Coercion: Sendable {
+    case boolean, number, string, list
 
     /// The coercion to the input type of a conversion; nil if the conversion has none.
     init?(_ declaration: ConversionDeclaration) {
         guard let target = Self.target(of: declaration) else { return nil }
-        self.target = target
+        self = target
     }
 
-    private static func target(of declaration: ConversionDeclaration) -> Target? {
+    private static func target(of declaration: ConversionDeclaration) -> Coercion? {
         switch declaration {
         case .named("boolean"): .boolean
         case .named("integer"), .named("decimal"), .date(.unixSeconds), .date(.unixMilliseconds): .number
@@ -93,7 +89,7 @@ struct Coercion: Sendable {
     /// The coerced value; nil if it already has the right type or has no plain meaning.
     func coerced(_ value: JSONSlice) -> [UInt8]? {
         guard !value.isNull else { return nil }
-        switch target {
+        switch self {
         case .boolean: return value.string.flatMap(Self.boolean).map { Array(($0 ? "true" : "false").utf8) }
         case .number:
             guard let text = value.string, JSONBody.isNumber(text) else { return nil }
@@ -123,7 +119,6 @@ public struct ValueChecker: Sendable {
     private let faults: [@Sendable (JSONSlice) -> String?]
     private let refusesNull: Bool
 
-    /// Compiles checks; throws `.invalidCheck` with the reason if a check is wrong.
     public init(_ checks: [ValueCheck]) throws(MappingError) {
         faults = try checks.map { (check) throws(MappingError) in try Self.compile(check) }
         refusesNull = checks.contains(.notNull)
@@ -159,12 +154,7 @@ public struct ValueChecker: Sendable {
             }
         case .oneOf(let values):
             guard !values.isEmpty else { throw .invalidCheck("no value is allowed; name at least one") }
-            let slices = try values.map { (json) throws(MappingError) in
-                guard !JSONBody.isMalformed(json), let slice = JSONSlice(json) else {
-                    throw .invalidCheck("\"\(String(decoding: json, as: UTF8.self))\" is not JSON")
-                }
-                return slice
-            }
+            let slices = try values.map(JSONSlice.init(declared:))
             let reason = JSONSlice.expectation(of: slices)
             return { value in slices.contains { $0.isEqual(to: value) } ? nil : reason }
         case .notNull: return { _ in nil }
@@ -181,12 +171,6 @@ public struct ValueChecker: Sendable {
     /// Why a JSON value of the upstream fails the checks, for a person; nil if it passes.
     ///
     /// The reason says what was expected and never quotes the value.
-    public func fault(in value: [UInt8]) -> String? {
-        guard let slice = JSONSlice(value) else { return "JSON is expected" }
-        return fault(in: slice)
-    }
-
-    /// Like `fault(in:)` for bytes, for a value within a JSON text.
     func fault(in value: JSONSlice) -> String? {
         // Null is the absence of a value: only the null check can reject it.
         if value.isNull { return refusesNull ? "null is not allowed" : nil }

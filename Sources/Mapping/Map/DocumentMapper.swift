@@ -6,7 +6,6 @@
 public struct DocumentMapper: Sendable {
     private let models: Models
 
-    /// Creates a mapper for the models of one upstream.
     public init(models: Models) { self.models = models }
 
     /// Maps one body.
@@ -52,23 +51,21 @@ public struct DocumentMapper: Sendable {
         members: [String]? = nil,
         resolve: (ObjectName) -> [UInt8]? = { _ in nil }
     ) -> MappedBody {
-        let index: JSONIndex
         do throws(MappingWarning) {
-            index = try Self.index(payload)
+            let index = try Self.index(payload)
+            guard let model = models.index(of: model) else { throw .unknownModel(model) }
+            guard index.kind(0) == .object else {
+                throw MappingWarning(.notAnObject, pointer: "", model: models.declarations[model].name)
+            }
+            return withoutActuallyEscaping(resolve) { resolve in
+                var run = MapRun(models, body: index, resolve: resolve)
+                let key = identity.flatMap { MappedValue(JSONString.literal($0), of: nil) }
+                let standing = models.compiled[model].isIdentifiedByKey ? Standing(key: key) : Standing()
+                run.object(run.body, as: model, standing: standing, mask: MemberMask(members))
+                return MappedBody(run)
+            }
         } catch {
             return MappedBody(unmapped: payload, [error])
-        }
-        guard let model = models.index(of: model) else { return MappedBody(unmapped: payload, [.unknownModel(model)]) }
-        guard index.kind(0) == .object else {
-            let warning = MappingWarning(.notAnObject, pointer: "", model: models.declarations[model].name)
-            return MappedBody(unmapped: payload, [warning])
-        }
-        return withoutActuallyEscaping(resolve) { resolve in
-            var run = MapRun(models, body: index, resolve: resolve)
-            let key = identity.flatMap { MappedValue(JSONString.literal($0), of: nil) }
-            let standing = models.compiled[model].isIdentifiedByKey ? Standing(key: key) : Standing()
-            run.object(run.body, as: model, standing: standing, mask: MemberMask(members))
-            return MappedBody(run)
         }
     }
 
@@ -87,7 +84,6 @@ public struct DocumentMapper: Sendable {
     }
 }
 
-/// The mapped view of a body or an object.
 public struct MappedBody: Sendable, Equatable {
     /// The mapped JSON, or the original body.
     public var body: [UInt8]
@@ -184,7 +180,6 @@ extension DocumentMapper {
     }
 }
 
-/// The result of writing a mapped body back.
 public struct UnmappedBody: Sendable, Equatable {
     /// The upstream's JSON.
     public var body: [UInt8]
@@ -198,7 +193,6 @@ public struct UnmapError: Error, Sendable, Equatable {
     public var reason: String
     /// The JSON pointer to the value in the mapped body.
     public var pointer: String?
-    /// The property whose value has no way back.
     public var property: String?
     public var model: String?
     /// The mapped value without a way back, as JSON; it is not part of the description.
@@ -206,7 +200,6 @@ public struct UnmapError: Error, Sendable, Equatable {
 }
 
 extension UnmapError: CustomStringConvertible {
-    /// The place and what was expected there.
     public var description: String {
         let place = [
             pointer.map { $0.isEmpty ? "the whole" : $0 }, property.map { "property \($0)" },

@@ -44,7 +44,7 @@ extension MapRun {
         guard let own = try? JSONIndex(Array(output[start...]) + [UInt8(ascii: "}")]) else { return }
         var shown = names
         own.forEachMember(of: 0) { name, _ in own.name(name).map { shown.append($0) } }
-        if output.last != UInt8(ascii: "{") { append(",") }
+        output.appendComma()
         let mark = output.count
         object(body, as: index, mask: .excluding(shown))
         output.removeLast()
@@ -64,7 +64,7 @@ extension MapRun {
 
     private mutating func append(_ contents: [(BodyPlan.Content, Value)], _ mask: MemberMask) {
         for (content, value) in contents {
-            if output.last != UInt8(ascii: "{") { append(",") }
+            output.appendComma()
             JSONString.append(content.name, to: &output)
             append(":")
             place.append(.name(content.name))
@@ -87,12 +87,12 @@ extension MapRun {
             object(value, as: content.model, mask: mask)
             return !warnings[before...].contains { $0.kind == .nothingMapped && $0.pointer == value.pointer }
         case (.many, .object):
-            onlyElement(value, as: content.model, mask: mask)
+            onlyElement(value, of: content.relation, mask: mask)
             return true
         case (.keyed, .object):
             keyedElements(value, of: content.relation, mask: mask)
             return true
-        case (.many, .array): return list(value, of: content.relation, mask: mask, isContent: true)
+        case (.many, .array): return list(value.children, of: content.relation, mask: mask, isContent: true)
         case (.one, .array), (.keyed, .array):
             warn(.arrayForObject, at: value, model: model)
             return false

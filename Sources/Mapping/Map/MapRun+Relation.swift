@@ -83,34 +83,25 @@ extension MapRun {
         _ related: CompiledProperty.Related,
         mask: MemberMask
     ) -> Bool {
-        let index = related.model
         switch value.kind {
-        case .array:
-            list(value, of: related, mask: mask, levels: property.listLevels)
-            return true
-        case .object:
-            onlyElement(value, as: index, mask: mask)
-            return true
-        default:
+        case .array: list(value.children, of: related, mask: mask, levels: property.listLevels)
+        case .object: onlyElement(value, of: related, mask: mask)
+        case .string, .number, .word:
             guard property.conversion.coerces, isIdentity(value, of: related) else {
-                return isEmptyString(value) ? literal(value) : quarantine(value, as: index)
+                return isEmptyString(value) ? literal(value) : quarantine(value, as: related.model)
             }
-            noteCoercion(of: value, property, model: models.compiled[index].name)
+            noteCoercion(of: value, property, model: models.compiled[related.model].name)
             append("[")
             appendLiteral(value)
             append("]")
-            return true
         }
+        return true
     }
 
     /// Writes one object where a list is declared.
-    mutating func onlyElement(_ value: Value, as index: Int, mask: MemberMask) {
-        warn(.objectForList, at: value, model: models.compiled[index].name)
-        append("[")
-        place.append(.index(0))
-        object(value, as: index, standing: Standing(position: 0), mask: mask)
-        place.removeLast()
-        append("]")
+    mutating func onlyElement(_ value: Value, of related: CompiledProperty.Related, mask: MemberMask) {
+        warn(.objectForList, at: value, model: models.compiled[related.model].name)
+        list([value], of: related, mask: mask, isContent: true)
     }
 
     private mutating func keyed(_ value: Value, _ related: CompiledProperty.Related, mask: MemberMask) -> Bool {
@@ -131,7 +122,6 @@ extension MapRun {
     /// Writes an object whose members are objects of a model.
     mutating func keyedElements(_ value: Value, of related: CompiledProperty.Related, mask: MemberMask) {
         append("{")
-        let start = output.count
         let text = value.document.index
         let repeated = repeatedMembers(of: value.node, text)
         text.forEachMember(of: value.node) { name, member in
@@ -140,7 +130,7 @@ extension MapRun {
                 return warnOfRepetition(at: last, models.compiled[related.model].name)
             }
             let mark = output.count
-            if mark > start { append(",") }
+            output.appendComma()
             output.append(contentsOf: text.bytes(name))
             append(":")
             place.append(.name(text.name(name) ?? "\u{FFFD}"))
@@ -164,28 +154,27 @@ extension MapRun {
         return repeated
     }
 
-    /// Writes an array of objects of a model, nested at most `levels` deep.
+    /// Writes a list of objects of a model, nested at most `levels` deep.
     ///
     /// - Parameter isContent: whether it is the content of a body, in which no element is a bare identity.
     /// - Returns: whether any of its elements is shown, or it has none.
     @discardableResult
     mutating func list(
-        _ value: Value,
+        _ elements: [Value],
         of related: CompiledProperty.Related,
         mask: MemberMask,
         levels: Int = 1,
         isContent: Bool = false
     ) -> Bool {
         append("[")
-        let elements = value.children
         var shown = 0
         for (position, member) in elements.enumerated() {
             let (mark, standing) = (output.count, Standing(position: position))
-            if shown > 0 { append(",") }
+            output.appendComma()
             place.append(.index(shown))
             var isShown = true
             if levels > 1, member.kind == .array {
-                list(member, of: related, mask: mask, levels: levels - 1)
+                list(member.children, of: related, mask: mask, levels: levels - 1)
             } else if !isContent {
                 isShown = element(member, of: related, standing: standing, mask: mask)
             } else if member.isNull {

@@ -25,7 +25,7 @@ extension MapRun {
 
     /// Reads the members of an object that its model's sources name.
     mutating func members(of object: Value?, _ model: CompiledModel) -> Members {
-        var members = Members(values: [Value?](repeating: nil, count: model.slotCount))
+        var members = Members(values: [Value?](repeating: nil, count: model.shown.slotCount))
         guard let object, object.kind == .object else { return members }
         read(object, at: model.root, of: model.root, model, &members)
         return members
@@ -148,14 +148,10 @@ extension MapRun {
     /// The value of a source, if there is one.
     mutating func find(_ source: CompiledProperty.Source, _ members: Members, _ model: String) -> Value? {
         switch source {
-        case .members(let slots, let tail):
-            return find(slots, tail, members, model)
-        case .context(let value, let path):
-            return find(value, path)
-        case .itself:
-            return frames.last?.object
-        case .parts(let parts):
-            return fold(parts, members, model)
+        case .members(let slots, let tail): find(slots, tail, members, model)
+        case .context(let value, let path): find(value, path)
+        case .itself: frames.last?.object
+        case .parts(let parts): fold(parts, members, model)
         }
     }
 
@@ -171,8 +167,7 @@ extension MapRun {
                 warn(.keyCollision, "A property occurs under two names; the exact one counts.", at: value, model: model)
             }
         }
-        guard let first else { return nil }
-        guard !tail.isEmpty else { return first }
+        guard let first, !tail.isEmpty else { return first }
         return list(at: first, tail, model)
     }
 
@@ -197,9 +192,10 @@ extension MapRun {
 
     // MARK: Context
 
-    private mutating func find(_ value: ContextValue, _ path: [PathStep]) -> Value? {
+    private func find(_ value: ContextValue, _ path: [PathStep]) -> Value? {
         switch value {
-        case .url, .capture, .query, .header: return context.text(of: value).flatMap { string($0) }
+        case .url, .capture, .query, .header:
+            return context.text(of: value).flatMap { Value(JSONString.literal($0), of: nil) }
         case .parent: return parent.flatMap { find(path, of: $0) }
         case .root: return root.flatMap { find(path, of: $0) }
         case .index: return frames.last?.standing.position.flatMap { Value(Array(String($0).utf8), of: nil) }
@@ -211,9 +207,7 @@ extension MapRun {
     /// The enclosing object of a declared model; the wrapper of a body counts only if `envelope` names its model.
     private var parent: Value? { frames.count > 1 ? frames[frames.count - 2].object : nil }
 
-    private var root: Value? {
-        body.kind == .object ? body : frames.first?.object
-    }
+    private var root: Value? { body.kind == .object ? body : frames.first?.object }
 
     /// Reads a path; null in the middle of it is null at its end, as in the object itself.
     private func find(_ path: [PathStep], of object: Value) -> Value? {
@@ -226,8 +220,6 @@ extension MapRun {
         }
         return object.at(value)
     }
-
-    private mutating func string(_ text: String) -> Value? { Value(JSONString.literal(text), of: nil) }
 
     // MARK: Steps over arrays
 

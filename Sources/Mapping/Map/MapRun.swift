@@ -10,7 +10,6 @@ struct MapRun: MappingRun {
     ///
     /// A few that refer to each other could otherwise fill the memory.
     static let maximumExpansions = 10_000
-    /// An object that is being mapped.
     struct Frame {
         /// Nil for a child that consists only of completions.
         var object: Value?
@@ -154,19 +153,18 @@ extension MapRun {
         defer { frames.removeLast() }
         let members = members(of: object, model)
         append("{")
-        let start = output.count
         var isPresent = false
         for property in model.properties where property.completes.isEmpty {
             let isAlwaysShown = property.isIdentity && !mask.excludes(property.name)
             guard let inner = mask.member(property.name) ?? (isAlwaysShown ? .all : nil) else { continue }
-            let isShown = show(property, of: model, members, mask: inner, completions, start: start)
+            let isShown = show(property, of: model, members, mask: inner, completions)
             // Values from the surroundings do not show that the object is there.
             let isCompleted = completions.contains { $0.path.first == property.name }
             if isShown, !property.isFromContext || isCompleted { isPresent = true }
         }
         extra?(&self)
         append("}")
-        if !isPresent, members.isEmpty, model.slotCount > 0, !isItself, let object, !object.children.isEmpty {
+        if !isPresent, members.isEmpty, model.shown.slotCount > 0, !isItself, let object, !object.children.isEmpty {
             warn(.nothingMapped, "No declared property is found in an object.", at: object, model: model.name)
         }
         return isPresent
@@ -194,13 +192,12 @@ extension MapRun {
         of model: CompiledModel,
         _ members: Members,
         mask: MemberMask,
-        _ completions: [Completion],
-        start: Int
+        _ completions: [Completion]
     ) -> Bool {
         let before = (output: output.count, notes: notes.count)
         place.append(.name(property.name))
         defer { place.removeLast() }
-        if before.output > start { append(",") }
+        output.appendComma()
         output.append(contentsOf: property.key)
         let valueStart = output.count
 
@@ -234,7 +231,7 @@ extension MapRun {
         }
         rewind(to: before)
         if let value = effective.defaultValue {
-            if before.output > start { append(",") }
+            output.appendComma()
             output.append(contentsOf: property.key)
             output.append(contentsOf: value)
             note(.synthetic)

@@ -43,6 +43,9 @@ struct MappedValue: Sendable {
     /// The elements of an array, or the member values of an object.
     var children: [MappedValue] { document.index.children(of: node).map(at) }
 
+    /// The node of the body that it is, or is made from; nil for values from elsewhere.
+    var bodyNode: Int? { document.isBody ? node : document.origin?.bodyNode }
+
     /// The JSON pointer in the body; nil for values from elsewhere.
     var pointer: String? { document.isBody ? document.index.pointer(to: node) : document.origin?.pointer }
 }
@@ -71,7 +74,7 @@ extension MappingRun {
         at value: Value?,
         model: String?,
         property: String? = nil
-    ) { warn(MappingWarning(kind, message ?? kind.sentence, model: model, property: property), at: value) }
+    ) { warn(MappingWarning(kind, message, model: model, property: property), at: value) }
 
     /// Warns about the value of a property.
     mutating func warn(_ kind: MappingWarning.Kind, _ message: String, at value: Value?, of property: CompiledProperty)

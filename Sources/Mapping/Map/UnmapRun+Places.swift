@@ -17,9 +17,7 @@ extension UnmapRun {
         var node: Int
         /// The node of the object in which the path begins.
         var origin: Int
-        /// The value in the mapped body.
-        var shown: Value
-        var model: String
+        var target: Target
     }
 
     /// Writes a value, or a part of it, to its output.
@@ -45,7 +43,7 @@ extension UnmapRun {
             let child = builder.makeDetached()
             self.place(value, at: place.path[...], target, child)
             if place.origin != .object {
-                surroundings.append(Surrounding(node: child, origin: origin, shown: target.shown, model: target.model))
+                surroundings.append(Surrounding(node: child, origin: origin, target: target))
             } else if !builder.fill(origin, from: child) {
                 warnOfNoPlace(target.shown, target.model)
             }
@@ -123,8 +121,7 @@ extension UnmapRun {
     ) {
         let mask = target.mask
         switch (relation.arity, value.kind) {
-        case (.keyed, .object):
-            keyed(value, of: relation, into: node, mask: mask)
+        case (.keyed, .object): keyed(value, of: relation, into: node, mask: mask)
         case (.many, .array):
             let values = value.children
             guard let elements = builder.elements(values.count, of: node), elements.count == values.count else {
@@ -165,7 +162,7 @@ extension UnmapRun {
     ) {
         if value.kind != .object {
             set(node, value, models.compiled[related.model].name)
-        } else if isListed(value, in: synthetic ?? []) {
+        } else if isSynthetic(value) {
             bare(value, of: related, into: node)
         } else {
             object(value, as: related.model, into: node, mask: mask, standing: standing)
@@ -210,7 +207,7 @@ extension UnmapRun {
     mutating func writeSurroundings() {
         for value in surroundings where !builder.fill(value.origin, from: value.node) {
             let message = "Its place in the surrounding object has another value; it is not written back."
-            warn(.notWritten, message, at: value.shown, model: value.model)
+            warn(.notWritten, message, at: value.target.shown, model: value.target.model)
         }
         builder.spellWholes()
     }

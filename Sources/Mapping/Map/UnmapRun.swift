@@ -10,10 +10,10 @@ struct UnmapRun: MappingRun {
     let models: Models
     /// The response to which the mapped body belongs; nil if it is unknown.
     let context: MappingContext?
-    /// The pointers of synthetic values; if nil, every value equal to its default counts as synthetic.
-    let synthetic: Set<String>?
-    /// The pointers of values that were not converted on the way there.
-    let unconverted: Set<String>
+    /// The nodes of synthetic values; if nil, every value equal to its default counts as synthetic.
+    let synthetic: Set<Int>?
+    /// The nodes of values that were not converted on the way there.
+    let unconverted: Set<Int>
     let body: Value
     var builder = WireBuilder()
     var warnings: [MappingWarning] = []
@@ -34,13 +34,13 @@ struct UnmapRun: MappingRun {
         unconverted: [String]
     ) {
         (self.models, self.context) = (models, context)
-        (self.synthetic, self.unconverted) = (synthetic.map { Set($0) }, Set(unconverted))
+        // All at once: to find the pointer of one value, the lists around it are counted.
+        self.synthetic = synthetic.map(mapped.nodes(at:))
+        self.unconverted = mapped.nodes(at: unconverted)
         body = Value(body: mapped)
     }
 
-    func isListed(_ value: Value, in pointers: Set<String>) -> Bool {
-        !pointers.isEmpty && value.pointer.map(pointers.contains) ?? false
-    }
+    func isSynthetic(_ value: Value) -> Bool { value.bodyNode.flatMap { synthetic?.contains($0) } ?? false }
 
     // MARK: Objects
 
@@ -140,13 +140,13 @@ struct UnmapRun: MappingRun {
     /// Whether a value comes from the model's default, or from what is known of an object, not from the response.
     private mutating func isSynthetic(_ value: Value, _ property: CompiledProperty, _ model: String) -> Bool {
         let shown = property.completes.isEmpty ? property.defaultValue : property.completedDefault
-        if shown == nil, isListed(value, in: synthetic ?? []) {
+        if shown == nil, isSynthetic(value) {
             // An object in place of its identity is written back as that.
             let isNamed = property.relation.map { models.compiled[$0.model].hasIdentity } ?? false
             return !(isNamed && value.kind == .object)
         }
         guard let known = shown.flatMap({ JSONSlice($0) }), value.slice.isEqual(to: known) else { return false }
-        if let synthetic { return isListed(value, in: synthetic) }
+        guard synthetic == nil else { return isSynthetic(value) }
         let message =
             "The value equals the default of \(property.name), so it is not written back. "
             + "Name the property with --members to write it, or use --defaults for all."
@@ -202,12 +202,12 @@ struct UnmapRun: MappingRun {
 
     /// The pointers from a value to its parts that were not converted on the way there.
     private func unconverted(within value: Value) -> Set<String> {
-        guard value.kind == .array || value.kind == .object else {
-            return isListed(value, in: unconverted) ? [""] : []
+        guard !unconverted.isEmpty, let start = value.bodyNode else { return [] }
+        var pointers: Set<String> = []
+        body.document.index.forEachValue(in: start) { node, pointer in
+            if unconverted.contains(node) { pointers.insert(pointer) }
         }
-        guard !unconverted.isEmpty, let pointer = value.pointer else { return [] }
-        let parts = unconverted.filter { $0 == pointer || $0.utf8.starts(with: (pointer + "/").utf8) }
-        return Set(parts.map { String($0.utf8.dropFirst(pointer.utf8.count)) ?? "" })
+        return pointers
     }
 
     /// Writes a value to a node unchanged; warns if the node already has another value.
@@ -216,4 +216,29 @@ struct UnmapRun: MappingRun {
     }
 
     mutating func warnOfNoPlace(_ value: Value, _ model: String) { warn(.notWritten, at: value, model: model) }
+}
+
+extension JSONIndex {
+    /// The nodes of the values at JSON pointers.
+    fileprivate func nodes(at pointers: [String]) -> Set<Int> {
+        guard !pointers.isEmpty else { return [] }
+        let wanted = Set(pointers)
+        var nodes: Set<Int> = []
+        forEachValue(in: 0) { node, pointer in if wanted.contains(pointer) { nodes.insert(node) } }
+        return nodes
+    }
+
+    /// Visits a value and all values within it, with their JSON pointers from there.
+    fileprivate func forEachValue(in node: Int, at pointer: String = "", _ body: (_ node: Int, String) -> Void) {
+        body(node, pointer)
+        switch kind(node) {
+        case .array: forEachElement(of: node) { forEachValue(in: $1, at: "\(pointer)/\($0)", body) }
+        case .object:
+            forEachMember(of: node) { name, value in
+                let component = JSONPointer.escaped(self.name(name) ?? "\u{FFFD}")
+                forEachValue(in: value, at: "\(pointer)/\(component)", body)
+            }
+        case .string, .number, .word: break
+        }
+    }
 }

@@ -16,7 +16,7 @@ struct Clusters {
             guard let base = declaration.base, edges[index].isEmpty else { continue }
             mistakes.report(.unknownModel(base, property: "base", model: declaration.name), model: index)
         }
-        for cycle in CycleDetection(edges).cycles() {
+        for cycle in cycles(in: edges) {
             mistakes.report(.circularCluster(cycle.map { declarations[$0].name }), model: cycle[0])
         }
         chains = declarations.indices.map { index in
@@ -35,7 +35,7 @@ struct Clusters {
     /// Reports choices that lead back to their own model, unless one of the models has a mistake of this kind already.
     func reportCircularChoices(indexes: [String: Int], _ mistakes: inout MistakeList) {
         let edges = declarations.map { $0.choices.compactMap { indexes[$0.model] } }
-        for cycle in CycleDetection(edges).cycles() where !mistakes.concernCluster(ofAny: cycle) {
+        for cycle in cycles(in: edges) where !mistakes.concernCluster(ofAny: cycle) {
             mistakes.report(.circularCluster(cycle.map { declarations[$0].name }), model: cycle[0])
         }
     }
@@ -202,11 +202,15 @@ struct ModelMember: Sendable {
     var written: String
 }
 
-extension [ModelMember] {
-    /// The sources of the first property of each name, as far as it is read from members.
-    var spellings: [String: [String]] {
-        let read = lazy.filter { $0.index != nil && !$0.spellings.isEmpty }
-        return Dictionary(read.map { ($0.declaration.name, $0.spellings) }) { first, _ in first }
+extension ModelDeclaration {
+    /// The sources that an entry such as `identity: id` refers to, the preferred one first.
+    ///
+    /// These are the sources of the first property with that name, as far as it is read from members. Without such a
+    /// property, the entry is itself a key path.
+    func sources(_ members: [ModelMember]) -> @Sendable (_ entry: String) -> [String] {
+        let read = members.lazy.filter { $0.index != nil && !$0.spellings.isEmpty }
+        let spellings = Dictionary(read.map { ($0.declaration.name, $0.spellings) }) { first, _ in first }
+        return { [naming] entry in spellings[entry] ?? naming.spellings(of: entry) }
     }
 }
 

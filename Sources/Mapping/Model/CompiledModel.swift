@@ -61,7 +61,8 @@ final class CompiledModel: Sendable {
         var writingOrder: [Int] = []
     }
 
-    let name: String
+    /// What it and its bases declare, except for their properties.
+    let declaration: ModelDeclaration
     /// The model name of its objects: that of the base whose identity it shares.
     let objectName: String
     /// The node of the object itself.
@@ -70,17 +71,9 @@ final class CompiledModel: Sendable {
     let asked: Int
     /// The same with the properties of all models of the cluster, for objects of which no condition decides yet.
     let candidates: Int
-    let sharesAll: Bool
-    /// Whether the number 7 and the string "7" identify different objects.
-    let distinguishesTypes: Bool
-    let hasSecrets: Bool
-    let onDelete: DeletionPolicy
-    /// The entries of `identity`, to which a route binds values.
-    let identityNames: [String]
     let reading: Reading
     /// The declarations of its properties.
     let members: [ModelMember]
-    let naming: Naming
     let shown: Properties
     /// The model for objects that no choice takes.
     ///
@@ -88,42 +81,28 @@ final class CompiledModel: Sendable {
     let fallback: Int
     /// Whether every part of the identity is in the object.
     let hasOwnIdentity: Bool
-    /// The key paths of the identity's parts in the object, each in the preferred spelling.
-    let identityPaths: [[String]]
-    /// The same in every spelling.
+    /// The members of the object that its identity is read from, in every spelling.
     let identityMembers: Set<MemberPath>
 
+    init(_ compiler: ModelCompiler, objectName: String, root: Int, asked: Int, candidates: Int, fallback: Int) {
+        (self.objectName, self.root, self.fallback) = (objectName, root, fallback)
+        (self.asked, self.candidates) = (asked, candidates)
+        (declaration, members) = (compiler.declaration, compiler.members)
+        (reading, shown) = (compiler.reading, compiler.properties)
+        identityMembers = Set(reading.identity.flatMap(\.paths).map { MemberPath($0) })
+        hasOwnIdentity = reading.identity.allSatisfy { !$0.paths.isEmpty }
+    }
+
+    var name: String { declaration.name }
+    /// The entries of `identity`, to which a route binds values.
+    var identityNames: [String] { declaration.identity }
+    var sharesAll: Bool { declaration.sharesAll }
+    /// Whether the number 7 and the string "7" identify different objects.
+    var distinguishesTypes: Bool { declaration.distinguishesTypes }
+    var onDelete: DeletionPolicy { declaration.onDelete ?? .usual }
     var hasIdentity: Bool { !reading.identity.isEmpty }
     var hasRequired: Bool { !reading.required.isEmpty }
     var properties: [CompiledProperty] { shown.all }
-    var slotCount: Int { shown.slotCount }
-
-    init(
-        _ declaration: ModelDeclaration,
-        objectName: String,
-        root: Int,
-        asked: Int,
-        candidates: Int,
-        fallback: Int,
-        members: [ModelMember],
-        reading: Reading,
-        properties: Properties
-    ) {
-        name = declaration.name
-        (self.objectName, self.root, self.fallback) = (objectName, root, fallback)
-        (self.asked, self.candidates) = (asked, candidates)
-        sharesAll = declaration.sharesAll
-        distinguishesTypes = declaration.distinguishesTypes
-        hasSecrets = !declaration.secret.isEmpty
-        onDelete = declaration.onDelete ?? .usual
-        naming = declaration.naming
-        identityNames = declaration.identity
-        (self.reading, self.members, shown) = (reading, members, properties)
-        let spellings = reading.identity.map(\.paths)
-        identityPaths = spellings.compactMap(\.first)
-        identityMembers = Set(spellings.joined().map { MemberPath($0) })
-        hasOwnIdentity = identityPaths.count == reading.identity.count
-    }
 
     /// The names of the shown properties; those that complete a child are not among them.
     var propertyNames: [String] { properties.lazy.filter(\.completes.isEmpty).map(\.name) }

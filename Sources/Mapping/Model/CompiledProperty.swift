@@ -12,7 +12,6 @@ struct CompiledProperty: Sendable {
         case parts([(name: [UInt8], source: Source)])
     }
 
-    /// A relation, with its model compiled.
     struct Related: Sendable {
         var arity: Arity
         var model: Int
@@ -24,7 +23,6 @@ struct CompiledProperty: Sendable {
     enum Output: Sendable {
         case none
         case place(Place)
-        /// The members of the object itself.
         case itself
         /// A separate place for each part of the combined object.
         indirect case parts([(name: [UInt8], output: Output)])

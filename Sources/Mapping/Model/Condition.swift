@@ -14,7 +14,6 @@ public indirect enum ConditionTree<Path: Sendable, Value: Sendable>: Sendable {
     case any([ConditionTree])
     case not(ConditionTree)
 
-    /// The key paths in the condition.
     var paths: [Path] {
         switch self {
         case .has(let path), .member(let path, _): [path]
@@ -98,7 +97,6 @@ public struct ModelChoice: Sendable, Equatable {
     /// The condition; nil for the choice that takes all objects left by the choices before it.
     public var condition: Condition?
 
-    /// Declares a choice.
     public init(model: String, condition: Condition?) { (self.model, self.condition) = (model, condition) }
 }
 

@@ -44,10 +44,10 @@ extension KeyPathSyntax {
     /// What is wrong with a malformed key path, and what to write instead; nil for a valid one.
     static func complaint(about path: String) -> String? {
         if let complaint = foreign(path) { return complaint }
-        guard isMalformed(path) else { return nil }
+        guard steps(of: path) == nil else { return nil }
         let plain = path.drop { $0 == "." }
         let hint =
-            plain.count < path.count && !plain.isEmpty && !isMalformed(String(plain)) ? ", as in \"\(plain)\"" : ""
+            plain.count < path.count && steps(of: String(plain)) != nil ? ", as in \"\(plain)\"" : ""
         return "write member names separated by dots\(hint), \\. for a dot within a name"
             + (path.utf8.count > maximumLength ? ", \(maximumLength) steps at most" : "")
     }
@@ -70,7 +70,7 @@ extension KeyPathSyntax {
         while let open = rest.utf8.firstIndex(of: UInt8(ascii: "[")) {
             let inner = rest[rest.utf8.index(after: open)...]
             let isEscaped = open > path.startIndex && path[..<open].hasSuffix("\\")
-            if !isEscaped, !inner.hasPrefix("]") { return Self.complaint(aboutBracket: inner, after: path[..<open]) }
+            if !isEscaped, !inner.hasPrefix("]") { return complaint(aboutBracket: inner, after: path[..<open]) }
             rest = inner
         }
         return nil
@@ -86,8 +86,6 @@ extension KeyPathSyntax {
         return "a list's elements are not told apart by their place; \"\(before)[]\" takes each of them, and \\[ is a "
             + "bracket within a name"
     }
-
-    private static func isMalformed(_ path: String) -> Bool { steps(of: path) == nil }
 }
 
 /// One step of a key path: into a member, or to every element of an array.
@@ -96,6 +94,8 @@ enum PathStep: Hashable, Sendable {
     case name(String)
     /// To each element of the array (`tags[]`).
     case elements
+
+    var name: String? { if case .name(let name) = self { name } else { nil } }
 
     // Steps are compared byte by byte: canonically equivalent names are equal as Swift strings, but not in JSON.
 
@@ -114,23 +114,16 @@ enum PathStep: Hashable, Sendable {
     }
 }
 
-extension Sequence<PathStep> {
+extension Collection<PathStep> {
     /// The member names; nil if the path crosses an array.
     var names: [String]? {
-        var names: [String] = []
-        for step in self {
-            guard case .name(let name) = step else { return nil }
-            names.append(name)
-        }
-        return names
+        contains(.elements) ? nil : compactMap(\.name)
     }
 }
 
 extension [PathStep] {
     /// The names of the leading steps, up to the first step over an array.
-    var leadingNames: [String] {
-        prefix { $0 != .elements }.compactMap { if case .name(let name) = $0 { name } else { nil } }
-    }
+    var leadingNames: [String] { prefix { $0 != .elements }.compactMap(\.name) }
 
     /// The steps after the leading names.
     var tail: ArraySlice<PathStep> { drop { $0 != .elements } }
@@ -220,7 +213,6 @@ public enum ContextValue: Sendable, Equatable {
     /// The member names of its key path, none without one; nil if it is malformed or crosses an array.
     var names: [String]? { keyPath.map { KeyPathSyntax.steps(of: $0)?.names } ?? [] }
 
-    /// Whether an entry is written as a value from the context.
     public static func isSpelled(_ text: String) -> Bool { text.hasPrefix("@") }
 }
 
@@ -235,20 +227,15 @@ public struct MappingContext: Sendable, Equatable {
     /// The header fields of the response, with names in lower case.
     public var fields: [String: String]
 
-    /// Describes the surroundings of a body.
     public init(
         url: String = "",
         captures: [String: String] = [:],
         bound: [String: String] = [:],
         fields: [String: String] = [:]
     ) {
-        self.url = url
-        self.captures = captures
-        self.bound = bound
-        self.fields = fields
+        (self.url, self.captures, self.bound, self.fields) = (url, captures, bound, fields)
     }
 
-    /// Unknown surroundings.
     public static let none = MappingContext()
 
     /// The text of a value that the request or the response gives; nil if there is none, or if it is from elsewhere.

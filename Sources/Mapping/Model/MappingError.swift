@@ -1,44 +1,28 @@
-/// A mistake in a configuration, described for its author.
+/// A mistake in a configuration; `description` says to its author what is wrong and what to write instead.
 public enum MappingError: Error, Sendable, Hashable {
-    /// A name that is not `[A-Za-z][A-Za-z0-9_]*`; `kind` is "model" or "property".
+    /// `kind` is "model" or "property".
     case invalidName(kind: String, name: String, model: String?)
-    /// Two models whose names are equal or differ only in case.
     case duplicateModel(String, other: String)
-    /// Two properties of one model whose names are equal or differ only in case.
     case duplicateProperty(String, other: String, model: String)
-    /// Two properties of one model that read the same key path.
     case sameKeyPath(String, properties: [String], model: String)
-    /// A relation to an undeclared model.
     case unknownModel(String, property: String, model: String)
-    /// A key path that is empty, has an empty component, or ends in a lone backslash.
     case invalidKeyPath(String, usedBy: String, model: String?)
     /// An identity, key, `local` or `modified` within the bytes of another model.
     case crossesRelation(String, usedBy: String, property: String, model: String, other: String)
-    /// An identity or key that is a relation to several objects.
     case identityIsList(String, model: String)
-    /// One entry named twice in `identity`, `keys` or `local`.
     case namedTwice(String, usedBy: String, model: String)
-    /// Models that are each other's base or choice.
     case circularCluster([String])
-    /// Migrations whose versions do not rise, or exceed the model's version.
     case invalidMigration(Int, model: String, version: Int)
-    /// An invalid path pattern.
     case invalidPattern(String, reason: String)
     case invalidConversion(String)
     case invalidCheck(String)
-    /// A source that begins with `@` but is not a value from the context.
     case unknownContext(String, property: String, model: String)
     /// Malformed JSON; `use` is "default" or the part of the config with the condition.
     case notJSON(String, property: String?, model: String)
-    /// A write path that does not begin with a relation to one object, or does not end in one of its properties.
     case writesIntoNothing(String, model: String)
-    /// Two properties that are written back to one place.
     case sameOutput(String, properties: [String], model: String)
-    /// A property that is written back into a value which another property writes whole.
     case outputWithin(String, outer: String, properties: [String], model: String)
-    /// A member of an identity or key that is `secret`, and so must not reach the disk.
     case secretIdentity(String, usedBy: String, model: String)
-    /// A version or migrations of a model whose objects belong to its base.
     case versionWithinCluster(model: String, base: String)
     /// Declarations of one property that exclude each other, such as a merge policy and a type that it does not fit.
     case contradiction(String, property: String, model: String)
@@ -46,21 +30,17 @@ public enum MappingError: Error, Sendable, Hashable {
     case circle([String], use: String)
     /// Two routes with the same pattern, method and status, and nothing else to distinguish them.
     case duplicateRoute(String, first: Int, second: Int)
-    /// A route that no request can match.
     case unreachableRoute(String, reason: String)
 }
 
 extension MappingError: CustomStringConvertible {
-    /// What is wrong and what to write instead.
     public var description: String {
         switch self {
         case .invalidName(let kind, let name, let model):
             "\(kind) name \"\(name)\"\(model.map { " of model \($0)" } ?? "") is not a letter followed by letters, digits and _"
-        case .duplicateModel(let name, let other):
-            "model \(name) is declared twice\(name == other ? "" : " (names that differ only in case, \(other), are the same name)")"
+        case .duplicateModel(let name, let other): "model \(name) is declared twice" + Self.remark(on: other, name)
         case .duplicateProperty(let name, let other, let model):
-            "model \(model) declares property \(name) twice"
-                + (name == other ? "" : " (names that differ only in case, \(other), are the same name)")
+            "model \(model) declares property \(name) twice" + Self.remark(on: other, name)
         case .sameKeyPath(let path, let properties, let model):
             "model \(model) reads \"\(path)\" into \(properties.joined(separator: " and ")); one property is enough"
         case .unknownModel(let name, let property, let model):
@@ -104,6 +84,10 @@ extension MappingError: CustomStringConvertible {
             "routes \(first + 1) and \(second + 1) both match \"\(path)\" with the same method and status"
         case .unreachableRoute(let path, let reason): "no request falls under \"\(path)\": \(reason)"
         }
+    }
+
+    private static func remark(on other: String, _ name: String) -> String {
+        name == other ? "" : " (names that differ only in case, \(other), are the same name)"
     }
 
     private static func shortened(_ path: String) -> String { path.utf8.count > 200 ? path.prefix(100) + "…" : path }

@@ -3,7 +3,6 @@ public struct MappingWarning: Sendable, Equatable {
     /// The fixed set of warnings; the raw value is the label that people and programs see.
     public enum Kind: String, Sendable, CaseIterable {
         case notJSON = "not-json"
-        /// The body is nested deeper than `JSONScanner.maximumDepth`.
         case tooDeep = "too-deep"
         /// The body contains a string with the prefix reserved for references.
         case reservedText = "reserved-text"
@@ -11,19 +10,13 @@ public struct MappingWarning: Sendable, Equatable {
         case tooManyObjects = "too-many-objects"
         /// The body is a string, a number or a boolean where the rule expects objects.
         case notAnObject = "not-an-object"
-        /// The key path of the envelope leads nowhere.
         case envelopeMissing = "envelope-missing"
-        /// The rule names an undeclared model.
         case unknownModel = "unknown-model"
-        /// One object where a list was declared; it is taken as the only element.
         case objectForList = "object-for-list"
-        /// An array where one object was declared; it stays literal.
         case arrayForObject = "array-for-object"
-        /// An object of the rule has no identity; it stays literal.
         case identityMissing = "identity-missing"
         /// An identity that is a boolean, an object, an array, too long or not Unicode; the object stays literal.
         case identityUnusable = "identity-unusable"
-        /// The identity member occurs twice in one object; the object stays literal.
         case identityRepeated = "identity-repeated"
         /// A value that fails a check, or is no object of its relation.
         ///
@@ -36,11 +29,8 @@ public struct MappingWarning: Sendable, Equatable {
         /// A key path leads through a value that has no members.
         case pathBlocked = "path-blocked"
         case requiredMissing = "required-missing"
-        /// Null in a property that is declared never to be null; it is shown.
         case unexpectedNull = "unexpected-null"
-        /// A value of another type was converted, as declared.
         case coerced
-        /// An object without any declared property.
         case nothingMapped = "nothing-mapped"
         /// An object that no choice of its cluster takes, with no fallback.
         case noChoice = "no-choice"
@@ -54,7 +44,6 @@ public struct MappingWarning: Sendable, Equatable {
         case disagreement
         /// Responses of two routes disagree about a member again and again; the member no longer moves between them.
         case flipFlop = "flip-flop"
-        /// The body could not be recomposed byte for byte.
         case notRecomposed = "not-recomposed"
     }
 
@@ -70,27 +59,21 @@ public struct MappingWarning: Sendable, Equatable {
     /// The JSON that does not fit its conversion; it is shown to whoever has the body, and never stored or logged.
     public var value: [UInt8]?
 
-    /// Describes a mismatch with the default sentence of its kind.
-    init(_ kind: Kind, pointer: String? = nil, model: String? = nil) {
-        self.init(kind, kind.sentence, pointer: pointer, model: model)
-    }
-
-    /// Describes a mismatch.
+    /// Describes a mismatch, by default with the sentence of its kind.
     public init(
         _ kind: Kind,
-        _ message: String,
+        _ message: String? = nil,
         pointer: String? = nil,
         model: String? = nil,
         property: String? = nil,
         count: Int = 1
     ) {
-        (self.kind, self.message, self.pointer) = (kind, message, pointer)
+        (self.kind, self.message, self.pointer) = (kind, message ?? kind.sentence, pointer)
         (self.model, self.property, self.count) = (model, property, count)
     }
 }
 
 extension MappingWarning.Kind {
-    /// The default sentence of the kind.
     var sentence: String {
         switch self {
         case .tooDeep: "The body is nested deeper than \(JSONScanner.maximumDepth) levels."
@@ -115,10 +98,7 @@ extension MappingWarning.Kind {
         case .identityMissing, .identityUnusable, .identityRepeated, .reservedText, .tooManyObjects, .disagreement,
             .flipFlop, .notRecomposed, .undeclaredMember, .notWritten:
             false
-        case .notJSON, .tooDeep, .notAnObject, .envelopeMissing, .unknownModel, .objectForList, .arrayForObject,
-            .quarantined, .conversionFailed, .keyCollision, .pathBlocked, .requiredMissing, .unexpectedNull, .coerced,
-            .nothingMapped, .noChoice, .completionIgnored:
-            true
+        default: true
         }
     }
 }
@@ -141,7 +121,7 @@ extension [MappingWarning] {
 }
 
 extension MappingWarning {
-    /// The kind, model and property of a warning.
+    /// Warnings with the same subject are counted as one.
     struct Subject: Hashable {
         var kind: Kind
         var model: String?
@@ -170,8 +150,7 @@ struct WarningNotes {
         if let known = notes.firstIndex(where: { $0.warning.subject == subject }) {
             notes[known].warning.count += 1
         } else if notes.count < Self.limit {
-            let message = message() ?? kind.sentence
-            notes.append((offset, MappingWarning(kind, message, model: model, property: property)))
+            notes.append((offset, MappingWarning(kind, message(), model: model, property: property)))
         }
     }
 

@@ -6,8 +6,8 @@ struct MemberNaming: Sendable {
     /// Acronyms that count as one word in names, whatever letters are beside them.
     static let knownAcronyms = [
         "API", "CSS", "CSV", "DNS", "GPS", "HTML", "HTTP", "HTTPS", "ID", "IP", "ISO", "JSON", "JWT", "MIME", "PDF",
-        "RSS",
-        "SDK", "SHA", "SMS", "SQL", "SSH", "SSL", "TLS", "TTL", "UI", "URI", "URL", "UTC", "UUID", "VAT", "XML", "YAML",
+        "RSS", "SDK", "SHA", "SMS", "SQL", "SSH", "SSL", "TLS", "TTL", "UI", "URI", "URL", "UTC", "UUID", "VAT", "XML",
+        "YAML",
     ]
 
     private let naming: Naming
@@ -75,12 +75,9 @@ struct MemberNaming: Sendable {
         var words: [ArraySlice<UInt8>] = []
         var start = 0
         while start < name.count {
-            if name[start] == UInt8(ascii: "_") {
-                start += 1
-                continue
-            }
-            let end = wordEnd(in: name, from: start)
-            words.append(name[start..<end])
+            let isGap = name[start] == UInt8(ascii: "_")
+            let end = isGap ? start + 1 : wordEnd(in: name, from: start)
+            if !isGap { words.append(name[start..<end]) }
             start = end
         }
         return words

@@ -7,8 +7,12 @@ extension ModelCompiler {
         // The name of a hidden identity is derived from its key path.
         if member.index != nil { try checkName(of: property, model) }
         let relation = try relation(of: property, model)
-        try checkConsistency(of: property, model)
-        try checkMerge(of: property, model)
+        if let value = property.defaultValue, (try? JSONIndex(value)) == nil {
+            throw .notJSON("default", property: property.name, model: model)
+        }
+        if let reason = try contradiction(in: property) {
+            throw .contradiction(reason, property: property.name, model: model)
+        }
         return CompiledProperty(
             name: property.name,
             model: declaration.name,
@@ -32,46 +36,40 @@ extension ModelCompiler {
         }
     }
 
-    private func checkConsistency(of property: PropertyDeclaration, _ model: String) throws(MappingError) {
-        func contradiction(_ reason: String) -> MappingError {
-            .contradiction(reason, property: property.name, model: model)
-        }
-        if let value = property.defaultValue, (try? JSONIndex(value)) == nil {
-            throw .notJSON("default", property: property.name, model: model)
-        }
+    /// Why declarations of a property exclude each other; nil if they do not.
+    private func contradiction(in property: PropertyDeclaration) throws(MappingError) -> String? {
         if property.relation != nil, property.conversion != nil {
-            throw contradiction("a related object has no \"as\"; declare the conversion in its model")
+            return "a related object has no \"as\"; declare the conversion in its model"
         }
         if let relation = property.relation, !property.parts.isEmpty {
             let identity = identityMembers(of: relation.model)
             let names = property.parts.map { identityMember($0.name, of: relation.model) }
             guard relation.arity == .one, let identity, Set(names) == Set(identity), names.count == identity.count
             else {
-                throw contradiction(
-                    "\"parts\" with a model are the parts of one object's identity"
-                        + (identity.map { ", which are \($0.joined(separator: ", "))" } ?? "")
-                        + "; for a child made of these members write from: \"@self\""
-                )
+                return "\"parts\" with a model are the parts of one object's identity"
+                    + (identity.map { ", which are \($0.joined(separator: ", "))" } ?? "")
+                    + "; for a child made of these members write from: \"@self\""
             }
         }
         if let key = property.relatedKey {
             guard let relation = property.relation, let index = indexes[relation.model], property.parts.isEmpty,
                 clusters.declaration(of: clusters.chain(of: index)).keys.contains(key)
-            else { throw contradiction("\"by\" names one of the \"keys\" of the property's model") }
+            else { return "\"by\" names one of the \"keys\" of the property's model" }
         }
         if property.isItself, property.relation?.arity != .one {
-            throw contradiction("\"@self\" needs a model: it is a child made of its parent's members")
+            return "\"@self\" needs a model: it is a child made of its parent's members"
         }
         if property.isUnique, !(property.relation.map { $0.arity == .many } ?? property.mayBe([.array])) {
-            throw contradiction("\"unique\" is only for lists; remove it, or declare one")
+            return "\"unique\" is only for lists; remove it, or declare one"
         }
-        if property.former == .delete, let reason = obstacle(toFormerOf: property) { throw contradiction(reason) }
+        if property.former == .delete, let reason = obstacle(toFormerOf: property) { return reason }
         if let value = property.defaultValue, let fault = try fault(inDefault: value, of: property) {
-            throw contradiction("its own default does not pass: \(fault)")
+            return "its own default does not pass: \(fault)"
         }
         if property.isRequired, property.defaultValue != nil {
-            throw contradiction("a property with a default is never missing; drop \"required\" or \"default\"")
+            return "a property with a default is never missing; drop \"required\" or \"default\""
         }
+        return obstacle(toMergeOf: property)
     }
 
     /// Why a property cannot have `former: delete`; nil if it can.
@@ -105,18 +103,17 @@ extension ModelCompiler {
         }
     }
 
-    private func checkMerge(of property: PropertyDeclaration, _ model: String) throws(MappingError) {
-        let reason: String? =
-            switch (property.merge, property.relation?.arity) {
-            case (.union, .one): "\"union\" joins lists, and this is one object"
-            case (.union, .keyed): "\"union\" joins lists, and this is an object keyed by name"
-            case (.sum, .some): "\"sum\" adds numbers, and this is a relation"
-            case (.sum, nil) where !property.mayBe([.number, .integer]):
-                "\"sum\" adds numbers, which its \"type\" rules out"
-            case (.union, nil) where !property.mayBe([.array]): "\"union\" joins lists, which its \"type\" rules out"
-            default: nil
-            }
-        if let reason { throw .contradiction(reason, property: property.name, model: model) }
+    /// Why a property cannot be merged as declared; nil if it can.
+    private func obstacle(toMergeOf property: PropertyDeclaration) -> String? {
+        switch (property.merge, property.relation?.arity) {
+        case (.union, .one): "\"union\" joins lists, and this is one object"
+        case (.union, .keyed): "\"union\" joins lists, and this is an object keyed by name"
+        case (.sum, .some): "\"sum\" adds numbers, and this is a relation"
+        case (.sum, nil) where !property.mayBe([.number, .integer]):
+            "\"sum\" adds numbers, which its \"type\" rules out"
+        case (.union, nil) where !property.mayBe([.array]): "\"union\" joins lists, which its \"type\" rules out"
+        default: nil
+        }
     }
 
     private func relation(of property: PropertyDeclaration, _ model: String) throws(MappingError) -> CompiledProperty
@@ -141,8 +138,7 @@ extension ModelCompiler {
     private func identityMember(_ entry: String, of model: String) -> String {
         guard let index = indexes[model] else { return entry }
         let chain = clusters.chain(of: index)
-        let sources = clusters.members(of: chain).spellings[entry]
-        return (sources ?? clusters.declaration(of: chain).naming.spellings(of: entry))[0]
+        return clusters.declaration(of: chain).sources(clusters.members(of: chain))(entry)[0]
     }
 
     // MARK: Sources

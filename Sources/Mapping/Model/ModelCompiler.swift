@@ -17,8 +17,8 @@ struct ModelCompiler {
     private(set) var places: [ModelMember] = []
     private var rules: [(path: [PathStep], rule: MemberRule)] = []
     private var rulePlaces: [[PathStep]: Int] = [:]
-    /// The sources of the first property of each name.
-    private let spellings: [String: [String]]
+    /// The sources of an entry of the declaration.
+    private let sources: @Sendable (_ entry: String) -> [String]
     /// The key paths of relations to several objects.
     private let listPaths: Set<String>
     private(set) var mistakes: [ModelMistake] = []
@@ -41,7 +41,7 @@ struct ModelCompiler {
         isOpen = !unchosen.isEmpty
         declaration = clusters.declaration(of: chain, with: unchosen)
         members = clusters.members(of: chain, with: unchosen)
-        spellings = members.spellings
+        sources = declaration.sources(members)
         listPaths = Set(members.map(\.declaration).compactMap { $0.relation?.arity == .many ? $0.from : nil })
     }
 
@@ -281,11 +281,6 @@ struct ModelCompiler {
 
 /// Resolves entries of a declaration to members.
 extension ModelCompiler {
-    /// The sources that an entry such as `identity: id` refers to, the preferred one first.
-    ///
-    /// These are the sources of the property with that name. Without such a property, the entry is itself a key path.
-    private func sources(of entry: String) -> [String] { spellings[entry] ?? declaration.naming.spellings(of: entry) }
-
     private func parts(_ entries: [String], as use: String, from first: Int) throws(MappingError) -> [CompiledModel
         .Part]
     {
@@ -294,7 +289,7 @@ extension ModelCompiler {
         var seen: Set<[PathStep]> = []
         for entry in entries {
             // The name of a property read from the context means that context value.
-            let source = sources(of: entry)[0]
+            let source = sources(entry)[0]
             if ContextValue.isSpelled(source) {
                 guard let value = ContextValue(source), let path = value.names else {
                     throw .invalidKeyPath(source, usedBy: use, model: declaration.name)
@@ -324,7 +319,7 @@ extension ModelCompiler {
         var paths: [[PathStep]] = []
         var seen: Set<[PathStep]> = []
         for entry in entries {
-            for source in sources(of: entry) {
+            for source in sources(entry) {
                 let path = try resolve(source, as: use)
                 // Two models derived from one base may each name the same member.
                 if isOpen, seen.contains(path) { continue }
@@ -338,7 +333,7 @@ extension ModelCompiler {
     /// The member names of an entry in each spelling, the preferred one first; no array may be on the path.
     private func spellings(of entry: String, as use: String) throws(MappingError) -> [[String]] {
         var spellings: [[String]] = []
-        for source in sources(of: entry) { spellings.append(try names(at: source, entry: entry, as: use)) }
+        for source in sources(entry) { spellings.append(try names(at: source, entry: entry, as: use)) }
         return spellings
     }
 

@@ -50,18 +50,9 @@ public struct ModelDeclaration: Sendable, Equatable {
         version: Int = 0,
         migrations: [Migration] = []
     ) {
-        self.name = name
-        self.identity = identity
-        self.keys = keys
-        self.properties = properties
-        self.sharesAll = sharesAll
-        self.local = local
-        self.modified = modified
-        self.base = base
-        self.choices = choices
-        self.secret = secret
-        self.version = version
-        self.migrations = migrations
+        (self.name, self.identity, self.keys, self.properties) = (name, identity, keys, properties)
+        (self.sharesAll, self.local, self.modified, self.secret) = (sharesAll, local, modified, secret)
+        (self.base, self.choices, self.version, self.migrations) = (base, choices, version, migrations)
     }
 
     /// The entry for a member in `local`, given its JSON pointer without the leading slash: its property, or else its
@@ -83,7 +74,6 @@ public struct ModelDeclaration: Sendable, Equatable {
 
 /// How a property's name becomes a member's name (Milk).
 public enum Naming: Sendable, Equatable {
-    /// They are the same.
     case exact
     /// `catID` becomes `cat_id`: words are joined by underscores.
     ///
@@ -93,40 +83,30 @@ public enum Naming: Sendable, Equatable {
 
 /// The changes of one version to a model's upstream JSON (Mantle's archives).
 public struct Migration: Sendable, Equatable {
-    /// The version after the migration.
     public var to: Int
     public var renamed: [Rename]
     /// Members whose values are converted.
     public var converted: [Conversion]
     public var removed: [String]
 
-    /// A renamed member.
     public struct Rename: Sendable, Equatable {
         public var from: String
         public var to: String
 
-        /// Pairs the two.
         public init(from: String, to: String) { (self.from, self.to) = (from, to) }
     }
 
-    /// A member whose values have a new form.
+    /// A member whose values have a new form: the conversion makes them of the former ones.
     public struct Conversion: Sendable, Equatable {
-        /// The key path of the member.
         public var member: String
-        /// The conversion from former to new values.
         public var conversion: ConversionDeclaration
 
-        /// Pairs a member with its conversion.
         public init(member: String, conversion: ConversionDeclaration) {
             (self.member, self.conversion) = (member, conversion)
         }
     }
 
-    /// Declares the changes.
     public init(to: Int, renamed: [Rename] = [], converted: [Conversion] = [], removed: [String] = []) {
-        self.to = to
-        self.renamed = renamed
-        self.converted = converted
-        self.removed = removed
+        (self.to, self.renamed, self.converted, self.removed) = (to, renamed, converted, removed)
     }
 }

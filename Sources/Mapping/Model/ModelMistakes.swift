@@ -125,7 +125,6 @@ public struct ModelMistake: Sendable, Hashable {
     public var property: Int?
     public var error: MappingError
 
-    /// Describes a mistake.
     public init(model: Int, property: Int? = nil, error: MappingError) {
         (self.model, self.property, self.error) = (model, property, error)
     }

@@ -1,10 +1,8 @@
 /// The models of one upstream, checked and compiled once.
 public struct Models: Sendable {
-    /// The declarations, in order.
     public let declarations: [ModelDeclaration]
     /// The compiled models, beginning with the declared ones in the same order.
     let compiled: [CompiledModel]
-    /// Every declared key path.
     let tree: PathTree
     /// Further declarations about members; the tree's nodes refer to them by index.
     let rules: [MemberRule]
@@ -66,7 +64,7 @@ public struct Models: Sendable {
         simple = declarations.indices.map { index in
             plain[index] && declarations[index].version == 0 && !deletable.contains(compiled[index].objectName)
         }
-        haveSecrets = compiled.contains(where: \.hasSecrets)
+        haveSecrets = compiled.contains { !$0.declaration.secret.isEmpty }
         haveDeletions = compiled.contains { $0.reading.deletedWhen != nil }
         deleteFormer = tree.nodes.contains(where: \.deletesFormer)
     }
@@ -97,8 +95,8 @@ public struct Models: Sendable {
         do { return try Models([]) } catch { preconditionFailure("no declaration, but a mistake: \(error)") }
     }()
 
-    /// The index of a model by its name.
     func index(of model: String) -> Int? { indexes[model] }
+    public func declaration(of model: String) -> ModelDeclaration? { indexes[model].map { declarations[$0] } }
 
     /// The model name under which objects are stored: for a cluster, that of the base.
     public func objectName(of model: String) -> String { indexes[model].map { compiled[$0].objectName } ?? model }
@@ -108,13 +106,9 @@ public struct Models: Sendable {
     /// The model then has no checks, no policies of its own, no deletions and no versions.
     public func isSimple(_ model: String) -> Bool { indexes[model].map { simple[$0] } ?? true }
 
-    /// The declaration of a model, if there is one.
-    public func declaration(of model: String) -> ModelDeclaration? { indexes[model].map { declarations[$0] } }
-
     /// The declared version of a model's objects; 0 by default.
     public func version(of model: String) -> Int { indexes[model].map { declarations[$0].version } ?? 0 }
 
-    /// Whether any model has a version other than 0.
     public var haveVersions: Bool { declarations.contains { $0.version > 0 } }
 
     /// Migrates a payload that was stored under an earlier version of its model.
@@ -143,7 +137,6 @@ public struct Models: Sendable {
         }
     }
 
-    /// The number of keys that a model declares.
     public func keyCount(of model: String) -> Int { indexes[model].map { compiled[$0].reading.keys.count } ?? 0 }
 
     /// Whether an object of a cluster belongs to this concrete model; true for other models.
@@ -226,7 +219,6 @@ public struct Models: Sendable {
         String(decoding: text.utf8.map { isNameByte($0) ? $0 : UInt8(ascii: "_") }, as: UTF8.self)
     }
 
-    /// Whether a byte may occur in a name.
     private static func isNameByte(_ byte: UInt8) -> Bool {
         byte.isLetter || byte.isDigit || byte == UInt8(ascii: "_")
     }

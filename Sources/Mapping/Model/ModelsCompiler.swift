@@ -45,24 +45,19 @@ struct ModelsCompiler {
             add(compiler, chains[index], choices[index])
         }
         for index in chains.indices { connectCompletions(of: index, choices) }
-        for index in chains.indices { adoptCompleted(in: index, choices) }
         for index in chains.indices { orderWriting(of: index) }
         reportCircles()
         return compilers.indices.map { index in
             let chain = index < chains.count ? chains[index] : chains[opened[index - chains.count]]
             let root = compilers[index].append(to: &tree, rules: &rules)
             let (asked, candidates) = asked(of: chain)
-            let compiler = compilers[index]
             return CompiledModel(
-                compiler.declaration,
+                compilers[index],
                 objectName: declarations[chain[0]].name,
                 root: root,
                 asked: asked,
                 candidates: candidates,
-                fallback: fallbacks[index],
-                members: compiler.members,
-                reading: compiler.reading,
-                properties: compiler.properties
+                fallback: fallbacks[index]
             )
         }
     }
@@ -91,11 +86,7 @@ struct ModelsCompiler {
         return trees
     }
 
-    private mutating func add(
-        _ new: ModelCompiler,
-        _ chain: [Int],
-        _ choices: [Choice]
-    ) {
+    private mutating func add(_ new: ModelCompiler, _ chain: [Int], _ choices: [Choice]) {
         var compiler = new
         compiler.compile(choices: choices)
         if compiler.isOpen {
@@ -149,7 +140,7 @@ struct ModelsCompiler {
                     }
                 }.filter { seen.insert($0).inserted }
             }
-            for cycle in CycleDetection(edges).cycles() {
+            for cycle in cycles(in: edges) {
                 mistakes.report(.circle(cycle.map { declarations[$0].name }, use: use), model: cycle[0])
             }
         }
@@ -162,23 +153,29 @@ struct ModelsCompiler {
 
     // MARK: Completing a child
 
-    /// Finds the relation that each write path completes.
+    /// Finds the relation that each write path completes, and the property there.
+    ///
+    /// The write path has the default of that property, and its relation and conversion unless it has its own.
     private mutating func connectCompletions(of index: Int, _ choices: [[Choice]]) {
-        let properties = compilers[index].properties.all
-        var completedBy: [Int: [Int]] = [:]
-        for (position, property) in properties.enumerated() where !property.completes.isEmpty {
-            let child = compilers[index].properties.places[property.completes[0]]
-            if let child, properties[child].relation?.arity == .one,
-                target(of: property.completes[...], in: index, choices) != nil
-            {
-                completedBy[child, default: []].append(position)
-            } else {
+        var properties = compilers[index].properties
+        for (position, property) in properties.all.enumerated() where !property.completes.isEmpty {
+            guard let child = properties.places[property.completes[0]], properties.all[child].relation?.arity == .one,
+                let (model, name) = target(of: property.completes[...], in: index, choices)
+            else {
                 let member = compilers[index].places[position]
                 let error = MappingError.writesIntoNothing(property.name, model: declarations[member.model].name)
                 mistakes.report(error, model: member.model, property: member.index)
+                continue
             }
+            properties.all[child].completedBy.append(position)
+            guard let place = compilers[model].properties.places[name] else { continue }
+            let completed = compilers[model].properties.all[place]
+            properties.all[position].completedDefault = completed.defaultValue
+            guard property.relation == nil, property.conversion.isTrivial else { continue }
+            properties.all[position].relation = completed.relation
+            properties.all[position].conversion = completed.conversion
         }
-        for (child, positions) in completedBy { compilers[index].properties.all[child].completedBy = positions }
+        compilers[index].properties = properties
     }
 
     /// The model in which a path of property names ends, and the property there.
@@ -204,21 +201,6 @@ struct ModelsCompiler {
             if let found = target(of: path, in: choice.shown, choices, depth: depth + 1) { return found }
         }
         return nil
-    }
-
-    /// Gives each write path the default of the property it completes, and its relation and conversion unless it has
-    /// its own.
-    private mutating func adoptCompleted(in index: Int, _ choices: [[Choice]]) {
-        for (position, property) in compilers[index].properties.all.enumerated() where !property.completes.isEmpty {
-            guard let (model, name) = target(of: property.completes[...], in: index, choices),
-                let place = compilers[model].properties.places[name]
-            else { continue }
-            let completed = compilers[model].properties.all[place]
-            compilers[index].properties.all[position].completedDefault = completed.defaultValue
-            guard property.relation == nil, property.conversion.isTrivial else { continue }
-            compilers[index].properties.all[position].relation = completed.relation
-            compilers[index].properties.all[position].conversion = completed.conversion
-        }
     }
 
     // MARK: The way back

@@ -87,7 +87,6 @@ struct PathTree: Sendable {
         fill(Int(nodes[index].element), from: element)
     }
 
-    /// The nodes of a node's members.
     func children(of node: Node) -> [Int] {
         children[Int(node.firstChild)..<Int(node.firstChild + node.childCount)].map { Int($0.node) }
     }
@@ -131,9 +130,9 @@ struct PathTree: Sendable {
 
     /// The table as pointers, for loops that look up every member of a body; valid only within `withView`.
     struct View {
-        let nodes: UnsafePointer<Node>
-        let children: UnsafePointer<Child>
-        let names: UnsafePointer<UInt8>
+        let nodes: UnsafeBufferPointer<Node>
+        let children: UnsafeBufferPointer<Child>
+        let names: UnsafeBufferPointer<UInt8>
 
         /// The index of the child with this name.
         @inline(__always)
@@ -152,28 +151,15 @@ struct PathTree: Sendable {
         @inline(__always)
         private func isSame(_ child: Child, _ name: UnsafePointer<UInt8>, _ count: Int) -> Bool {
             var index = 8
-            while index < count {
-                if names[Int(child.nameStart) + index] != name[index] { return false }
-                index += 1
-            }
-            return true
+            while index < count, names[Int(child.nameStart) + index] == name[index] { index += 1 }
+            return index >= count
         }
     }
 
-    /// Calls `body` with pointers into the table.
     func withView<Result>(_ body: (View) -> Result) -> Result {
         nodes.withUnsafeBufferPointer { nodes in
             children.withUnsafeBufferPointer { children in
-                names.withUnsafeBufferPointer { names in
-                    // Without children there are no names either, and nothing is read from the placeholders.
-                    body(
-                        View(
-                            nodes: nodes.baseAddress ?? UnsafePointer(bitPattern: 8)!,
-                            children: children.baseAddress ?? UnsafePointer(bitPattern: 8)!,
-                            names: names.baseAddress ?? UnsafePointer(bitPattern: 8)!
-                        )
-                    )
-                }
+                names.withUnsafeBufferPointer { names in body(View(nodes: nodes, children: children, names: names)) }
             }
         }
     }
@@ -196,7 +182,7 @@ struct PathBranch {
             if element.isEmpty { element = [PathBranch()] }
             element[0].update(path.dropFirst(), change)
         case .name(let name):
-            if let index = position(of: name) {
+            if let index = positions[Array(name.utf8)] {
                 children[index].branch.update(path.dropFirst(), change)
             } else {
                 var branch = PathBranch()
@@ -223,8 +209,6 @@ struct PathBranch {
         return slot
     }
 
-    private func position(of name: String) -> Int? { positions[Array(name.utf8)] }
-
     /// The number of steps to the first relation on a path, if there is one before its end.
     func relationPrefix(of path: [PathStep]) -> Int? {
         var branch = self
@@ -235,7 +219,7 @@ struct PathBranch {
                 guard let element = branch.element.first else { return branch.node.relation >= 0 ? offset : nil }
                 branch = element
             case .name(let name):
-                guard let position = branch.position(of: name) else { return nil }
+                guard let position = branch.positions[Array(name.utf8)] else { return nil }
                 branch = branch.children[position].branch
             }
             if branch.node.relation >= 0, offset + 1 < path.count { return offset + 1 }

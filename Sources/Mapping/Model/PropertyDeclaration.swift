@@ -24,35 +24,27 @@ public struct PropertyDeclaration: Sendable, Equatable {
     public var coerces = false
     /// Whether an object without the property gives a warning.
     public var isRequired = false
-    /// The checks that a value must pass; a value that fails one is quarantined.
+    /// A value that fails one of these is quarantined.
     public var checks: [ValueCheck] = []
     /// JSON that the mapped view shows if the property is absent; it is never stored.
     public var defaultValue: [UInt8]?
     /// Whether the mapped view shows each element of a list once, in the place of the first.
     public var isUnique = false
-    /// How a new value is merged with the known one.
     public var merge = MergePolicy.latest
-    /// What happens to an object that the relation no longer names.
     public var former = FormerPolicy.keep
-    /// The place the value is written back to.
     public var output = Output.derived
 
-    /// One of several sources of a property.
     public struct Part: Sendable, Equatable {
         /// The member name in the combined object.
         public var name: String
-        /// The key path of its value.
         public var from: String
 
-        /// Pairs a member with its source.
         public init(name: String, from: String) { (self.name, self.from) = (name, from) }
     }
 
-    /// The way back.
+    /// Where the value is written back to.
     public enum Output: Sendable, Equatable {
-        /// To the source of the value.
         case derived
-        /// To another key path.
         case path(String)
         /// None: the property is read-only.
         case none
@@ -81,13 +73,11 @@ public enum MergePolicy: String, Sendable, CaseIterable {
     case keep
     /// Lists are joined; each element occurs once, in the order of observation.
     case union
-    /// Numbers are added.
     case sum
 }
 
 /// The arrangement of objects at one place of a JSON text.
 public enum Arity: UInt8, Sendable {
-    /// One object.
     case one
     /// An array of objects.
     case many
@@ -104,19 +94,13 @@ public struct Relation: Sendable, Equatable {
     /// The name of the related model; for a cluster, its base.
     public var model: String
 
-    /// One object of the named model.
     public static func one(_ model: String) -> Relation { Relation(arity: .one, model: model) }
-
-    /// An array of objects of the named model.
     public static func many(_ model: String) -> Relation { Relation(arity: .many, model: model) }
-
-    /// An object whose members are objects of the named model.
     public static func keyed(_ model: String) -> Relation { Relation(arity: .keyed, model: model) }
 }
 
 /// One requirement on a property's value in the upstream's form.
 public enum ValueCheck: Sendable, Equatable {
-    /// The allowed JSON types.
     public enum JSONType: String, Sendable, CaseIterable { case string, number, integer, boolean, object, array, null }
 
     /// The value has one of these types; null is always allowed unless `notNull` is declared too.
@@ -129,7 +113,6 @@ public enum ValueCheck: Sendable, Equatable {
     case pattern(String)
     /// The value equals one of these JSON values.
     case oneOf([[UInt8]])
-    /// The value is not null.
     case notNull
 }
 

@@ -1,6 +1,5 @@
 /// One column of a model's SQL view: its name and the source of its value.
 public struct ViewColumn: Sendable, Equatable {
-    /// The source of a column's value.
     public indirect enum Source: Sendable, Equatable {
         /// A plain value at this SQLite JSON path (`$."user"."login"`) of the object's payload.
         case value(path: String)
@@ -17,9 +16,7 @@ public struct ViewColumn: Sendable, Equatable {
         case identity
         /// The values that `inner` gives for each element of the array at `path`.
         case elements(path: String, inner: Source)
-        /// The identity of an object whose parts are these values.
         case reference([Source])
-        /// An object made of several values.
         case object([Part])
         /// A value of the object that the relation at `path` refers to: a column source of `model`.
         ///
@@ -29,7 +26,6 @@ public struct ViewColumn: Sendable, Equatable {
         case first([Source])
     }
 
-    /// One member of an object made of several values.
     public struct Part: Sendable, Equatable {
         public var name: String
         public var source: Source
@@ -59,7 +55,7 @@ extension Models {
 
     /// Whether the value of one member is the whole identity.
     public func isIdentityOneMember(of model: String) -> Bool {
-        index(of: model).map { compiled[$0].hasOwnIdentity && compiled[$0].identityPaths.count == 1 } ?? false
+        index(of: model).map { compiled[$0].hasOwnIdentity && compiled[$0].reading.identity.count == 1 } ?? false
     }
 
     /// Whether the number 7 and the string "7" identify different objects of this model.
@@ -123,17 +119,14 @@ extension Models {
     ///
     /// Nil if nothing decides it. They are in the order in which they are tried: the object belongs to the model if the
     /// last one holds and none before it does.
-    public func choiceConditions(of model: String) -> (base: String, conditions: [Condition?])? {
+    public func choiceConditions(of model: String) -> [Condition?]? {
         guard let index = index(of: model) else { return nil }
         let root = compiled[index].objectName
         guard root != model, let base = self.index(of: root),
             let position = declarations[base].choices.firstIndex(where: { $0.model == model })
         else { return nil }
-        let spellings = compiled[base].members.spellings
-        let conditions = declarations[base].choices[...position].map { choice in
-            choice.condition?.spelled { spellings[$0] ?? compiled[base].naming.spellings(of: $0) }
-        }
-        return (root, conditions)
+        let sources = compiled[base].declaration.sources(compiled[base].members)
+        return declarations[base].choices[...position].map { $0.condition?.spelled(by: sources) }
     }
 
     /// The steps to a member; nil for a malformed key path or a value from the surroundings.
@@ -154,12 +147,10 @@ extension Models {
                 .map { ViewColumn.Part(name: part.name, source: $0) }
         }
         guard let related = (property.relation.flatMap { index(of: $0.model) }) else { return .object(parts) }
-        func member(_ entry: String) -> String {
-            (compiled[related].members.spellings[entry] ?? compiled[related].naming.spellings(of: entry))[0]
-        }
+        let sources = compiled[related].declaration.sources(compiled[related].members)
         return .reference(
             compiled[related].identityNames.compactMap { name in
-                parts.first { member($0.name) == member(name) }?.source
+                parts.first { sources($0.name)[0] == sources(name)[0] }?.source
             }
         )
     }

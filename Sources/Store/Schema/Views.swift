@@ -132,9 +132,7 @@ private struct ViewDefinition {
 
     /// The condition by which an object of a cluster belongs to this concrete model; empty if nothing decides it.
     private var choice: String {
-        guard let (_, conditions) = models.choiceConditions(of: model.name), let own = conditions.last else {
-            return ""
-        }
+        guard let conditions = models.choiceConditions(of: model.name), let own = conditions.last else { return "" }
         let expression = ConditionExpression(payload: Views.payload("o", "v"))
         let others = conditions.dropLast().map { $0.map(expression.text) ?? "1" }
         let wanted = own.map(expression.text) ?? "1"

@@ -65,3 +65,7 @@ struct ValueCheckerTests {
         #expect(checker.fault(in: Self.json(#""\ud800""#)) != nil)
     }
 }
+
+extension ValueChecker {
+    fileprivate func fault(in json: [UInt8]) -> String? { JSONSlice(json).flatMap { fault(in: $0) } }
+}
