@@ -178,7 +178,10 @@ import Testing
                 .wait(gate), .send(Array("y".utf8)),
             ])
         }
-        let larder = try Larder(config: Configs.plain(origin, top: ["limits: { document: 1MB }"]))
+        // On a busy machine it takes a while until all streams have begun.
+        let larder = try Larder(
+            config: Configs.plain(origin, top: ["limits: { document: 1MB }", "timeouts: { stall: 1h }"])
+        )
         let ended = Monitor(0)
         let streams = Background {
             try together(40) { number in
