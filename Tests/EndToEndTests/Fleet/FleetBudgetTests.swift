@@ -37,7 +37,8 @@ import Testing
         github.limit { $0.requests["core"] = 40 }
         let fleet = try fleet(github)
         #expect(try get(fleet, 1, 100).status == 200)
-        for number in 0..<39 { #expect(try get(fleet, 0, number).status == 200) }
+        // On a busy machine the server may be too slow for a moment; then this one has only its share, and asks nothing.
+        for number in 0..<39 { #expect(try eventually { try get(fleet, 0, number).status == 200 }) }
         // What this machine has seen itself is older than a second, or little is left.
         pause(.milliseconds(1_100))
         #expect(try get(fleet, 1, 101).status == 429)
