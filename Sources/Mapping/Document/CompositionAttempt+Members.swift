@@ -126,10 +126,10 @@ extension CompositionAttempt {
 
     /// Writes a member that may have been written since its settled value was true, unless that is to be put in.
     ///
-    /// The document shows its own value if that is the settled one, nothing contradicts it, and somebody else has written; the
-    /// document is fetched again when the lag ends. Any other value may be newer or older than what was served before, and to the
-    /// principal who has written, the settled value may be the one from before the write. With the upstream away, the settled value
-    /// is put in (law 3).
+    /// A document that was requested after the write shows its own value if that is the settled one, nothing contradicts it, and
+    /// somebody else has written; it is fetched again when the lag ends. Any other value may be newer or older than what was served
+    /// before, and to the principal who has written, the settled value may be the one from before the write. With the upstream away,
+    /// the settled value is put in (law 3).
     private mutating func writeUnlessNewer(
         _ shape: Shape,
         member path: MemberPath,
@@ -143,7 +143,7 @@ extension CompositionAttempt {
             return true
         }
         let isSettled = ObservedMember(value: shape.value, isShared: true, link: settled.link).agrees(with: settled)
-        if isSettled, known[name]?.state.mark?.isOwn != true {
+        if isSettled, known[name]?.state.mark?.isOwn != true, let observation, observation.start > time {
             doubts.insert(time + lag.lists)
             copy(shape.text, shape.value.range)
             return true
