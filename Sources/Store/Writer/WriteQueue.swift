@@ -206,9 +206,6 @@ final class QueuedResponse: Sendable {
     /// About how much it adds to the file, in bytes.
     var byteCount: Int { document.body.count + document.head.count + document.policy.count }
 
-    /// Whether a caller wants to know when only storing it is left to do.
-    var mayBeForeseen: Bool { foreseen != nil }
-
     /// Reports that it shows all that is known, and that only storing it is left to do.
     func foresee() { foreseen?() }
 

@@ -59,11 +59,6 @@ extension WriterSession {
             document: origin,
             dividedBy: document.dividedBy
         )
-        // Nothing comes between this and the commit, and merging and writing take a while.
-        let isFirst =
-            try endsTransaction && response.mayBeForeseen && !isSuperseded && !isInMemoryOnly
-            && areUnknown(occurrences, observation, scope: scope, upstream: key.upstream)
-        if isFirst { response.foresee() }
         let observed = try observe(
             prepared,
             from: MarkSource(method: "GET", path: String(key.url.beforeQuery)),
@@ -95,7 +90,8 @@ extension WriterSession {
         // Only memory keeps such a response, and is not notified of the predecessor's removal.
         if isInMemoryOnly { return receipt }
         if mayHavePredecessors, predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
-        if endsTransaction, !isFirst, !receipt.isDirty { response.foresee() }
+        // Nothing comes between this and the commit, and writing the document takes a while.
+        if endsTransaction, !receipt.isDirty { response.foresee() }
         let skeleton = prepared.isExact ? prepared.decomposed?.skeleton : nil
         receipt.document = try insert(
             NewDocument(
@@ -120,22 +116,6 @@ extension WriterSession {
             verified: receipt.isDirty ? .zero : receipt.sequence
         )
         return receipt
-    }
-
-    /// Whether nothing is known of the objects of a response, and it shows each once: then it shows all that will be known with it.
-    private func areUnknown(_ occurrences: [Occurrence], _ observation: Observation, scope: ScopeID, upstream: String)
-        throws -> Bool
-    {
-        guard recentObservations.isEmpty, let lag = models[upstream]?.lag,
-            !recentMarks.mayConcern(observation, lag: lag)
-        else { return false }
-        var names: Set<ObjectName> = []
-        return try occurrences.allSatisfy { occurrence in
-            let name = occurrence.name
-            let collection = try self.names.collection(scope: scope, model: name.model, in: database)
-            return try names.insert(name).inserted
-                && existingRecord(collection: collection, identity: StoredIdentity(name.identity)) == nil
-        }
     }
 
     /// Whether values are known that are newer than those of a document being stored.
