@@ -235,9 +235,9 @@ package final class EventLoop: @unchecked Sendable {
     }
 }
 
-/// Work that a loop does after the work that waits for it and before it polls its sockets, each time that it is wanted.
+/// Work that a loop does before it polls its sockets, once for each time that somebody asks for it.
 ///
-/// A timer without delay would fire after a poll of its own. Used on the loop's thread only.
+/// A timer without delay would fire only after a poll. Used on the loop's thread only.
 package final class TurnEnding {
     // The loop may keep this object.
     private unowned let loop: EventLoop
@@ -246,14 +246,16 @@ package final class TurnEnding {
 
     package init(loop: EventLoop, _ work: @escaping () -> Void) { (self.loop, self.work) = (loop, work) }
 
-    /// Has the work done once.
+    /// Asks for the work; to ask again before it is done changes nothing.
     package func want() {
         if isWanted { return }
         isWanted = true
         loop.append(self)
     }
 
-    /// Has the work not done after all; the loop may keep this object a while, so its owner must call this in `deinit`.
+    /// Takes that back.
+    ///
+    /// The loop may keep this object for a while, so its owner must call this in `deinit`.
     package func cancel() { isWanted = false }
 
     fileprivate func run() {

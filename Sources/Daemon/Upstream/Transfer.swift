@@ -228,8 +228,8 @@ extension Transfer: CurlTransfer.Owner {
             if request.method != "HEAD" {
                 decoder = response.decodedFrom.flatMap(ContentDecoder.Coding.init(named:)).map(ContentDecoder.init)
                 // A part is not the beginning of its coding, and a stream of events is never stored.
-                if decoder == nil, response.fields.contains(.contentEncoding), endProof != .none,
-                    response.status != 206, !response.isEventStream
+                if decoder == nil, response.fields.isContentCoded, endProof != .none, response.status != 206,
+                    !response.isEventStream
                 {
                     codingCheck = CodingCheck(response.fields)
                 }

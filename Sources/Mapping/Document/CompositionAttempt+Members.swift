@@ -41,10 +41,15 @@ extension CompositionAttempt {
         let (resolved, name, isStrict) = (subject.resolved, subject.name, subject.isStrict)
         let isOther = resolved[path]?.isHolder == true && shape.value.kind != .object && !shape.value.isNull
         if !isStrict, isOther || kept[shape.text]?.contains(path) == true { return copy(shape.text, shape.value.range) }
-        if let name, let time = unseenWrite(to: path, of: resolved, name, shownBy: shape),
-            writeUnlessNewer(shape, member: path, of: subject, name, unseenSince: time)
-        {
-            return
+        if let name, let time = unseenWrite(to: path, of: resolved, name, shownBy: shape) {
+            if shows(shape, asSettled: path, of: subject, name, sinceWriteAt: time) {
+                doubts.insert(time + lag.lists)
+                return copy(shape.text, shape.value.range)
+            }
+            let reason = "a write may have changed \(path.text) of \(name)"
+            guard isPartialWanted, !isStrict, known[name]?.doubts[path] == nil else { return fail(reason) }
+            // With the upstream away, the settled value is put in (law 3).
+            shortfall = shortfall ?? reason
         }
         if resolved[path]?.isShared == true, let asksFrom = name.flatMap({ known[$0]?.doubts[path] }) {
             if asksFrom == Knowledge.Doubt.always {
@@ -124,36 +129,23 @@ extension CompositionAttempt {
         return observation.lo(isEmbedded: isEmbedded, lag: lag) <= time ? time : nil
     }
 
-    /// Writes a member that may have been written since its settled value was true, unless that is to be put in.
+    /// Whether a document that was requested after a write shows a member as settled before it, and may go on doing so until the
+    /// lag ends.
     ///
-    /// A document that was requested after the write shows its own value if that is the settled one, nothing contradicts it, and
-    /// somebody else has written; it is fetched again when the lag ends. Any other value may be newer or older than what was served
-    /// before, and to the principal who has written, the settled value may be the one from before the write. With the upstream away,
-    /// the settled value is put in (law 3).
-    private mutating func writeUnlessNewer(
+    /// Somebody else has written, and nothing contradicts the value. Any other value may be newer or older than what was served
+    /// before. To the principal who has written, the settled value may be the one from before the write.
+    private func shows(
         _ shape: Shape,
-        member path: MemberPath,
+        asSettled path: MemberPath,
         of subject: Subject,
         _ name: ObjectName,
-        unseenSince time: Int64
+        sinceWriteAt time: Int64
     ) -> Bool {
-        let reason = "a write may have changed \(path.text) of \(name)"
-        guard !subject.isStrict, known[name]?.doubts[path] == nil, let settled = subject.resolved[path] else {
-            fail(reason)
-            return true
-        }
-        let isSettled = ObservedMember(value: shape.value, isShared: true, link: settled.link).agrees(with: settled)
-        if isSettled, known[name]?.state.mark?.isOwn != true, let observation, observation.start > time {
-            doubts.insert(time + lag.lists)
-            copy(shape.text, shape.value.range)
-            return true
-        }
-        guard isPartialWanted else {
-            fail(reason)
-            return true
-        }
-        shortfall = shortfall ?? reason
-        return false
+        guard !subject.isStrict, let object = known[name], object.state.mark?.isOwn != true,
+            object.doubts[path] == nil, let observation, observation.start > time,
+            let settled = subject.resolved[path]
+        else { return false }
+        return ObservedMember(value: shape.value, isShared: true, link: settled.link).agrees(with: settled)
     }
 
     /// Whether a value has the same members as the pinned one; a pinned value without members has none to lose.

@@ -21,9 +21,7 @@ extension Fetches {
         let isFree = head.status == 304 && request.upstream.settings.budget.hasFreeNotModified
         if let reservation { backOffs.end(reservation, isCounted: !isFree) }
         let backOff = backOffs.record(head, for: request, reservation, now: loop.now, wall: wall)
-        if !isFree, !backOffs.areNone, let place = backOffs.limitedPlace(of: request) {
-            spent(request, scope: place.scope)
-        }
+        if !isFree, let place = backOffs.limitedPlace(of: request) { spent(request, scope: place.scope) }
         shareSpending(of: request)
         guard let backOff else { return }
         metrics.backOffs.add()

@@ -237,13 +237,13 @@ final class Fetches {
         joinable[place] = nil
     }
 
-    /// A number for a client of a fetch, which no other client of any fetch has.
-    func numberOfClient() -> Int {
+    /// A new number for a client, unique among the clients of all fetches.
+    func newClientNumber() -> Int {
         latestClientNumber += 1
         return latestClientNumber
     }
 
-    /// Takes a client that has left from its fetch, if that is still under way.
+    /// Removes a client that is gone from its fetch, if the fetch is still under way.
     func left(_ client: Int, _ fetch: ObjectIdentifier) { running[fetch]?.left(client) }
 
     /// Handles the commit of a fetched response's objects, also if it failed or they are not known because of a write or a clean.
@@ -383,17 +383,11 @@ extension Fetches {
         held.count.add(bytes, ordering: .relaxed).newValue <= heldLimit
     }
 
-    /// A body of this size goes into the buffers of its clients' sockets as a whole.
-    private static let smallBody = 16 << 10
-
     /// Stops counting bytes once none of these clients has any of them left to take; the charge is 0 then.
     func release(_ charge: inout Int, after replies: @autoclosure () -> [any Recipient] = []) {
-        defer { charge = 0 }
-        guard charge > Self.smallBody else {
-            held.count.subtract(charge, ordering: .relaxed)
-            return
-        }
+        guard charge > 0 else { return }
         let share = HeldBytes.Share(charge, of: held)
+        charge = 0
         // The last callback that holds the share ends it, on the thread of its worker: this loop need not wake up for it.
         for reply in replies() where reply.backlog > 0 { reply.onDrain(below: 1) { withExtendedLifetime(share) {} } }
     }

@@ -141,7 +141,7 @@ final class RunningFetch: TransferDelegate {
     func join(_ request: ProxyRequest, _ reply: any Recipient, isLeader: Bool, hasMoved: Bool = false) {
         let relay = Relay(request, reply, isLeader: isLeader)
         relay.hasMoved = hasMoved
-        let id = fetches.numberOfClient()
+        let id = fetches.newClientNumber()
         relays.append((id, relay))
         let (proxy, number) = (fetches.proxy, ObjectIdentifier(self))
         reply.onDisconnect { proxy.enqueue { $0.fetches.left(id, number) } }
