@@ -82,6 +82,7 @@ extension JSONSlice {
     var json: [UInt8] { Array(bytes) }
 }
 
+/// What became of one value.
 public enum ConversionResult: Sendable, Equatable {
     case value([UInt8])
     /// JSON of which some parts do not fit, or the whole.
@@ -140,12 +141,14 @@ public indirect enum ConversionDeclaration: Sendable, Equatable {
         public var wire: [UInt8]
         public var mapped: [UInt8]
 
+        /// Both values as JSON.
         public init(wire: [UInt8], mapped: [UInt8]) { (self.wire, self.mapped) = (wire, mapped) }
 
         /// Whether the upstream's value is a string.
         public var isString: Bool { wire.first == UInt8(ascii: "\"") }
     }
 
+    /// What the way back does with a mapped value that has no upstream value.
     public enum Back: String, Sendable, CaseIterable {
         /// The member is left out.
         case drop

@@ -119,6 +119,7 @@ public struct ValueChecker: Sendable {
     private let faults: [@Sendable (JSONSlice) -> String?]
     private let refusesNull: Bool
 
+    /// Compiles the checks; throws if one of them is malformed.
     public init(_ checks: [ValueCheck]) throws(MappingError) {
         faults = try checks.map { (check) throws(MappingError) in try Self.compile(check) }
         refusesNull = checks.contains(.notNull)

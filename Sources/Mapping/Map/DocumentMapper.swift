@@ -6,6 +6,7 @@
 public struct DocumentMapper: Sendable {
     private let models: Models
 
+    /// A mapper by these models.
     public init(models: Models) { self.models = models }
 
     /// Maps one body.
@@ -84,6 +85,7 @@ public struct DocumentMapper: Sendable {
     }
 }
 
+/// A body after the mapping, with its objects and warnings.
 public struct MappedBody: Sendable, Equatable {
     /// The mapped JSON, or the original body.
     public var body: [UInt8]
@@ -180,6 +182,7 @@ extension DocumentMapper {
     }
 }
 
+/// A body on its way back to the upstream, with its warnings.
 public struct UnmappedBody: Sendable, Equatable {
     /// The upstream's JSON.
     public var body: [UInt8]

@@ -97,6 +97,7 @@ public struct ModelChoice: Sendable, Equatable {
     /// The condition; nil for the choice that takes all objects left by the choices before it.
     public var condition: Condition?
 
+    /// A choice of `model` for the objects that fulfil `condition`.
     public init(model: String, condition: Condition?) { (self.model, self.condition) = (model, condition) }
 }
 

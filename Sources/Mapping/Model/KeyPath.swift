@@ -213,6 +213,7 @@ public enum ContextValue: Sendable, Equatable {
     /// The member names of its key path, none without one; nil if it is malformed or crosses an array.
     var names: [String]? { keyPath.map { KeyPathSyntax.steps(of: $0)?.names } ?? [] }
 
+    /// Whether a declaration's text names a part of the surroundings rather than a member.
     public static func isSpelled(_ text: String) -> Bool { text.hasPrefix("@") }
 }
 
@@ -227,6 +228,7 @@ public struct MappingContext: Sendable, Equatable {
     /// The header fields of the response, with names in lower case.
     public var fields: [String: String]
 
+    /// The surroundings; parts that are left out are empty.
     public init(
         url: String = "",
         captures: [String: String] = [:],

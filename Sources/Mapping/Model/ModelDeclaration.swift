@@ -89,10 +89,12 @@ public struct Migration: Sendable, Equatable {
     public var converted: [Conversion]
     public var removed: [String]
 
+    /// A member that has a new name.
     public struct Rename: Sendable, Equatable {
         public var from: String
         public var to: String
 
+        /// Both names are of members of the stored object.
         public init(from: String, to: String) { (self.from, self.to) = (from, to) }
     }
 
@@ -101,11 +103,13 @@ public struct Migration: Sendable, Equatable {
         public var member: String
         public var conversion: ConversionDeclaration
 
+        /// The conversion is made of the declaration when the models are compiled.
         public init(member: String, conversion: ConversionDeclaration) {
             (self.member, self.conversion) = (member, conversion)
         }
     }
 
+    /// The step to version `to`; what is left out does not change.
     public init(to: Int, renamed: [Rename] = [], converted: [Conversion] = [], removed: [String] = []) {
         (self.to, self.renamed, self.converted, self.removed) = (to, renamed, converted, removed)
     }

@@ -125,6 +125,7 @@ public struct ModelMistake: Sendable, Hashable {
     public var property: Int?
     public var error: MappingError
 
+    /// A mistake in the model, or the property, at this index.
     public init(model: Int, property: Int? = nil, error: MappingError) {
         (self.model, self.property, self.error) = (model, property, error)
     }

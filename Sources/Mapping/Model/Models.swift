@@ -96,6 +96,7 @@ public struct Models: Sendable {
     }()
 
     func index(of model: String) -> Int? { indexes[model] }
+    /// The declaration of a model by its name; nil if there is no such model.
     public func declaration(of model: String) -> ModelDeclaration? { indexes[model].map { declarations[$0] } }
 
     /// The model name under which objects are stored: for a cluster, that of the base.
@@ -137,6 +138,7 @@ public struct Models: Sendable {
         }
     }
 
+    /// How many key properties a model has; 0 if there is no such model.
     public func keyCount(of model: String) -> Int { indexes[model].map { compiled[$0].reading.keys.count } ?? 0 }
 
     /// Whether an object of a cluster belongs to this concrete model; true for other models.

@@ -34,11 +34,13 @@ public struct PropertyDeclaration: Sendable, Equatable {
     public var former = FormerPolicy.keep
     public var output = Output.derived
 
+    /// One member of a combined object.
     public struct Part: Sendable, Equatable {
         /// The member name in the combined object.
         public var name: String
         public var from: String
 
+        /// `from` is a key path in the upstream's object.
         public init(name: String, from: String) { (self.name, self.from) = (name, from) }
     }
 
@@ -94,13 +96,17 @@ public struct Relation: Sendable, Equatable {
     /// The name of the related model; for a cluster, its base.
     public var model: String
 
+    /// A relation to one object.
     public static func one(_ model: String) -> Relation { Relation(arity: .one, model: model) }
+    /// A relation to a list of objects.
     public static func many(_ model: String) -> Relation { Relation(arity: .many, model: model) }
+    /// A relation to an object of objects.
     public static func keyed(_ model: String) -> Relation { Relation(arity: .keyed, model: model) }
 }
 
 /// One requirement on a property's value in the upstream's form.
 public enum ValueCheck: Sendable, Equatable {
+    /// A type of JSON values; `integer` is a number without a fraction.
     public enum JSONType: String, Sendable, CaseIterable { case string, number, integer, boolean, object, array, null }
 
     /// The value has one of these types; null is always allowed unless `notNull` is declared too.

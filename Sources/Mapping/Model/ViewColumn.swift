@@ -1,5 +1,6 @@
 /// One column of a model's SQL view: its name and the source of its value.
 public struct ViewColumn: Sendable, Equatable {
+    /// Where the value of a column is found.
     public indirect enum Source: Sendable, Equatable {
         /// A plain value at this SQLite JSON path (`$."user"."login"`) of the object's payload.
         case value(path: String)
@@ -26,6 +27,7 @@ public struct ViewColumn: Sendable, Equatable {
         case first([Source])
     }
 
+    /// One member of the object that a column shows.
     public struct Part: Sendable, Equatable {
         public var name: String
         public var source: Source
