@@ -393,6 +393,9 @@ extension ObjectStore {
         }
     }
 
+    /// The most bytes of a body that may be decomposed on its caller's thread.
+    private static let smallBody = 4 << 10
+
     private func ingest(_ response: QueuedResponse, _ urgency: Job.Urgency) {
         // Capturing the store keeps it alive until the response has reached the writer.
         let work: @Sendable () -> Void = { [self] in
@@ -434,9 +437,12 @@ extension ObjectStore {
                 done: { response.end($0, weight: weight, in: core) }
             )
         }
-        // What need not be decomposed, nor waits for others, does not need the queue's thread.
+        // What need not be decomposed, nor waits for others, does not need the queue's thread. A change of threads takes as long as
+        // decomposing a small body, whose client waits.
+        let isDecomposedHere =
+            response.isForeseeable && response.document.body.count <= Self.smallBody && core.preparedBodies.queued == 0
         guard
-            response.document.rule != nil || response.document.findCoverage != nil
+            response.document.rule != nil && !isDecomposedHere || response.document.findCoverage != nil
                 || core.ingesting.load(ordering: .acquiring) > 0
         else { return work() }
         core.ingesting.add(1, ordering: .relaxed)

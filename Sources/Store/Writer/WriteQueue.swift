@@ -206,6 +206,9 @@ final class QueuedResponse: Sendable {
     /// About how much it adds to the file, in bytes.
     var byteCount: Int { document.body.count + document.head.count + document.policy.count }
 
+    /// Whether somebody waits to hear that it will be stored.
+    var isForeseeable: Bool { foreseen != nil }
+
     /// Reports that it shows all that is known, and that only storing it is left to do.
     func foresee() { foreseen?() }
 

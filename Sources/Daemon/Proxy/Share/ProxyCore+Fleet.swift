@@ -110,8 +110,9 @@ extension ProxyCore {
         // The look-up waits for the commit of one without objects, as for every arrival.
         guard containsObjects else { return nil }
         let arrival = LookUpMoment(token: moment.token, number: self.moment(at: request.digest).number)
-        if await commit.isForeseen(), !hasChanged(request, at: request.digest, since: arrival),
-            let plan = planToServe(ready, to: request)
+        // Planned while the writer works.
+        if let plan = planToServe(ready, to: request), await commit.isForeseen(),
+            !hasChanged(request, at: request.digest, since: arrival)
         {
             return (plan, commit)
         }
