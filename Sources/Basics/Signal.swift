@@ -22,14 +22,17 @@ public final class Signal: Sendable {
         for waiter in waiters { waiter() }
     }
 
+    /// Calls a function when the signal is given, on the thread that gives it; at once if it was given before.
+    public func whenGiven(_ call: @escaping @Sendable () -> Void) {
+        let isGiven = state.withLock { state in
+            if !state.isGiven { state.waiters.append(call) }
+            return state.isGiven
+        }
+        if isGiven { call() }
+    }
+
     /// Returns when the signal is given, at once if it was given before.
     public func wait() async {
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let isGiven = state.withLock { state in
-                if !state.isGiven { state.waiters.append { continuation.resume() } }
-                return state.isGiven
-            }
-            if isGiven { continuation.resume() }
-        }
+        await withCheckedContinuation { continuation in whenGiven { continuation.resume() } }
     }
 }

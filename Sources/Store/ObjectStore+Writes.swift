@@ -43,7 +43,9 @@ extension ObjectStore {
         guard let observation = write.observation else { return nil }
         return await withCheckedContinuation { continuation in
             writeResponses.async { [core] in
-                continuation.resume(returning: core.prepare(observation.subject, upstream: write.upstream))
+                let prepared = core.prepare(observation.subject, upstream: write.upstream)
+                core.examine(observation.subject, prepared, upstream: write.upstream)
+                continuation.resume(returning: prepared)
             }
         }
     }

@@ -223,6 +223,7 @@ extension ObjectStore {
 
     /// A page of warnings, latest first.
     public func warnings(limit: Int = 100, after: Int64? = nil) async throws(StoreError) -> Page<StoredWarning> {
+        await flush()
         await core.examiner.finished()
         // The examiner's warnings are queued by now. When this job is committed, so are they.
         _ = try? await core.commit(.flush, .batched) { _ in true }
@@ -434,7 +435,11 @@ extension ObjectStore {
                     )
                     return receipt
                 },
-                done: { response.end($0, weight: weight, in: core) }
+                done: {
+                    response.end($0, weight: weight, in: core)
+                    // Not earlier, because a client may wait for the commit.
+                    if let subject { core.examine(subject, prepared, upstream: response.document.key.upstream) }
+                }
             )
         }
         // What need not be decomposed, nor waits for others, does not need the queue's thread. A change of threads takes as long as

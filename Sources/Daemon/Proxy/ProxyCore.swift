@@ -156,10 +156,16 @@ package actor ProxyCore {
             try? await Task.sleep(for: pause)
             plan = await self.plan(request).plan
         }
-        var commit: AwaitedCommit?
-        if request.sharedKey != nil { (plan, commit) = await planWithFleet(request, plan) }
+        if request.sharedKey != nil {
+            let commit: AwaitedCommit?
+            (plan, commit) = await planWithFleet(request, plan)
+            if let commit {
+                if await carryOut(plan, request, reply, with: commit) { return }
+                plan = await self.plan(request).plan
+            }
+        }
         // Nothing else runs on the loop between the plan and its execution.
-        await carryOut(plan, request, reply, endingAfter: commit)
+        await carryOut(plan, request, reply)
     }
 
     /// What happens to a request, of what is stored for it now.
@@ -216,16 +222,10 @@ package actor ProxyCore {
         fetches.planned.removeValue(forKey: number)?(plan)
     }
 
-    /// - Parameter commit: for which the end of a stored response has to wait; nil for none.
-    private func carryOut(
-        _ plan: Plan,
-        _ request: ProxyRequest,
-        _ reply: Reply,
-        endingAfter commit: AwaitedCommit? = nil
-    ) async {
+    private func carryOut(_ plan: Plan, _ request: ProxyRequest, _ reply: Reply) async {
         log.decided(plan, on: request, at: now)
         switch plan {
-        case .serve(let ready, let use, _): await serveStored(request, reply, ready, use, endingAfter: commit)
+        case .serve(let ready, let use, _): await serveStored(request, reply, ready, use)
         case .serveAndRefresh(let ready, let use, _, let inquiry):
             await serveStored(request, reply, ready, use)
             if let inquiry { refresh(inquiry) }
@@ -324,16 +324,14 @@ package actor ProxyCore {
         _ request: ProxyRequest,
         _ reply: Reply,
         _ ready: ReadyResponse,
-        _ use: CacheUse,
-        endingAfter commit: AwaitedCommit? = nil
+        _ use: CacheUse
     ) async {
         cache.memory.recordUse(of: ready)
         request.note?.recordOutcome(use.outcome(of: ready))
         do {
             guard let shown = try await cache.inView(of: request, ready)
             else { return fetches.ask(Plan.Inquiry(request.asking(because: .receivedBytesGone)), reply) }
-            guard let commit else { return reply.serve(shown, for: request, as: use, now: now) }
-            await reply.serve(shown, for: request, as: use, endingAfter: commit, now: now)
+            reply.serve(shown, for: request, as: use, now: now)
         } catch {
             reply.refuse(.storeFailed(error))
         }

@@ -49,15 +49,18 @@ final class BodyExaminer: Sendable {
 }
 
 extension StoreCore {
-    /// Decomposes a body; also has it examined in the background for further warnings, unless there are too many bodies.
+    /// Decomposes a body.
     func prepare(_ subject: MappedSubject, upstream: String) -> PreparedBody {
         guard let models = models[upstream] else { return PreparedBody() }
         let isExamined = examiner.admits(bytes: subject.body.count)
-        if isExamined {
-            examiner.examine(subject, by: models.mapper) { [self] warnings in
-                submitDispensable { try $0.warn(warnings, about: subject.rule, url: subject.url, at: $0.clock.now()) }
-            }
-        }
         return PreparedBody(subject, models: models, hasher: hasher, isExamined: isExamined)
+    }
+
+    /// Has a decomposed body examined in the background for further warnings, unless there are too many bodies.
+    func examine(_ subject: MappedSubject, _ prepared: PreparedBody, upstream: String) {
+        guard prepared.isExamined, let models = models[upstream] else { return }
+        examiner.examine(subject, by: models.mapper) { [self] warnings in
+            submitDispensable { try $0.warn(warnings, about: subject.rule, url: subject.url, at: $0.clock.now()) }
+        }
     }
 }

@@ -21,15 +21,15 @@ struct PreparedBody: Sendable {
     var warnings: [MappingWarning] = []
     /// The edition of the models that it was decomposed by (`UpstreamModels.edition`).
     var edition = 0
+    /// Whether the examiner maps the body too, and reports what only the mapped view shows.
+    var isExamined = false
 
     init() {}
 
     /// Decomposes a body.
-    ///
-    /// - Parameter isExamined: whether the examiner maps the body too.
     init(_ subject: MappedSubject, models: UpstreamModels, hasher: KeyHasher, isExamined: Bool) {
         let (body, rule) = (subject.body, subject.rule)
-        edition = models.edition
+        (edition, self.isExamined) = (models.edition, isExamined)
         switch models.normaliser.decompose(body, as: rule, in: subject.surroundings) {
         case .opaque(let warning):
             warnings = warning.map { [$0] } ?? []
@@ -47,7 +47,6 @@ struct PreparedBody: Sendable {
             contents = decomposed.occurrences.map { hasher.contentHash($0.payload) }
             self.decomposed = decomposed
         }
-        // The examiner reports these.
         if isExamined { warnings.removeAll(where: \.kind.isOfMappedView) }
     }
 

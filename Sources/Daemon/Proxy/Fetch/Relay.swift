@@ -207,23 +207,35 @@ extension Reply: Recipient {
         respond(status: status, fields: fields, body: body)
     }
 
-    /// Serves a response whose commit follows at once: its last byte, and so its end, waits for that.
+    /// Serves a response once its commit is foreseen; its last byte, and so its end, waits for the commit.
     ///
     /// If there is no commit after all, the connection is cut.
+    ///
+    /// - Returns: false if the commit is not foreseen: then nothing is sent.
     func serve(
         _ ready: ReadyResponse,
         for request: ProxyRequest,
         as cacheUse: CacheUse,
-        endingAfter commit: AwaitedCommit,
+        with commit: AwaitedCommit,
         now: Int64
-    ) async {
-        guard let (status, fields, body) = message(ready, for: request, as: cacheUse, now: now)
-        else { return refuse(.notCached) }
-        start(status: status, fields: fields, framing: .length(body.count))
-        write(Array(body.dropLast()))
-        guard await commit.isStored() else { return abort() }
-        write(Array(body.suffix(1)))
-        finish()
+    ) async -> Bool {
+        guard let (status, fields, body) = message(ready, for: request, as: cacheUse, now: now) else {
+            refuse(.notCached)
+            return true
+        }
+        let start = Array(body.dropLast())
+        commit.whenForeseen { [self] in
+            self.start(status: status, fields: fields, framing: .length(body.count))
+            write(start)
+        }
+        guard await commit.isForeseen() else { return false }
+        if await commit.isStored() {
+            write(Array(body.suffix(1)))
+            finish()
+        } else {
+            abort()
+        }
+        return true
     }
 
     /// The message that serves a stored response; nil if its parts do not contain what is wanted.

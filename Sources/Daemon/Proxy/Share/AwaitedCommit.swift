@@ -27,6 +27,15 @@ final class AwaitedCommit: Sendable {
         end.give()
     }
 
+    /// Calls a function if the response will be a hit with its commit, on the writer's thread or at once.
+    ///
+    /// To have a loop call it would take longer, and then the writer and another thread may need the same processor.
+    func whenForeseen(_ call: @escaping @Sendable () -> Void) {
+        decision.whenGiven { [self] in
+            if foreseen.load(ordering: .acquiring) { call() }
+        }
+    }
+
     /// Whether the response will be a hit with its commit; false only after that is over.
     func isForeseen() async -> Bool {
         await decision.wait()

@@ -37,7 +37,7 @@ extension ProxyCore {
     /// Nothing else runs on the loop between the end and the execution of the plan. Other requests for the same response wait for
     /// the search, and then join the fetch that follows, or wait for the commit of what was found.
     ///
-    /// - Returns: the plan, and the commit for which the end of the response that it serves has to wait; nil for none.
+    /// - Returns: the plan, and the commit that it is to be carried out with (`carryOut(_:_:_:with:)`); nil for none.
     func planWithFleet(_ request: ProxyRequest, _ plan: Plan) async -> (plan: Plan, commit: AwaitedCommit?) {
         guard let fleet, let key = request.sharedKey, case .ask(let inquiry) = plan, !request.insistsOnAsking,
             inquiry.completing == nil, fetches.underWay(for: request) == nil
@@ -63,8 +63,7 @@ extension ProxyCore {
 
     /// Stores another machine's response as if it had been received here, unless it is of no use for the request.
     ///
-    /// - Returns: the plan for serving it although its commit is not over, and the commit; nil if the request has to be planned
-    ///   again.
+    /// - Returns: the plan for serving it with its commit, which has begun; nil if the request has to be planned again.
     private func admit(
         _ document: SharedDocument,
         for request: ProxyRequest,
@@ -109,15 +108,23 @@ extension ProxyCore {
         )
         // The look-up waits for the commit of one without objects, as for every arrival.
         guard containsObjects else { return nil }
-        let arrival = LookUpMoment(token: moment.token, number: self.moment(at: request.digest).number)
-        // Planned while the writer works.
-        if let plan = planToServe(ready, to: request), await commit.isForeseen(),
-            !hasChanged(request, at: request.digest, since: arrival)
-        {
-            return (plan, commit)
-        }
+        // The writer works meanwhile.
+        if isBegun, let plan = planToServe(ready, to: request) { return (plan, commit) }
         _ = await commit.isStored()
         return nil
+    }
+
+    /// Serves a response with its commit.
+    ///
+    /// Writes and cleans that end before the commit is foreseen are the store's to know; those that end later overlap the request.
+    ///
+    /// - Returns: false if the commit is not foreseen: then it is over, and the request has to be planned again.
+    func carryOut(_ plan: Plan, _ request: ProxyRequest, _ reply: Reply, with commit: AwaitedCommit) async -> Bool {
+        guard case .serve(let ready, let use, _) = plan else { preconditionFailure("only what is served has a commit") }
+        log.decided(plan, on: request, at: now)
+        cache.memory.recordUse(of: ready)
+        request.note?.recordOutcome(use.outcome(of: ready))
+        return await reply.serve(ready, for: request, as: use, with: commit, now: now)
     }
 
     /// The plan for a request to which a response is the only one, and is served whole and as it is; nil if it is not.
