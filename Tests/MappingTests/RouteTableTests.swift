@@ -291,4 +291,30 @@ struct RouteTableTests {
         #expect(mistakes.map(\.index) == [2, 5, 6])
         #expect(mistakes.first?.error == .duplicateRoute("/users/{name}/", first: 0, second: 2))
     }
+
+    @Test func `every rule has a verdict: the one that applies first, then the nearest ones`() throws {
+        var declarations = [
+            RouteDeclaration(path: "repos/*/issues"), RouteDeclaration(path: "repos/octo/**"),
+            RouteDeclaration(path: "repos/octo/issues", method: "POST"),
+            RouteDeclaration(path: "repos/octo/issues"), RouteDeclaration(path: "users/*"),
+            RouteDeclaration(path: "repos/octo/issues", status: .exact(201)),
+        ]
+        declarations[3].query = ["state": "open"]
+        func verdicts(_ query: String?, _ path: String = "repos/octo/issues") throws -> [String] {
+            let subject = RouteSubject(method: "GET", path: path, query: query, status: 200)
+            return try RouteTable(declarations).verdicts(on: subject).map { verdict in
+                "\(verdict.index) " + (verdict.misfit.map { "\($0)" } ?? "applies")
+            }
+        }
+        let others = ["5 status(Mapping.StatusPattern.exact(201))", "2 method(\"POST\")", "4 path(matching: 0)"]
+        #expect(
+            try verdicts("state=open") == ["3 applies", "0 lessSpecific(than: 3)", "1 lessSpecific(than: 3)"] + others
+        )
+        // None of the rules of the most specific pattern fits, and none falls through.
+        let missed = "3 query(name: \"state\", value: Optional(\"open\"))"
+        #expect(try verdicts(nil) == ["0 shadowed(by: 2)", "1 shadowed(by: 2)", missed] + others)
+        declarations[3].fallsThrough = true
+        #expect(try verdicts(nil) == ["1 applies", "0 lessSpecific(than: 1)", missed] + others)
+        #expect(try verdicts(nil, "%ff").allSatisfy { $0.hasSuffix("path(matching: 0)") })
+    }
 }

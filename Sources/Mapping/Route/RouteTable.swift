@@ -46,7 +46,7 @@ public struct RouteTable: Sendable {
         var best: RouteRule?
         _ = find(components) { rules in
             best = rules.filter { $0.misfit(subject, parameters: parameters) == nil }.max { $0.rank < $1.rank }
-            return best != nil || !rules.isEmpty && !rules.contains(where: \.declaration.fallsThrough)
+            return best != nil || Self.endsSearch(rules)
         }
         guard let best else { return nil }
         let captures = best.pattern.names.map { place, name in
@@ -54,6 +54,11 @@ public struct RouteTable: Sendable {
             return (name: name, value: best.pattern.components[place].match(text).map(String.init) ?? text)
         }
         return RouteMatch(index: best.index, captures: captures)
+    }
+
+    /// Whether no more general pattern is tried if none of a pattern's rules fits.
+    private static func endsSearch(_ rules: [RouteRule]) -> Bool {
+        !rules.isEmpty && !rules.contains(where: \.declaration.fallsThrough)
     }
 
     private init() {}
@@ -147,22 +152,22 @@ extension RouteTable {
         let winner = match(subject)?.index
         let components = PathComponents.decoded(subject.path)
         let parameters = QueryParameters(subject.query)
-        // By rule with a matching pattern, the rules of more specific ones.
-        var shadows: [Int: [Int]] = [:]
-        var visited: [Int] = []
+        var found: Set<Int> = []
+        // The first rule of the pattern at which the search ends, if none of its rules fits.
+        var end: Int?
         if let components {
             _ = find(components) { rules in
-                for rule in rules { shadows[rule.index] = visited }
-                visited += rules.map(\.index)
+                found.formUnion(rules.map(\.index))
+                if Self.endsSearch(rules) { end = end ?? rules[0].index }
                 return false
             }
         }
         func misfit(_ rule: RouteRule) -> RouteMisfit? {
-            guard let shadow = shadows[rule.index] else {
+            guard found.contains(rule.index) else {
                 return .path(matching: components.map { rule.pattern.matchingPrefix(of: $0) } ?? 0)
             }
             if let misfit = rule.misfit(subject, parameters: parameters) { return misfit }
-            return winner.map { .lessSpecific(than: $0) } ?? shadow.min().map { .shadowed(by: $0) }
+            return winner.map { .lessSpecific(than: $0) } ?? end.map { .shadowed(by: $0) }
         }
         let verdicts = rules.filter { $0.index != winner }.map { RouteVerdict(index: $0.index, misfit: misfit($0)) }
         let first = winner.map { [RouteVerdict(index: $0, misfit: nil)] } ?? []
