@@ -231,6 +231,34 @@ import Testing
         #expect(try position.epoch > #require(former).epoch)
     }
 
+    @Test func `an epoch that others began before the server's clock was set is left, and its news count as of now`()
+        async throws
+    {
+        let (clock, folder) = (try WallClock(), TemporaryFolder())
+        let server = try RedisServer(environment: clock.environment)
+        let one = try Machine(server)
+        let former = try #require(await one.waitUntilConnected())
+        do {
+            let other = try Machine(server, folder: folder)
+            await other.waitUntilConnected()
+            let entry = try #require(await other.write("/before"))
+            #expect(await eventually { folder.bytes("fleet.json").contains("\(entry.entry.0)") })
+            await other.member.stop(within: .zero)
+        }
+        let names = FleetNames(record: FleetKeys([UInt8](repeating: 7, count: 32)).name(ofUpstream: Machine.upstream))
+        try server.command("DEL", names.stream(former.epoch))
+        try server.command("HSET", names.record, "last", "99999999999999-0")
+        #expect(await eventually { (one.position?.epoch ?? 0) > former.epoch })
+        let between = try #require(await one.write("/between"))
+        await one.member.stop(within: .zero)
+        try clock.set(ahead: 3_600)
+        let restart = Machine.now()
+        let again = try Machine(server, folder: folder)
+        #expect(try #require(await again.waitUntilConnected()).epoch > between.epoch)
+        #expect(await eventually { again.paths.contains("/between") })
+        #expect(try #require(again.applied.last { $0.path == "/between" }).end >= restart)
+    }
+
     @Test func `a machine whose own clock has gone on by more than has passed begins a new epoch`() async throws {
         let (server, folder) = (try RedisServer(), TemporaryFolder())
         var former: FleetPosition?

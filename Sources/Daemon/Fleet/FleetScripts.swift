@@ -7,21 +7,22 @@ enum FleetScript: String, CaseIterable, Sendable {
     ///
     /// It begins one if there is none, if the server is another one than that in which it began, if its clock was set back since the
     /// last entry, if this machine knows of a later one, or if the epoch to be ended is the current one.
-    /// Keys: the record. Arguments: the server's id; the latest epoch that this machine knows; the epoch to be ended, or nothing.
-    /// It returns the epoch and the last entry.
+    /// Keys: the record. Arguments: the server's id; the latest epoch that this machine knows; the epoch to be ended, `*` for the
+    /// current one whichever it is, or nothing.
+    /// It returns the epoch and the last entry; of a new epoch also the one before it.
     case enter = """
         local r = redis.call('HMGET', KEYS[1], 'epoch', 'server', 'last')
         local t = redis.call('TIME')
         local last = tonumber(string.match(r[3] or '', '^(%d+)%-%d+$') or '')
         if r[1] and last and last <= t[1] * 1000 + t[2] / 1000 and r[2] == ARGV[1] and r[1] ~= ARGV[3]
-            and tonumber(r[1]) >= tonumber(ARGV[2]) then
+            and ARGV[3] ~= '*' and tonumber(r[1]) >= tonumber(ARGV[2]) then
           return {r[1], r[3]}
         end
         local n = math.max(t[1] * 1000000 + t[2], ARGV[2] + 1, (tonumber(r[1] or '0') or 0) + 1)
         local epoch = string.format('%.0f', n)
         if r[1] then redis.call('EXPIRE', KEYS[1] .. ':' .. r[1] .. ':news', 3600) end
         redis.call('HSET', KEYS[1], 'epoch', epoch, 'server', ARGV[1], 'last', '0-0')
-        return {epoch, '0-0'}
+        return {epoch, '0-0', r[1] or '0'}
         """
     /// Finds the entry after which a number of entries are; nothing if there are not so many.
     ///

@@ -67,15 +67,23 @@ struct FleetSession {
 
     /// Enters an upstream's epoch, which may be a new one.
     ///
+    /// If a clock was set, the current epoch may have begun by the former time, whoever has begun it. So it is ended.
+    ///
     /// - Parameter ending: whether the epoch that this machine is in is over.
     private mutating func enter(_ index: Int, ending: Bool = false, because reason: String = "") throws(RedisError) {
         let (epoch, names) = (followed[index].epoch, followed[index].names)
-        let (ending, reason) = followed[index].isClockSet ? (true, "a clock was set") : (ending, reason)
-        let arguments = [connection.runID, "\(epoch)", ending && epoch != 0 ? "\(epoch)" : ""]
-        let reply = try run(.enter, keys: [names.record], arguments, within: reader.limits.server)
-        guard let parts = reply.array, parts.count == 2, let current = parts[0].text.flatMap({ UInt64($0) }),
+        let isClockSet = followed[index].isClockSet
+        let ended = isClockSet ? "*" : ending && epoch != 0 ? "\(epoch)" : ""
+        let reply = try run(
+            .enter,
+            keys: [names.record],
+            [connection.runID, "\(epoch)", ended],
+            within: reader.limits.server
+        )
+        guard let parts = reply.array, parts.count >= 2, let current = parts[0].text.flatMap({ UInt64($0) }),
             let last = EntryID(parts[1].text)
         else { throw .malformed }
+        if isClockSet { followed[index].isClockSet = false }
         if current == epoch {
             if followed[index].cursor.checked(last: last) {
                 if state.value({ [upstream = followed[index].upstream] in $0.upstreams[upstream]?.epoch }) == epoch {
@@ -91,11 +99,12 @@ struct FleetSession {
                     "a new epoch of the fleet has begun: what was shared before is not used",
                     metadata: [
                         "upstream": "\(followed[index].upstream)",
-                        "cause": "\(ending ? reason : "another machine, or the server")",
+                        "cause":
+                            "\(isClockSet ? "a clock was set" : ending ? reason : "another machine, or the server")",
                     ]
                 )
             }
-            try adopt(index, current, last)
+            try adopt(index, current, last, before: isClockSet ? parts.last?.text.flatMap { UInt64($0) } : nil)
         }
     }
 
@@ -108,12 +117,22 @@ struct FleetSession {
     }
 
     /// Goes on in another epoch.
-    private mutating func adopt(_ index: Int, _ epoch: UInt64, _ last: EntryID) throws(RedisError) {
+    ///
+    /// - Parameter ended: the epoch before it, if this machine has ended that, perhaps without having been in it.
+    private mutating func adopt(_ index: Int, _ epoch: UInt64, _ last: EntryID, before ended: UInt64?)
+        throws(RedisError)
+    {
         let isFirst = followed[index].epoch == 0
-        if !isFirst { try readRestOfFormer(index) }
-        // The epoch may have begun because the server's clock was set.
+        if !isFirst {
+            try readRestOfFormer(index)
+            if let ended, ended > followed[index].epoch {
+                (followed[index].epoch, followed[index].cursor) = (ended, StreamCursor(at: .start))
+                try readRestOfFormer(index)
+            }
+        }
         try readClock()
-        followed[index].isClockSet = false
+        // It was set after the last reading, and the epoch may be older than that.
+        if followed[index].isClockSet { return try enter(index) }
         (followed[index].epoch, followed[index].cursor) = (epoch, StreamCursor(at: .start))
         // What this process has announced in the former one, others may have missed.
         let (upstream, time) = (followed[index].upstream, reader.now())
@@ -359,7 +378,10 @@ struct FleetSession {
     // MARK: Memory
 
     /// Notes beside the store how far it is read.
+    ///
+    /// What is read after the end is not applied, and so not noted.
     mutating func save() {
+        guard !state.value(\.isStopped) else { return }
         var new = memory
         for followed in followed where followed.epoch != 0 {
             guard let time = followed.readAt else { continue }
