@@ -251,6 +251,8 @@ import Testing
         #expect(await eventually { (one.position?.epoch ?? 0) > former.epoch })
         let between = try #require(await one.write("/between"))
         await one.member.stop(within: .zero)
+        // Its threads have ended, too: this command's connection is the only one.
+        #expect(try await eventually { try server.command("CLIENT", "LIST").split(separator: "\n").count == 1 })
         try clock.set(ahead: 3_600)
         let restart = Machine.now()
         let again = try Machine(server, folder: folder)
