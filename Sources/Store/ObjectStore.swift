@@ -442,8 +442,8 @@ extension ObjectStore {
                 }
             )
         }
-        // What need not be decomposed, nor waits for others, does not need the queue's thread. A change of threads takes as long as
-        // decomposing a small body, whose client waits.
+        // What need not be decomposed, nor waits for others, does not need the queue's thread. Nor does a small body whose client
+        // waits: to decompose it takes no longer than a change of threads.
         let isDecomposedHere =
             response.isForeseeable && response.document.body.count <= Self.smallBody && core.preparedBodies.queued == 0
         guard

@@ -223,10 +223,10 @@ extension Reply: Recipient {
             refuse(.notCached)
             return true
         }
-        let start = Array(body.dropLast())
+        let allButLast = Array(body.dropLast())
         commit.whenForeseen { [self] in
-            self.start(status: status, fields: fields, framing: .length(body.count))
-            write(start)
+            start(status: status, fields: fields, framing: .length(body.count))
+            write(allButLast)
         }
         guard await commit.isForeseen() else { return false }
         if await commit.isStored() {

@@ -29,7 +29,7 @@ final class AwaitedCommit: Sendable {
 
     /// Calls a function if the response will be a hit with its commit, on the writer's thread or at once.
     ///
-    /// To have a loop call it would take longer, and then the writer and another thread may need the same processor.
+    /// By way of the loop it would be later, and the worker would often wait for the processor that the writer then has.
     func whenForeseen(_ call: @escaping @Sendable () -> Void) {
         decision.whenGiven { [self] in
             if foreseen.load(ordering: .acquiring) { call() }
