@@ -215,7 +215,7 @@ import Testing
             environment: [
                 "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin",
                 "SAMPLE_PORT": "\(try Socket.freePort())",
-                "LISTEN": "127.0.0.1:\(try Socket.freePort())", "ADMIN": "127.0.0.1:\(try Socket.freePort())",
+                "LISTEN": "127.0.0.1:0", "ADMIN": "127.0.0.1:0",
                 "STORE": "\(folder.path)/larder.db", "http_proxy": "http://127.0.0.1:1",
             ]
         )

@@ -115,7 +115,7 @@ import Testing
                 [Larder.binary],
                 environment: Larder.environment.merging([
                     "UPSTREAM": origin.url, "STORE": folder.file("larder.db"),
-                    "LISTEN": "127.0.0.1:\(try Socket.freePort())", "ADMIN": "127.0.0.1:\(try Socket.freePort())",
+                    "LISTEN": "127.0.0.1:0", "ADMIN": "127.0.0.1:0",
                 ]) { $1 }
             )
             defer {
