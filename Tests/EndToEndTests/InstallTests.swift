@@ -59,6 +59,19 @@ import Testing
         #expect(answer.status == 200 && answer.text.contains("ann"))
     }
 
+    @Test func `the program allocates by jemalloc, with options of its own`() throws {
+        // jemalloc prints them when the program ends.
+        let run = try ChildProcess(
+            Larder.binary,
+            ["--version"],
+            environment: Larder.environment.merging(["MALLOC_CONF": "stats_print:true"]) { $1 }
+        )
+        #expect(run.waitForEnd() == .exited(0))
+        for option in ["opt.narenas: 2\n", "opt.dirty_decay_ms: 1000 "] {
+            #expect(run.errors.contains(option), "\(run.errors)")
+        }
+    }
+
     @Test func `binary, package and changelog have the same version`() throws {
         func first(_ pattern: Regex<(Substring, Substring)>, in file: String) throws -> String? {
             let text = try String(contentsOfFile: "\(Repository.root)/\(file)", encoding: .utf8)

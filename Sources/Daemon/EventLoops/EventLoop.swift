@@ -422,9 +422,6 @@ extension LoopError: CustomStringConvertible {
 
 /// The system calls around a loop that Swift's own Glibc module lacks.
 package enum EventSystem {
-    /// Limits the number of glibc's memory arenas (mallopt(3)); must be called before threads start.
-    package static func limitArenas(to count: Int32) { mallopt(M_ARENA_MAX, count) }
-
     package static var version: String { String(cString: event_get_version()) }
 
     /// Accepts one waiting connection from a listener, non-blocking and closed on exec.

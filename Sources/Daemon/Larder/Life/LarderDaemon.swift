@@ -349,9 +349,6 @@ func runDaemon(
     signal(SIGPIPE, SIG_IGN)
     // A file at the limit on its size (`LimitFSIZE`, `ulimit -f`) is like a full disk: the write fails, and that is handled.
     signal(SIGXFSZ, SIG_IGN)
-    // Bodies are allocated on one thread and freed on another: with an arena for each, glibc keeps half as much memory again as
-    // the daemon uses.
-    EventSystem.limitArenas(to: 2)
     let daemon = try LarderDaemon(
         settings,
         environment: Environment.variables,
