@@ -11,6 +11,10 @@ import GRDB
 final class Writer {
     /// How long one transaction may take; urgent jobs may have to wait this long.
     private static let span: Duration = .milliseconds(25)
+    /// How long the thread works before it lets others use its processor.
+    ///
+    /// A batch takes milliseconds. Linux, since 6.6, may not interrupt it for as long when a request wakes another thread.
+    private static let turn: Duration = .microseconds(300)
 
     private let core: StoreCore
     private let session: WriterSession
@@ -19,6 +23,7 @@ final class Writer {
     private var damage: FoundDamage?
     /// Whether it works on jobs from before the file was emptied; if these meet damage again, they fail.
     private var isMended = false
+    private var endOfTurn = ContinuousClock.now
 
     private init(core: StoreCore, session: WriterSession) {
         (self.core, self.session) = (core, session)
@@ -181,6 +186,7 @@ final class Writer {
         let isDurable = batch.contains { $0.urgency == .durable }
         let start = ContinuousClock.now
         let end = start + Self.span
+        endOfTurn = start + Self.turn
         do {
             let (completions, effects) = try session.transaction(durable: isDurable) {
                 var completions: [@Sendable () -> Void] = []
@@ -190,7 +196,7 @@ final class Writer {
                     completions.append(try job.work(session))
                     // Callers wait for express jobs, and the next job may be a long list.
                     let isBorder = job.urgency.isExpress && next?.urgency.isExpress == false
-                    if isBorder || ContinuousClock.now >= end { break }
+                    if isBorder || yieldAtEndOfTurn() >= end { break }
                 }
                 return completions
             }
@@ -205,11 +211,24 @@ final class Writer {
                 $0.warnings += effects.warnings
             }
             core.setting(\.committed)(report)
-            for completion in completions { completion() }
+            for completion in completions {
+                completion()
+                yieldAtEndOfTurn()
+            }
             return completions.count
         } catch {
             throw StoreError(error)
         }
+    }
+
+    /// Yields the processor if this thread has used it for `turn`; returns the time.
+    @discardableResult
+    private func yieldAtEndOfTurn() -> ContinuousClock.Instant {
+        let now = ContinuousClock.now
+        guard now >= endOfTurn else { return now }
+        sched_yield()
+        endOfTurn = .now + Self.turn
+        return now
     }
 
     private func retry(_ job: Job) {
