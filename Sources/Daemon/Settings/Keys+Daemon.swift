@@ -20,7 +20,7 @@ extension ConfigDraft: ConfigSection {
         its permissions decide who may use it, { address: "unix:/run/larder/admin.sock", mode: "0660", group: larder }; \
         over TCP it requires the token in admin.token beside the store.
         """: .addresses("admin", \.settings.admin),
-        "Event loops that serve clients. Default: one per core, at most four.":
+        "Event loops that serve clients. A single one asks the upstream, too. Default: one per core, at most four.":
             ConfigKey(
                 "workers",
                 .integer(1...64),

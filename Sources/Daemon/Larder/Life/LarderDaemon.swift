@@ -47,13 +47,16 @@ final class LarderDaemon {
         let upstream: EventLoop
         let admin: EventLoop
 
-        var all: [EventLoop] { [main, upstream, admin] + workers }
+        var all: [EventLoop] { [main] + threaded }
+        /// Those that have a thread of their own.
+        var threaded: [EventLoop] { [admin] + workers + (upstream === workers.first ? [] : [upstream]) }
 
         init(workers count: Int) throws(LoopError) {
             main = try EventLoop(name: "larder")
-            upstream = try EventLoop(name: "upstream")
             admin = try EventLoop(name: "admin")
             workers = try (0..<count).map { index throws(LoopError) in try EventLoop(name: "worker-\(index)") }
+            // Then no miss changes threads, which takes longer than what two threads could do at once.
+            upstream = count == 1 ? workers[0] : try EventLoop(name: "upstream")
         }
     }
 
@@ -111,7 +114,7 @@ final class LarderDaemon {
         admin = Server(loops: [loops.admin], limits: adminLimits, notice: notice) { _ in
             AdminHandler(service: service)
         }
-        for loop in [loops.upstream, loops.admin] + loops.workers { loop.start() }
+        for loop in loops.threaded { loop.start() }
         listeners = Listeners(data: data, admin: admin, log: log)
         introduce()
         do {
