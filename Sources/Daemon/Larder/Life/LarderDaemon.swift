@@ -55,7 +55,7 @@ final class LarderDaemon {
             main = try EventLoop(name: "larder")
             admin = try EventLoop(name: "admin")
             workers = try (0..<count).map { index throws(LoopError) in try EventLoop(name: "worker-\(index)") }
-            // Then no miss changes threads, which takes longer than what two threads could do at once.
+            // A single worker is also the upstream's loop. To change threads in each miss would cost more than a second one brings.
             upstream = count == 1 ? workers[0] : try EventLoop(name: "upstream")
         }
     }
