@@ -38,7 +38,7 @@ let package = Package(
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         // Without pkg-config, because its file names a flag (-D_FILE_OFFSET_BITS) that SwiftPM does not take.
         .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
-        // The program's allocator: most misses allocate on one thread and free on another, at which glibc's is slow.
+        // The program's allocator: a miss allocates on one thread and frees on another, at which glibc's is slow.
         .target(name: "CJemalloc", linkerSettings: [.linkedLibrary("jemalloc")]),
         .systemLibrary(
             name: "CCompression",

@@ -13,7 +13,7 @@ final class Writer {
     private static let span: Duration = .milliseconds(25)
     /// How long the thread works before it lets others use its processor.
     ///
-    /// A batch takes milliseconds. Linux, since 6.6, may not interrupt it for as long when a request wakes another thread.
+    /// A batch takes milliseconds, and since 6.6 Linux may let it run to its end while a request waits for this processor.
     private static let turn: Duration = .microseconds(300)
 
     private let core: StoreCore

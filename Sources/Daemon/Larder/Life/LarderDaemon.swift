@@ -55,7 +55,7 @@ final class LarderDaemon {
             main = try EventLoop(name: "larder")
             admin = try EventLoop(name: "admin")
             workers = try (0..<count).map { index throws(LoopError) in try EventLoop(name: "worker-\(index)") }
-            // A single worker is also the upstream's loop. To change threads in each miss would cost more than a second one brings.
+            // A single worker is also the upstream's loop: then no miss changes threads.
             upstream = count == 1 ? workers[0] : try EventLoop(name: "upstream")
         }
     }
