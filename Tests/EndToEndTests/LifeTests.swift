@@ -57,6 +57,25 @@ import Testing
         #expect(larder.terminate() == .exited(0))
     }
 
+    /// It waits from before the program's first instruction, as a pending signal survives `exec`.
+    @Test(arguments: [(SIGHUP, "the config is reloaded"), (SIGUSR1, "signal ignored"), (SIGUSR2, "signal ignored")])
+    func `a signal that comes while the daemon starts waits until it serves`(signal: Int32, message: String) throws {
+        let origin = try Origin { _ in .json("[]", Fresh.hour) }
+        let script = """
+            import os, signal, sys
+            signal.pthread_sigmask(signal.SIG_BLOCK, [\(signal)])
+            os.kill(os.getpid(), \(signal))
+            os.execv(sys.argv[1], sys.argv[1:])
+            """
+        let larder = try Larder(
+            arguments: ["--upstream", origin.url],
+            folder: TemporaryFolder(),
+            startedBy: ["python3", "-c", script]
+        )
+        #expect(larder.process.waitForErrors { $0.contains(message) }, "\(larder.log)")
+        #expect(larder.terminate() == .exited(0))
+    }
+
     /// `script` gives it a terminal of its own, which goes with it.
     @Test(.enabled(if: access("/usr/bin/script", X_OK) == 0, "script(1) is not installed: apt-get install bsdutils"))
     func `closing the terminal stops a daemon that was started in it`() throws {

@@ -102,7 +102,7 @@ private final class QueryProcess: Sendable {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // The loops block signals, and the query must be one that can be ended.
+        // The daemon's threads block signals, and the query must be one that can be ended.
         var none = sigset_t()
         sigemptyset(&none)
         posix_spawnattr_setsigmask(&attributes, &none)

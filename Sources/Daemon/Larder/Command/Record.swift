@@ -26,7 +26,7 @@ struct Record: ParsableCommand {
     func validate() throws { try GivenText.check(["the folder": folder]) }
 
     func run() throws {
-        HarmlessSignals.ignore()
+        HarmlessSignals.hold()
         let environment = Environment.variables
         let target = RecordingFolder(folder)
         var settings = try source.file(addresses.overrides(environment: environment), environment: environment).usable()

@@ -28,7 +28,7 @@ struct Replay: ParsableCommand {
     func validate() throws { try GivenText.check(["the folder": folder, "--config": config]) }
 
     func run() throws {
-        HarmlessSignals.ignore()
+        HarmlessSignals.hold()
         let environment = Environment.variables
         let recording = try RecordingContents(RecordingFolder(folder))
         let overrides = try addresses.overrides(environment: environment)

@@ -62,7 +62,7 @@ struct Run: ParsableCommand {
     }
 
     func run() throws {
-        HarmlessSignals.ignore()
+        HarmlessSignals.hold()
         let environment = Environment.variables
         let plan = try RunPlan(self, environment: environment)
         LogSetup.start(.suitable(for: environment), level: .warning)

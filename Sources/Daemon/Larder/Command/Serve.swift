@@ -100,7 +100,7 @@ struct Serve: ParsableCommand {
     }
 
     func run() throws {
-        HarmlessSignals.ignore()
+        HarmlessSignals.hold()
         StandardDescriptors.open()
         let environment = Environment.variables
         let settings = try settings(environment: environment)

@@ -210,6 +210,7 @@ final class LarderDaemon {
         for number in HarmlessSignals.handled {
             signals.append(loops.main.onSignal(number) { [unowned self] in self.handle(number) })
         }
+        HarmlessSignals.release()
         let cache = core.proxy.cache
         timers.append(loops.main.every(.seconds(10)) { cache.reportUse() })
         if role.asksUpstreams {
@@ -402,10 +403,20 @@ enum HarmlessSignals {
     /// Whether the daemon's terminal has been closed since its start.
     static var hasLostTerminal: Bool { hadTerminal && !hasTerminal }
 
-    /// Ignores them until the daemon can handle them; called first of all.
-    static func ignore() {
+    /// Lets them wait until the daemon can handle them; called first of all, so that all threads begin with this.
+    static func hold() {
         _ = hadTerminal
-        for number in handled { signal(number, SIG_IGN) }
+        setHeld(SIG_BLOCK)
+    }
+
+    /// Delivers to this thread those that waited, and all that follow.
+    static func release() { setHeld(SIG_UNBLOCK) }
+
+    private static func setHeld(_ how: Int32) {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for number in handled { sigaddset(&signals, number) }
+        pthread_sigmask(how, &signals, nil)
     }
 
     static func name(of signal: Int32) -> String {
