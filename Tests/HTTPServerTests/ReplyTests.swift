@@ -4,6 +4,7 @@ import TestSupport
 import DaemonTestSupport
 import Testing
 
+@testable import EventLoops
 @testable import HTTPSemantics
 @testable import HTTPServer
 
@@ -296,6 +297,29 @@ import Testing
             let answer = try client.answer()
             #expect(answer.body.count == count << 20)
             #expect(answer.body.last == UInt8(count - 1))
+        }
+    }
+
+    @Test func `what is flushed on the worker's thread is sent before the worker does anything else`() async throws {
+        try await withServer(
+            handler: { request, connection in
+                let reply = connection.takeOver(request).reply
+                connection.host.worker.loop.enqueue {
+                    reply.start(status: 200, fields: Fields(), framing: .length(5))
+                    reply.write(Array("hello".utf8))
+                    #expect(reply.backlog == 5)
+                    reply.flush()
+                    #expect(reply.backlog == 0)
+                    reply.finish()
+                    reply.flush()
+                }
+            }
+        ) { server in
+            let client = try server.connect()
+            for _ in 0..<3 {
+                client.send(get)
+                #expect(try client.answer().text == "hello")
+            }
         }
     }
 

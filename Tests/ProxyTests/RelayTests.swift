@@ -29,6 +29,7 @@ import Testing
             (self.status, isFinished) = (status, true)
         }
         func informational(status: Int, fields: Fields) {}
+        func flush() {}
         func keptNoLonger() {}
         func serve(
             _ ready: ReadyResponse,

@@ -71,7 +71,8 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: The thread
 
-    var isCurrent: Bool { runningThread.load(ordering: .relaxed) == UInt(pthread_self()) }
+    /// Whether the caller is on the loop's thread.
+    package var isCurrent: Bool { runningThread.load(ordering: .relaxed) == UInt(pthread_self()) }
 
     /// Runs the loop on a thread of its own, which keeps the loop alive until `stop`.
     package func start() {

@@ -33,6 +33,9 @@ package final class Reply: Sendable {
         if !chunk.isEmpty { submit([.write(chunk)]) }
     }
 
+    /// Sends what was written at once if the caller is on the worker's thread; elsewhere this does nothing.
+    package func flush() { channel.flush() }
+
     /// Ends the response; trailers are sent if it is chunked.
     package func finish(trailers: Fields = Fields()) { submit([.finish(trailers: trailers)]) }
 
@@ -229,6 +232,10 @@ final class ReplyChannel: Sendable {
     }
 
     // MARK: The worker's thread
+
+    func flush() {
+        if worker.loop.isCurrent { worker.assumeIsolated { $0.replyHasOperations(self) } }
+    }
 
     func takeOperations() -> [Operation] {
         state.withLock { state in

@@ -40,6 +40,8 @@ final class Fetches {
     var invalidations: InvalidationLog
     /// Fetches and writes until they end.
     private var running: [ObjectIdentifier: RunningFetch] = [:]
+    /// Whether only one fetch is under way.
+    var runsOne: Bool { running.count == 1 }
     private var runningWrites: [ObjectIdentifier: RunningWrite] = [:]
     private var joinable: [Digest128: RunningFetch] = [:]
     private var latestClientNumber = 0

@@ -135,6 +135,8 @@ protocol Recipient: AnyObject {
     /// - Parameter isKept: whether the fetch buffers the pieces too, so that holding them takes no further memory.
     func begin(status: Int, reason: String?, fields: Fields, framing: BodyFraming, isKept: Bool)
     func write(_ piece: [UInt8])
+    /// Sends what was written at once if it may, instead of at the end of the turn.
+    func flush()
     /// The fetch no longer buffers the pieces written, nor those that follow.
     func keptNoLonger()
     func finish()

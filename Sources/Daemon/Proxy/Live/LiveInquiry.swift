@@ -80,6 +80,8 @@ final class LiveInquiry: Recipient {
         if !isStored { charge(piece.count) }
     }
 
+    func flush() {}
+
     func keptNoLonger() {
         guard !hasEnded, isStored, arriving != nil else { return }
         isStored = false
