@@ -67,6 +67,28 @@ private actor Resident {
         }
     }
 
+    @Test func `wakes that are held come at the end of the work, or when they are sent`() async throws {
+        try await withLoop { loop in
+            try await withLoop { other in
+                for isSent in [true, false] {
+                    let isDone = Monitor(false)
+                    let isDoneInside = await withCheckedContinuation { done in
+                        loop.enqueue {
+                            loop.holdingWakes {
+                                other.enqueue { isDone.withLock { $0 = true } }
+                                guard isSent else { return done.resume(returning: true) }
+                                loop.sendHeldWakes()
+                                done.resume(returning: eventually { isDone.withLock { $0 } })
+                            }
+                        }
+                    }
+                    #expect(isDoneInside)
+                    #expect(await eventually { isDone.withLock { $0 } })
+                }
+            }
+        }
+    }
+
     @Test func `a turn's ending comes after its work, once, unless it is cancelled`() async throws {
         try await withLoop { loop in
             let seen = Monitor<[String]>([])

@@ -150,9 +150,14 @@ package final class EventLoop: @unchecked Sendable {
         pthread_setspecific(Self.holder, Unmanaged.passUnretained(self).toOpaque())
         work()
         pthread_setspecific(Self.holder, nil)
-        let loops = heldWakes ?? []
+        sendHeldWakes()
         heldWakes = nil
-        for loop in loops { loop.wake() }
+    }
+
+    /// Wakes now the loops that `holdingWakes` would wake at its end; on the loop's thread.
+    package func sendHeldWakes() {
+        for loop in heldWakes ?? [] { loop.wake() }
+        heldWakes?.removeAll(keepingCapacity: true)
     }
 
     private func wake() { eventfd_write(wakeDescriptor, 1) }

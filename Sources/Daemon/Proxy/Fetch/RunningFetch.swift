@@ -296,7 +296,10 @@ final class RunningFetch: TransferDelegate {
         case .explainLoss(.odd): fetches.record(.odd, in: self)
         case .admit:
             // Storing takes time that clients need not wait for; if many fetches run, fewer and larger turns are faster.
-            if fetches.runsOne { for (_, relay) in relays { relay.reply.flush() } }
+            if fetches.runsOne {
+                for (_, relay) in relays { relay.reply.flush() }
+                fetches.loop.sendHeldWakes()
+            }
             handle(.admitted(admit()))
         case .freshen: fetches.applyNotModified(to: self)
         case .end: fetches.ended(self)
