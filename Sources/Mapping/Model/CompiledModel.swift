@@ -84,9 +84,9 @@ final class CompiledModel: Sendable {
     /// The members of the object that its identity is read from, in every spelling.
     let identityMembers: Set<MemberPath>
 
-    init(_ compiler: ModelCompiler, objectName: String, root: Int, asked: Int, candidates: Int, fallback: Int) {
-        (self.objectName, self.root, self.fallback) = (objectName, root, fallback)
-        (self.asked, self.candidates) = (asked, candidates)
+    init(_ compiler: ModelCompiler, root: Int, asked: Int, candidates: Int, fallback: Int) {
+        (self.root, self.asked, self.candidates, self.fallback) = (root, asked, candidates, fallback)
+        objectName = compiler.clusters.declarations[compiler.chain[0]].name
         (declaration, members) = (compiler.declaration, compiler.members)
         (reading, shown) = (compiler.reading, compiler.properties)
         identityMembers = Set(reading.identity.flatMap(\.paths).map { MemberPath($0) })
@@ -116,7 +116,7 @@ final class CompiledModel: Sendable {
 
 /// The declarations about a member other than its place.
 struct MemberRule: Sendable {
-    var property: String
+    var property = ""
     /// The conversion with the checks that a value must pass.
     var checked: ValueConversion?
     /// The bit among the model's required properties.

@@ -153,6 +153,11 @@ extension KeyPathSyntax {
         return steps
     }
 
+    /// The steps for a person to read.
+    static func text(of path: [PathStep]) -> String {
+        path.reduce("") { text, step in text + (step.name.map { text.isEmpty ? $0 : "." + $0 } ?? "[]") }
+    }
+
     /// The path to the list whose elements a path ends in; nil if it ends elsewhere.
     static func list(ofElements path: String) -> String? {
         guard case .elements? = steps(of: path)?.last else { return nil }

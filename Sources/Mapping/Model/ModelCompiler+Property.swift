@@ -1,9 +1,9 @@
 /// Compiles single properties.
 extension ModelCompiler {
     /// Compiles one property and adds its sources to the tree of paths.
-    mutating func property(_ member: ModelMember) throws(MappingError) -> CompiledProperty {
+    func property(_ member: ModelMember) throws(MappingError) -> CompiledProperty {
         let property = member.declaration
-        let model = declarations[member.model].name
+        let model = clusters.declarations[member.model].name
         // The name of a hidden identity is derived from its key path.
         if member.index != nil { try checkName(of: property, model) }
         let relation = try relation(of: property, model)
@@ -52,8 +52,8 @@ extension ModelCompiler {
             }
         }
         if let key = property.relatedKey {
-            guard let relation = property.relation, let index = indexes[relation.model], property.parts.isEmpty,
-                clusters.declaration(of: clusters.chain(of: index)).keys.contains(key)
+            guard let relation = property.relation, let index = clusters.indexes[relation.model], property.parts.isEmpty,
+                clusters.declaration(of: clusters.chains[index]).keys.contains(key)
             else { return "\"by\" names one of the \"keys\" of the property's model" }
         }
         if property.isItself, property.relation?.arity != .one {
@@ -80,7 +80,7 @@ extension ModelCompiler {
         if ContextValue.isSpelled(property.from) {
             return "\"former: delete\" needs a member that names the objects; \"\(property.from)\" is none"
         }
-        if let index = indexes[relation.model], !clusters.hasIdentity(index) {
+        if let index = clusters.indexes[relation.model], !clusters.hasIdentity(index) {
             return "objects of \(relation.model) have no identity and go with the object they stand in; drop \"former\""
         }
         switch property.merge {
@@ -120,7 +120,7 @@ extension ModelCompiler {
         .Related?
     {
         guard let relation = property.relation else { return nil }
-        guard let index = indexes[relation.model] else {
+        guard let index = clusters.indexes[relation.model] else {
             throw .unknownModel(relation.model, property: property.name, model: model)
         }
         return CompiledProperty.Related(arity: relation.arity, model: index, key: property.relatedKey)
@@ -128,22 +128,22 @@ extension ModelCompiler {
 
     /// The members of a model's identity; nil unless each is a member of the object itself.
     private func identityMembers(of model: String) -> [String]? {
-        guard let index = indexes[model] else { return nil }
-        let identity = clusters.declaration(of: clusters.chain(of: index)).identity
+        guard let index = clusters.indexes[model] else { return nil }
+        let identity = clusters.declaration(of: clusters.chains[index]).identity
         let members = identity.map { identityMember($0, of: model) }
         return members.isEmpty || members.contains { KeyPathSyntax.steps(of: $0)?.names?.count != 1 } ? nil : members
     }
 
     /// The member that an entry of an identity is read from.
     private func identityMember(_ entry: String, of model: String) -> String {
-        guard let index = indexes[model] else { return entry }
-        let chain = clusters.chain(of: index)
+        guard let index = clusters.indexes[model] else { return entry }
+        let chain = clusters.chains[index]
         return clusters.declaration(of: chain).sources(clusters.members(of: chain))(entry)[0]
     }
 
     // MARK: Sources
 
-    private mutating func source(of member: ModelMember, _ model: String) throws(MappingError)
+    private func source(of member: ModelMember, _ model: String) throws(MappingError)
         -> CompiledProperty.Source
     {
         let property = member.declaration
@@ -163,7 +163,7 @@ extension ModelCompiler {
         Array((property.relation.map { identityMember(part.name, of: $0.model) } ?? part.name).utf8)
     }
 
-    private mutating func source(_ spellings: [String], _ property: String, _ model: String) throws(MappingError)
+    private func source(_ spellings: [String], _ property: String, _ model: String) throws(MappingError)
         -> CompiledProperty.Source
     {
         if let (value, path) = try context(spellings[0], property, model) { return .context(value, path: path) }

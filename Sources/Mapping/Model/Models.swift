@@ -30,13 +30,11 @@ public struct Models: Sendable {
 
     /// Checks and compiles the declarations; reports every mistake in them, and throws one.
     init(_ declarations: [ModelDeclaration], _ mistakes: inout MistakeList) throws(MappingError) {
-        self.declarations = declarations
-        indexes = Dictionary(declarations.enumerated().map { ($1.name, $0) }) { first, _ in first }
-        let clusters = Clusters(declarations, indexes: indexes, &mistakes)
-        var compiler = ModelsCompiler(declarations, indexes: indexes, clusters, mistakes)
+        let clusters = Clusters(declarations, &mistakes)
+        var compiler = ModelsCompiler(clusters, mistakes)
         let compiled = compiler.compile()
         mistakes = compiler.mistakes
-        clusters.reportCircularChoices(indexes: indexes, &mistakes)
+        clusters.reportCircularChoices(&mistakes)
         mistakes.reportNames(of: declarations)
         var migrations: [[CompiledMigration]] = []
         for (index, declaration) in declarations.enumerated() {
@@ -51,19 +49,14 @@ public struct Models: Sendable {
             }
         }
         // A mistake in one model would be reported again for its relatives.
-        if mistakes.first == nil { mistakes.reportNew(compiler.relatives) }
+        if mistakes.first == nil { mistakes = compiler.relatives }
         if let first = mistakes.first { throw first }
-        (self.compiled, self.migrations) = (compiled, migrations)
-        (tree, rules) = (compiler.tree, compiler.rules)
-        let plain = Self.spread(compiled.map { !$0.reading.isPlain }, over: compiled).map { !$0 }
-        self.plain = plain
+        (self.declarations, self.compiled, self.migrations) = (declarations, compiled, migrations)
+        (tree, rules, indexes) = (compiler.tree, compiler.tree.rules, clusters.indexes)
+        plain = Self.spread(compiled.map { !$0.reading.isPlain }, over: compiled).map { !$0 }
         choosing = Self.spread(compiled.map { !$0.reading.choices.isEmpty }, over: compiled)
-        let deletable = Set(
-            declarations.indices.filter { declarations[$0].deletedWhen != nil }.map { compiled[$0].objectName }
-        )
-        simple = declarations.indices.map { index in
-            plain[index] && declarations[index].version == 0 && !deletable.contains(compiled[index].objectName)
-        }
+        let deletable = Set(zip(declarations, compiled).filter { $0.0.deletedWhen != nil }.map(\.1.objectName))
+        simple = zip(plain, compiled).map { $0 && $1.declaration.version == 0 && !deletable.contains($1.objectName) }
         haveSecrets = compiled.contains { !$0.declaration.secret.isEmpty }
         haveDeletions = compiled.contains { $0.reading.deletedWhen != nil }
         deleteFormer = tree.nodes.contains(where: \.deletesFormer)

@@ -76,6 +76,8 @@ public enum MergePolicy: String, Sendable, CaseIterable {
     /// Lists are joined; each element occurs once, in the order of observation.
     case union
     case sum
+
+    var takesNewest: Bool { self == .latest || self == .replace }
 }
 
 /// The arrangement of objects at one place of a JSON text.
