@@ -153,6 +153,12 @@ extension KeyPathSyntax {
         return steps
     }
 
+    /// The steps of a declared path; throws if it is malformed.
+    static func steps(of path: String, usedBy use: String, model: String) throws(MappingError) -> [PathStep] {
+        guard let steps = steps(of: path) else { throw .invalidKeyPath(path, usedBy: use, model: model) }
+        return steps
+    }
+
     /// The steps for a person to read.
     static func text(of path: [PathStep]) -> String {
         path.reduce("") { text, step in text + (step.name.map { text.isEmpty ? $0 : "." + $0 } ?? "[]") }

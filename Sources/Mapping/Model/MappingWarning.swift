@@ -55,7 +55,7 @@ public struct MappingWarning: Sendable, Equatable {
     public var model: String?
     public var property: String?
     /// How often this occurred in the body; the pointer is that of the first place.
-    public var count: Int
+    public var count = 1
     /// The JSON that does not fit its conversion; it is shown to whoever has the body, and never stored or logged.
     public var value: [UInt8]?
 
@@ -65,11 +65,10 @@ public struct MappingWarning: Sendable, Equatable {
         _ message: String? = nil,
         pointer: String? = nil,
         model: String? = nil,
-        property: String? = nil,
-        count: Int = 1
+        property: String? = nil
     ) {
         (self.kind, self.message, self.pointer) = (kind, message ?? kind.sentence, pointer)
-        (self.model, self.property, self.count) = (model, property, count)
+        (self.model, self.property) = (model, property)
     }
 }
 
@@ -90,9 +89,7 @@ extension MappingWarning.Kind {
         }
     }
 
-    /// Whether mapping a body gives this warning.
-    ///
-    /// The others come from decomposing bodies, merging objects, or writing a mapped body back.
+    /// Whether mapping a body gives this warning; else decomposing it, merging objects or writing back does.
     public var isOfMappedView: Bool {
         switch self {
         case .identityMissing, .identityUnusable, .identityRepeated, .reservedText, .tooManyObjects, .disagreement,

@@ -4,9 +4,17 @@ extension ModelCompiler {
     func property(_ member: ModelMember) throws(MappingError) -> CompiledProperty {
         let property = member.declaration
         let model = clusters.declarations[member.model].name
+        let names = property.completes.isEmpty ? [property.name] : property.completes
         // The name of a hidden identity is derived from its key path.
-        if member.index != nil { try checkName(of: property, model) }
-        let relation = try relation(of: property, model)
+        if member.index != nil, !names.allSatisfy(Models.isValidName) {
+            throw .invalidName(kind: "property", name: property.name, model: model)
+        }
+        let relation = try property.relation.map { (relation) throws(MappingError) in
+            guard let index = clusters.indexes[relation.model] else {
+                throw .unknownModel(relation.model, property: property.name, model: model)
+            }
+            return CompiledProperty.Related(arity: relation.arity, model: index, key: property.relatedKey)
+        }
         if let value = property.defaultValue, (try? JSONIndex(value)) == nil {
             throw .notJSON("default", property: property.name, model: model)
         }
@@ -18,22 +26,15 @@ extension ModelCompiler {
             model: declaration.name,
             key: JSONString.literal(property.name) + [UInt8(ascii: ":")],
             completes: property.completes,
-            source: try source(of: member, model),
+            source: try source(of: member),
             relation: relation,
             conversion: try ValueConversion(property),
             isRequired: property.isRequired,
             defaultValue: property.defaultValue,
             isUnique: property.isUnique,
-            output: try output(of: member, model),
+            output: try output(of: member),
             isIdentity: declaration.identity.contains { $0 == property.name || $0 == property.from }
         )
-    }
-
-    private func checkName(of property: PropertyDeclaration, _ model: String) throws(MappingError) {
-        let names = property.completes.isEmpty ? [property.name] : property.completes
-        for name in names where !Models.isValidName(name) {
-            throw .invalidName(kind: "property", name: property.name, model: model)
-        }
     }
 
     /// Why declarations of a property exclude each other; nil if they do not.
@@ -83,11 +84,8 @@ extension ModelCompiler {
         if let index = clusters.indexes[relation.model], !clusters.hasIdentity(index) {
             return "objects of \(relation.model) have no identity and go with the object they stand in; drop \"former\""
         }
-        switch property.merge {
-        case .latest, .replace: return nil
-        case .keep, .union, .sum:
-            return "with \"merge: \(property.merge.rawValue)\" no object leaves the relation; drop \"former\""
-        }
+        return property.merge.takesNewest
+            ? nil : "with \"merge: \(property.merge.rawValue)\" no object leaves the relation; drop \"former\""
     }
 
     /// Why a property would reject its own default; nil if it accepts it.
@@ -116,16 +114,6 @@ extension ModelCompiler {
         }
     }
 
-    private func relation(of property: PropertyDeclaration, _ model: String) throws(MappingError) -> CompiledProperty
-        .Related?
-    {
-        guard let relation = property.relation else { return nil }
-        guard let index = clusters.indexes[relation.model] else {
-            throw .unknownModel(relation.model, property: property.name, model: model)
-        }
-        return CompiledProperty.Related(arity: relation.arity, model: index, key: property.relatedKey)
-    }
-
     /// The members of a model's identity; nil unless each is a member of the object itself.
     private func identityMembers(of model: String) -> [String]? {
         guard let index = clusters.indexes[model] else { return nil }
@@ -143,19 +131,15 @@ extension ModelCompiler {
 
     // MARK: Sources
 
-    private func source(of member: ModelMember, _ model: String) throws(MappingError)
-        -> CompiledProperty.Source
-    {
+    private func source(of member: ModelMember) throws(MappingError) -> CompiledProperty.Source {
         let property = member.declaration
         if property.isItself { return .itself }
-        guard property.parts.isEmpty else {
-            var parts: [(name: [UInt8], source: CompiledProperty.Source)] = []
-            for part in property.parts {
-                parts.append((name(of: part, in: property), try source([part.from], property.name, model)))
+        guard !property.parts.isEmpty else { return try source(member.spellings, member) }
+        return .parts(
+            try property.parts.map { (part) throws(MappingError) in
+                (name(of: part, in: property), try source([part.from], member))
             }
-            return .parts(parts)
-        }
-        return try source(member.spellings, property.name, model)
+        )
     }
 
     /// The member of the combined object: for a reference, the one that the identity of its object is read from.
@@ -163,32 +147,24 @@ extension ModelCompiler {
         Array((property.relation.map { identityMember(part.name, of: $0.model) } ?? part.name).utf8)
     }
 
-    private func source(_ spellings: [String], _ property: String, _ model: String) throws(MappingError)
-        -> CompiledProperty.Source
-    {
-        if let (value, path) = try context(spellings[0], property, model) { return .context(value, path: path) }
-        var slots: [Int] = []
-        var tail: ArraySlice<PathStep> = []
-        for spelling in spellings {
-            let path = try path(spelling, property, model)
-            slots.append(root.slot(at: path.leadingNames, count: &properties.slotCount))
-            tail = path.tail
-        }
-        return .members(slots: slots, tail: tail)
+    private func source(_ spellings: [String], _ member: ModelMember) throws(MappingError) -> CompiledProperty.Source {
+        if let (value, path) = try context(spellings[0], member) { return .context(value, path: path) }
+        let paths = try spellings.map { (text) throws(MappingError) in try path(text, member) }
+        let slots = paths.map { root.slot(at: $0.leadingNames, count: &properties.slotCount) }
+        return .members(slots: slots, tail: paths[paths.count - 1].tail)
     }
 
-    private func path(_ text: String, _ property: String, _ model: String) throws(MappingError) -> [PathStep] {
-        guard let path = KeyPathSyntax.steps(of: text) else {
-            throw .invalidKeyPath(text, usedBy: "property \(property)", model: model)
-        }
-        return path
+    private func path(_ text: String, _ member: ModelMember) throws(MappingError) -> [PathStep] {
+        let model = clusters.declarations[member.model].name
+        return try KeyPathSyntax.steps(of: text, usedBy: "property \(member.declaration.name)", model: model)
     }
 
     /// A value from the context and its key path; nil for any other source.
-    private func context(_ text: String, _ property: String, _ model: String) throws(MappingError) -> (
+    private func context(_ text: String, _ member: ModelMember) throws(MappingError) -> (
         value: ContextValue, path: [PathStep]
     )? {
         guard ContextValue.isSpelled(text) else { return nil }
+        let (property, model) = (member.declaration.name, clusters.declarations[member.model].name)
         guard let value = ContextValue(text) else { throw .unknownContext(text, property: property, model: model) }
         guard value != .itself else {
             throw .contradiction("\"@self\" is used without anything else", property: property, model: model)
@@ -201,37 +177,31 @@ extension ModelCompiler {
 
     // MARK: The way back
 
-    private func output(of member: ModelMember, _ model: String) throws(MappingError) -> CompiledProperty.Output {
+    private func output(of member: ModelMember) throws(MappingError) -> CompiledProperty.Output {
         let property = member.declaration
         switch property.output {
         case .none: return .none
-        case .path(let text):
-            return .place(CompiledProperty.Place(origin: .object, path: try path(text, property.name, model)))
+        case .path(let text): return .place(CompiledProperty.Place(origin: .object, path: try path(text, member)))
         case .derived: break
         }
         if property.isItself { return .itself }
-        guard property.parts.isEmpty else {
-            var parts: [(name: [UInt8], output: CompiledProperty.Output)] = []
-            for part in property.parts {
-                parts.append((name(of: part, in: property), try output(to: part.from, property.name, model)))
+        guard !property.parts.isEmpty else { return try output(to: member.written, member) }
+        return .parts(
+            try property.parts.map { (part) throws(MappingError) in
+                (name(of: part, in: property), try output(to: part.from, member))
             }
-            return .parts(parts)
-        }
-        return try output(to: member.written, property.name, model)
+        )
     }
 
     /// The output that writes back to a source.
-    private func output(to source: String, _ property: String, _ model: String) throws(MappingError)
-        -> CompiledProperty.Output
-    {
-        guard let context = try context(source, property, model) else {
-            return .place(CompiledProperty.Place(origin: .object, path: try path(source, property, model)))
+    private func output(to source: String, _ member: ModelMember) throws(MappingError) -> CompiledProperty.Output {
+        guard let context = try context(source, member) else {
+            return .place(CompiledProperty.Place(origin: .object, path: try path(source, member)))
         }
         switch context.value {
         case .parent: return .place(CompiledProperty.Place(origin: .parent, path: context.path))
         case .root: return .place(CompiledProperty.Place(origin: .root, path: context.path))
-        case .url, .capture, .query, .header, .index, .key: return .given(context.value)
-        case .itself: return .none
+        case .url, .capture, .query, .header, .index, .key, .itself: return .given(context.value)
         }
     }
 }

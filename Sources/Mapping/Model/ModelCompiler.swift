@@ -311,9 +311,7 @@ extension ModelCompiler {
     }
 
     private func steps(_ path: String, _ use: String) throws(MappingError) -> [PathStep] {
-        guard let steps = KeyPathSyntax.steps(of: path) else {
-            throw .invalidKeyPath(path, usedBy: use, model: declaration.name)
-        }
+        let steps = try KeyPathSyntax.steps(of: path, usedBy: use, model: declaration.name)
         // The elements of a list of objects are addressed by the list.
         return steps.last == .elements && steps.dropLast().last != .elements && listPaths.contains(path)
             ? steps.dropLast() : steps
