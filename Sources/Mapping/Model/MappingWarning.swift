@@ -103,29 +103,19 @@ extension MappingWarning.Kind {
 extension [MappingWarning] {
     /// One warning for each kind, model and property, with the first place and the total count.
     public var grouped: [MappingWarning] {
-        var grouped: [MappingWarning] = []
-        var places: [MappingWarning.Subject: Int] = [:]
-        for warning in self {
-            if let place = places[warning.subject] {
-                grouped[place].count += warning.count
+        reduce(into: []) { grouped, warning in
+            if let known = grouped.firstIndex(where: { $0.subject == warning.subject }) {
+                grouped[known].count += warning.count
             } else {
-                places[warning.subject] = grouped.count
                 grouped.append(warning)
             }
         }
-        return grouped
     }
 }
 
 extension MappingWarning {
     /// Warnings with the same subject are counted as one.
-    struct Subject: Hashable {
-        var kind: Kind
-        var model: String?
-        var property: String?
-    }
-
-    var subject: Subject { Subject(kind: kind, model: model, property: property) }
+    var subject: (kind: Kind, model: String?, property: String?) { (kind, model, property) }
 }
 
 /// The warnings found during a walk, with offsets in place of pointers, which are known only once the body is.
@@ -142,9 +132,8 @@ struct WarningNotes {
         property: String? = nil,
         _ message: @autoclosure () -> String? = nil
     ) {
-        let subject = MappingWarning.Subject(kind: kind, model: model, property: property)
         // A list whose every element lacks an identity is one finding, not a hundred.
-        if let known = notes.firstIndex(where: { $0.warning.subject == subject }) {
+        if let known = notes.firstIndex(where: { $0.warning.subject == (kind, model, property) }) {
             notes[known].warning.count += 1
         } else if notes.count < Self.limit {
             notes.append((offset, MappingWarning(kind, message(), model: model, property: property)))

@@ -107,18 +107,16 @@ public struct Models: Sendable {
 
     /// Migrates a payload that was stored under an earlier version of its model.
     public func migrate(_ payload: [UInt8], of model: String, from version: Int) -> [UInt8] {
-        guard let index = indexes[model] else { return payload }
-        return migrations[index].reduce(payload) { payload, migration in
-            migration.to > version ? migration.apply(to: payload) : payload
-        }
+        migrations(of: model, after: version).reduce(payload) { $1.apply(to: $0) }
     }
 
     /// The same for the values of members with a policy of their own.
     public func migrate(_ gathered: GatheredValues, of model: String, from version: Int) -> GatheredValues {
-        guard let index = indexes[model], !gathered.isEmpty else { return gathered }
-        return migrations[index].reduce(gathered) { gathered, migration in
-            migration.to > version ? migration.apply(to: gathered) : gathered
-        }
+        migrations(of: model, after: version).reduce(gathered) { $1.apply(to: $0) }
+    }
+
+    private func migrations(of model: String, after version: Int) -> [CompiledMigration] {
+        indexes[model].map { migrations[$0].filter { $0.to > version } } ?? []
     }
 
     /// The keys by which an object can be found, read from its JSON: the entry of `keys` and the canonical text.
