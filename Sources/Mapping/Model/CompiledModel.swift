@@ -40,6 +40,7 @@ final class CompiledModel: Sendable {
         var required: [String] = []
         var deletedWhen: CompiledCondition?
         var choices: [Choice] = []
+        var migrations: [CompiledMigration] = []
         /// The models that its relations refer to.
         var relations: Set<Int> = []
         /// Whether known members are simply the newest ones: there are no checks, and no policies but `latest` and

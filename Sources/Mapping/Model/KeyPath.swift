@@ -198,17 +198,17 @@ public enum ContextValue: Sendable, Equatable {
     public init?(_ text: String) {
         guard text.hasPrefix("@") else { return nil }
         let parts = text.dropFirst().split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
-        let rest = parts.count == 2 && !parts[1].isEmpty ? String(parts[1]) : nil
-        switch (parts[0], rest) {
-        case ("url", nil) where parts.count == 1: self = .url
+        switch (parts[0], parts.dropFirst().first.map(String.init)) {
+        case (_, ""?): return nil
+        case ("url", nil): self = .url
         case ("url", let name?): self = .capture(name)
         case ("query", let name?): self = .query(name)
         case ("header", let name?): self = .header(name.lowercased())
         case ("parent", let path?): self = .parent(path)
         case ("root", let path?): self = .root(path)
-        case ("index", nil) where parts.count == 1: self = .index
-        case ("key", nil) where parts.count == 1: self = .key
-        case ("self", nil) where parts.count == 1: self = .itself
+        case ("index", nil): self = .index
+        case ("key", nil): self = .key
+        case ("self", nil): self = .itself
         default: return nil
         }
     }

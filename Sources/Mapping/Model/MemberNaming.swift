@@ -31,15 +31,13 @@ struct MemberNaming: Sendable {
     /// The members that a property is read from, the exact spelling first.
     func members(for property: String) -> [String] {
         guard case .snakeCase = naming else { return [property] }
-        let snake = snakeCase(property)
-        let other = snake == property ? camelCase(property) : snake
-        return other == property ? [property] : [property, other]
+        let other = [snakeCase(property), camelCase(property)].first { $0 != property }
+        return [property] + [other].compactMap(\.self)
     }
 
     /// The member that a property is written back to.
     func output(for property: String) -> String {
-        guard case .snakeCase = naming else { return property }
-        return snakeCase(property)
+        if case .snakeCase = naming { snakeCase(property) } else { property }
     }
 
     private func snakeCase(_ name: String) -> String {

@@ -53,7 +53,8 @@ extension ModelCompiler {
             }
         }
         if let key = property.relatedKey {
-            guard let relation = property.relation, let index = clusters.indexes[relation.model], property.parts.isEmpty,
+            guard let relation = property.relation, let index = clusters.indexes[relation.model],
+                property.parts.isEmpty,
                 clusters.declaration(of: clusters.chains[index]).keys.contains(key)
             else { return "\"by\" names one of the \"keys\" of the property's model" }
         }

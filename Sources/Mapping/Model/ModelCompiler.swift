@@ -95,6 +95,11 @@ final class ModelCompiler {
                 CompiledModel.Choice(condition: try compile(condition, as: "cluster"), model: model, shown: shown)
             }
         }
+        attempt { () throws(MappingError) in
+            reading.migrations = try declaration.migrations.map { (migration) throws(MappingError) in
+                try CompiledMigration(migration, model: declaration.name)
+            }
+        }
         if members.contains(where: { !$0.declaration.merge.takesNewest }) { reading.isPlain = false }
     }
 
@@ -136,7 +141,8 @@ final class ModelCompiler {
     }
 
     private func checkMigrations() throws(MappingError) {
-        if let base = declaration.base, clusters.indexes[base] != nil, declaration.version > 0 || !declaration.migrations.isEmpty
+        if let base = declaration.base, clusters.indexes[base] != nil,
+            declaration.version > 0 || !declaration.migrations.isEmpty
         {
             throw .versionWithinCluster(model: declaration.name, base: base)
         }

@@ -1,6 +1,5 @@
 extension Models {
-    /// Every mistake in the declarations that can be found independently of the others, in the order of the
-    /// declarations.
+    /// Every mistake in the declarations that can be found independently of the others, in their order.
     ///
     /// `init` throws one of them, if there are any.
     public static func mistakes(in declarations: [ModelDeclaration]) -> [ModelMistake] {
@@ -61,14 +60,11 @@ struct MistakeList {
         }
     }
 
-    /// The first mistake found.
-    var first: MappingError? { mistakes.first?.error }
-
     /// Whether a circle or an undeclared model is already reported for one of these models.
     func concernCluster(ofAny models: [Int]) -> Bool {
-        mistakes.contains { mistake in
-            switch mistake.error {
-            case .circularCluster, .unknownModel: models.contains(mistake.model)
+        mistakes.contains {
+            switch $0.error {
+            case .circularCluster, .unknownModel: models.contains($0.model)
             default: false
             }
         }
@@ -115,9 +111,4 @@ public struct ModelMistake: Sendable, Hashable {
     /// The index of the property within it, if one is to blame.
     public var property: Int?
     public var error: MappingError
-
-    /// A mistake in the model, or the property, at this index.
-    public init(model: Int, property: Int? = nil, error: MappingError) {
-        (self.model, self.property, self.error) = (model, property, error)
-    }
 }

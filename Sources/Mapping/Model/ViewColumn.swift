@@ -79,9 +79,7 @@ extension Models {
         guard let index = index(of: model) else { return [] }
         let model = compiled[index]
         var columns = ColumnList()
-        if model.hasIdentity {
-            columns.add(ViewColumn(name: "identity", role: .identity, source: .identity), at: [.name("@")])
-        }
+        if model.hasIdentity { columns.add(ViewColumn("identity", .identity, .identity), at: [.name("@")]) }
         let identity = zip(model.identityNames, model.reading.identity).map { ($0, $1, ViewColumn.Role.identity) }
         for (name, part, role) in identity + model.reading.keys.map({ ($0.name, $0.part, .key) }) {
             let paths = part.paths.map { $0.map(PathStep.name) }
@@ -89,29 +87,21 @@ extension Models {
             let property =
                 model.members.first { $0.declaration.name == name }
                 ?? model.members.first { $0.spellings.contains { steps(of: $0) == paths[0] } }
-            var column = ViewColumn(
-                name: property?.index.map { _ in property?.declaration.name ?? name }
-                    ?? part.paths[0].joined(separator: "_"),
-                role: role,
-                source: source
-            )
+            let title =
+                property.flatMap { $0.index == nil ? nil : $0.declaration.name }
+                ?? part.paths[0].joined(separator: "_")
             // References are compared with the identity, so it is not converted.
-            if role == .key { column.take(property?.declaration) }
-            columns.add(column, at: paths[0])
+            let declaration = role == .key ? property?.declaration : nil
+            columns.add(ViewColumn(title, role, source, of: declaration), at: paths[0])
         }
         for member in model.members where member.index != nil {
             let property = member.declaration
             let paths = member.spellings.compactMap(steps)
             if !property.parts.isEmpty {
                 let source = source(ofPartsOf: property, in: index)
-                columns.add(
-                    ViewColumn(name: property.name, role: .property, source: source),
-                    at: [.name("@" + property.name)]
-                )
+                columns.add(ViewColumn(property.name, .property, source), at: [.name("@" + property.name)])
             } else if let path = paths.first, let source = source(of: paths, in: index) {
-                var column = ViewColumn(name: property.name, role: .property, source: source)
-                column.take(property)
-                columns.add(column, at: path)
+                columns.add(ViewColumn(property.name, .property, source, of: property), at: path)
             }
         }
         return columns.columns
@@ -159,38 +149,32 @@ extension Models {
 
     /// The source for a key path of a model, following relations; nil if SQL cannot follow it.
     private func source(_ path: ArraySlice<PathStep>, in model: Int) -> ViewColumn.Source? {
-        var node = compiled[model].root
+        var node: Int? = compiled[model].root
         var names: [String] = []
-        var isDeclared = true
         for (offset, step) in path.enumerated() {
             let rest = path.dropFirst(offset + 1)
             guard case .name(let name) = step else {
                 // The values within elements are read element by element. Nested arrays are beyond a column.
-                guard rest.names != nil, isDeclared, tree.nodes[node].relation < 0 else { return nil }
-                let here = KeyPathSyntax.sqlitePath(names)
-                return .elements(path: here, inner: elementSource(rest, under: Int(tree.nodes[node].element)))
+                guard let inner = rest.names, let node, tree.nodes[node].relation < 0 else { return nil }
+                let source = elementSource(inner, under: Int(tree.nodes[node].element))
+                return .elements(path: KeyPathSyntax.sqlitePath(names), inner: source)
             }
             names.append(name)
-            guard isDeclared, let child = tree.child(of: node, named: name) else {
-                isDeclared = false
-                continue
-            }
-            node = child
-            let relation = tree.nodes[node].relation
-            guard relation >= 0 else { continue }
+            node = node.flatMap { tree.child(of: $0, named: name) }
+            guard let place = node.map({ tree.nodes[$0] }), place.relation >= 0 else { continue }
             let here = KeyPathSyntax.sqlitePath(names)
-            let target = compiled[Int(relation)].objectName
-            if rest.isEmpty { return related(tree.nodes[node].arity, path: here, model: target) }
+            let target = compiled[Int(place.relation)]
+            if rest.isEmpty { return related(place.arity, path: here, model: target.objectName) }
             // A key path does not lead through several objects, so there is never a value.
-            guard tree.nodes[node].arity == .one else { return nil }
-            guard compiled[Int(relation)].hasIdentity else {
-                // The object is always embedded in the same payload.
-                node = compiled[Int(relation)].root
-                continue
+            guard place.arity == .one else { return nil }
+            if target.hasIdentity {
+                let inner = source(rest, in: Int(place.relation))
+                return inner.map { .derived(path: here, model: target.objectName, inner: $0) }
             }
-            return source(rest, in: Int(relation)).map { .derived(path: here, model: target, inner: $0) }
+            // The object is always embedded in the same payload.
+            node = target.root
         }
-        return plain(path: KeyPathSyntax.sqlitePath(names), at: isDeclared ? node : nil)
+        return plain(path: KeyPathSyntax.sqlitePath(names), at: node)
     }
 
     /// The source of a value that is not a relation itself.
@@ -206,18 +190,12 @@ extension Models {
     }
 
     /// The source for a path within an element of an array.
-    private func elementSource(_ path: ArraySlice<PathStep>, under element: Int) -> ViewColumn.Source {
-        var node = element
-        var names: [String] = []
-        for case .name(let name) in path {
-            names.append(name)
-            if node >= 0 { node = tree.child(of: node, named: name) ?? -1 }
-        }
-        let here = KeyPathSyntax.sqlitePath(names)
-        guard node >= 0 else { return .value(path: here) }
-        guard tree.nodes[node].relation >= 0 else { return plain(path: here, at: node) }
-        let target = compiled[Int(tree.nodes[node].relation)].objectName
-        return .one(path: here, model: target)
+    private func elementSource(_ names: [String], under element: Int) -> ViewColumn.Source {
+        let path = KeyPathSyntax.sqlitePath(names)
+        let root = element < 0 ? nil : element
+        let node = names.reduce(root) { node, name in node.flatMap { tree.child(of: $0, named: name) } }
+        guard let node, tree.nodes[node].relation >= 0 else { return plain(path: path, at: node) }
+        return .one(path: path, model: compiled[Int(tree.nodes[node].relation)].objectName)
     }
 
     private func related(_ arity: Arity?, path: String, model: String) -> ViewColumn.Source {
@@ -245,8 +223,9 @@ private struct ColumnList {
 }
 
 extension ViewColumn {
-    /// Takes over what a property declares about its value.
-    fileprivate mutating func take(_ property: PropertyDeclaration?) {
+    /// A column with what a property declares about its value.
+    fileprivate init(_ name: String, _ role: Role, _ source: Source, of property: PropertyDeclaration? = nil) {
+        self.init(name: name, role: role, source: source)
         guard let property, property.relation == nil else { return }
         (conversion, coerces) = (property.conversion, property.coerces)
     }
