@@ -46,8 +46,7 @@ extension KeyPathSyntax {
         if let complaint = foreign(path) { return complaint }
         guard steps(of: path) == nil else { return nil }
         let plain = path.drop { $0 == "." }
-        let hint =
-            plain.count < path.count && steps(of: String(plain)) != nil ? ", as in \"\(plain)\"" : ""
+        let hint = plain.count < path.count && steps(of: String(plain)) != nil ? ", as in \"\(plain)\"" : ""
         return "write member names separated by dots\(hint), \\. for a dot within a name"
             + (path.utf8.count > maximumLength ? ", \(maximumLength) steps at most" : "")
     }
@@ -65,13 +64,9 @@ extension KeyPathSyntax {
         if path.hasPrefix("{") {
             return "a key path is written without braces; write \\{ for a member whose name begins with one"
         }
-        guard let bracket = path.utf8.firstIndex(of: UInt8(ascii: "[")) else { return nil }
-        var rest = path[bracket...]
-        while let open = rest.utf8.firstIndex(of: UInt8(ascii: "[")) {
-            let inner = rest[rest.utf8.index(after: open)...]
-            let isEscaped = open > path.startIndex && path[..<open].hasSuffix("\\")
-            if !isEscaped, !inner.hasPrefix("]") { return complaint(aboutBracket: inner, after: path[..<open]) }
-            rest = inner
+        for open in path.utf8.indices where path.utf8[open] == UInt8(ascii: "[") {
+            let (before, inner) = (path[..<open], path[path.utf8.index(after: open)...])
+            if !before.hasSuffix("\\"), !inner.hasPrefix("]") { return complaint(aboutBracket: inner, after: before) }
         }
         return nil
     }
@@ -100,25 +95,16 @@ enum PathStep: Hashable, Sendable {
     // Steps are compared byte by byte: canonically equivalent names are equal as Swift strings, but not in JSON.
 
     static func == (left: PathStep, right: PathStep) -> Bool {
-        switch (left, right) {
-        case (.name(let mine), .name(let theirs)): mine.utf8.elementsEqual(theirs.utf8)
-        case (.elements, .elements): true
-        default: false
-        }
+        guard let mine = left.name, let theirs = right.name else { return left.name == right.name }
+        return mine.utf8.elementsEqual(theirs.utf8)
     }
 
-    func hash(into hasher: inout Hasher) {
-        guard case .name(var name) = self else { return hasher.combine(0 as UInt8) }
-        name.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-        hasher.combine(0xFF as UInt8)
-    }
+    func hash(into hasher: inout Hasher) { hasher.combine(name.map { Array($0.utf8) }) }
 }
 
 extension Collection<PathStep> {
     /// The member names; nil if the path crosses an array.
-    var names: [String]? {
-        contains(.elements) ? nil : compactMap(\.name)
-    }
+    var names: [String]? { contains(.elements) ? nil : compactMap(\.name) }
 }
 
 extension [PathStep] {
@@ -133,9 +119,7 @@ extension [PathStep] {
 }
 
 extension KeyPathSyntax {
-    /// The steps of a path; `name[]` counts as two.
-    ///
-    /// Nil if the path is malformed. `\[` is a bracket within a name.
+    /// The steps of a path, of which `name[]` is two and `\[` a bracket within a name; nil if the path is malformed.
     static func steps(of path: String) -> [PathStep]? {
         guard foreign(path) == nil, let components = components(of: path) else { return nil }
         var steps: [PathStep] = []
@@ -181,9 +165,7 @@ public enum ContextValue: Sendable, Equatable {
     case query(String)
     /// `@header.etag`: a header field of the response, by its name in lower case.
     case header(String)
-    /// `@parent.id`: a key path in the nearest enclosing object of a declared model.
-    ///
-    /// An envelope counts if the route names its model.
+    /// `@parent.id`: a key path in the nearest enclosing object of a declared model (or an envelope whose model the route names).
     case parent(String)
     /// `@root.id`: a key path in the outermost object, the envelope included.
     case root(String)
@@ -217,7 +199,7 @@ public enum ContextValue: Sendable, Equatable {
     var keyPath: String? {
         switch self {
         case .parent(let path), .root(let path): path
-        case .url, .capture, .query, .header, .index, .key, .itself: nil
+        default: nil
         }
     }
 

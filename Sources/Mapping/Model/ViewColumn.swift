@@ -6,14 +6,10 @@ public struct ViewColumn: Sendable, Equatable {
         case value(path: String)
         /// A value at this path that contains declared objects, so it may contain reference literals.
         case document(path: String)
-        /// A value at this path that is a reference literal (text beginning with U+0001, see `Reference`), a bare
-        /// identity, an embedded object without an identity, or null.
-        case one(path: String, model: String)
-        /// An array of such values at this path.
-        case many(path: String, model: String)
-        /// An object at this path whose members are such values.
-        case keyed(path: String, model: String)
-        /// The whole identity as text.
+        /// A related object at this path, or an array or an object of such.
+        ///
+        /// It is a reference literal (see `Reference`), a bare identity, an object without an identity, or null.
+        case relation(path: String, arity: Arity)
         case identity
         /// The values that `inner` gives for each element of the array at `path`.
         case elements(path: String, inner: Source)
@@ -36,20 +32,17 @@ public struct ViewColumn: Sendable, Equatable {
     /// The role of a column in its model; a property that is also the identity counts as identity.
     public enum Role: Sendable, Equatable { case identity, key, property }
 
-    /// The column's name: the property's, or one derived from the key path.
-    ///
-    /// It is unique in the view, regardless of case.
+    /// Unique in the view, regardless of case.
     public var name: String
     public var role: Role
     public var source: Source
-    /// The conversion declared for its property.
     public var conversion: ConversionDeclaration?
     /// Whether values of other types are converted too (`coerce`).
     public var coerces = false
 }
 
 extension Models {
-    /// Column names that every view has; no column of a model uses them.
+    /// Names of columns that every view has; no column of a model uses them.
     public static let reservedColumns = ["upstream", "principal", "context", "json"]
 
     /// Whether objects of this model have an identity; all others stay within the objects that show them.
@@ -70,11 +63,10 @@ extension Models {
         KeyPathSyntax.steps(of: path)?.names.map { KeyPathSyntax.sqlitePath($0) }
     }
 
-    /// The columns of a model's view: the whole identity, its members, the keys, then the properties.
+    /// The columns of a model's view: the whole identity, its members, the keys, then the properties that SQL can show.
     ///
     /// Empty for an unknown model. A concrete model of a cluster includes the columns of its base. A column has the
-    /// name of the property that reads its value, or else the member names joined by underscores. A property that no
-    /// column can show has none.
+    /// name of the property that reads its value, or else the member names joined by underscores.
     public func columns(of model: String) -> [ViewColumn] {
         guard let index = index(of: model) else { return [] }
         let model = compiled[index]
@@ -107,10 +99,10 @@ extension Models {
         return columns.columns
     }
 
-    /// The conditions that decide whether an object of a cluster belongs to one of its concrete models.
+    /// The conditions that decide whether an object of a cluster belongs to one of its concrete models, in the order in
+    /// which they are tried; nil if nothing decides it.
     ///
-    /// Nil if nothing decides it. They are in the order in which they are tried: the object belongs to the model if the
-    /// last one holds and none before it does.
+    /// The object belongs to the model if the last one holds and none before it does.
     public func choiceConditions(of model: String) -> [Condition?]? {
         guard let index = index(of: model) else { return nil }
         let root = compiled[index].objectName
@@ -164,7 +156,7 @@ extension Models {
             guard let place = node.map({ tree.nodes[$0] }), place.relation >= 0 else { continue }
             let here = KeyPathSyntax.sqlitePath(names)
             let target = compiled[Int(place.relation)]
-            if rest.isEmpty { return related(place.arity, path: here, model: target.objectName) }
+            if rest.isEmpty { return .relation(path: here, arity: place.arity ?? .many) }
             // A key path does not lead through several objects, so there is never a value.
             guard place.arity == .one else { return nil }
             if target.hasIdentity {
@@ -195,15 +187,7 @@ extension Models {
         let root = element < 0 ? nil : element
         let node = names.reduce(root) { node, name in node.flatMap { tree.child(of: $0, named: name) } }
         guard let node, tree.nodes[node].relation >= 0 else { return plain(path: path, at: node) }
-        return .one(path: path, model: compiled[Int(tree.nodes[node].relation)].objectName)
-    }
-
-    private func related(_ arity: Arity?, path: String, model: String) -> ViewColumn.Source {
-        switch arity {
-        case .one: .one(path: path, model: model)
-        case .many, nil: .many(path: path, model: model)
-        case .keyed: .keyed(path: path, model: model)
-        }
+        return .relation(path: path, arity: .one)
     }
 }
 
