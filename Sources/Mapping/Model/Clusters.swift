@@ -201,14 +201,3 @@ extension ModelDeclaration {
         return { [naming] entry in spellings[entry] ?? naming.spellings(of: entry) }
     }
 }
-
-extension PropertyDeclaration {
-    /// The names of a write path; empty for a plain property.
-    var completes: [String] {
-        name.utf8.contains(UInt8(ascii: "."))
-            ? name.split(separator: ".", omittingEmptySubsequences: false).map(String.init) : []
-    }
-
-    /// Whether the child is made of its parent's own members.
-    var isItself: Bool { ContextValue(from) == .itself && parts.isEmpty }
-}

@@ -37,10 +37,44 @@ enum KeyPathSyntax {
     static func sqlitePath(_ components: some Collection<String>) -> String {
         "$" + components.map { ".\"\($0)\"" }.joined()
     }
-}
 
-/// Detects paths of other languages, which would be read as names that no JSON has.
-extension KeyPathSyntax {
+    /// The steps of a path, of which `name[]` is two and `\[` a bracket within a name; nil if the path is malformed.
+    static func steps(of path: String) -> [PathStep]? {
+        guard foreign(path) == nil, let components = components(of: path) else { return nil }
+        var steps: [PathStep] = []
+        for component in components {
+            var name = component[...]
+            var arrays = 0
+            while name.utf8.count >= 2, name.hasSuffix("[]"), !name.hasSuffix("\\[]"), arrays <= maximumLength {
+                name = name.dropLast(2)
+                arrays += 1
+            }
+            guard !name.isEmpty, steps.count + arrays < maximumLength else { return nil }
+            steps.append(.name(String(name.replacing("\\[", with: "["))))
+            steps += Array(repeating: .elements, count: arrays)
+        }
+        return steps
+    }
+
+    /// The steps of a declared path; throws if it is malformed.
+    static func steps(of path: String, usedBy use: String, model: String) throws(MappingError) -> [PathStep] {
+        guard let steps = steps(of: path) else { throw .invalidKeyPath(path, usedBy: use, model: model) }
+        return steps
+    }
+
+    /// The steps for a person to read.
+    static func text(of path: [PathStep]) -> String {
+        path.reduce("") { text, step in text + (step.name.map { text.isEmpty ? $0 : "." + $0 } ?? "[]") }
+    }
+
+    /// The path to the list whose elements a path ends in; nil if it ends elsewhere.
+    static func list(ofElements path: String) -> String? {
+        guard case .elements? = steps(of: path)?.last else { return nil }
+        return String(path.dropLast(2))
+    }
+
+    // MARK: Mistakes
+
     /// What is wrong with a malformed key path, and what to write instead; nil for a valid one.
     static func complaint(about path: String) -> String? {
         if let complaint = foreign(path) { return complaint }
@@ -51,7 +85,7 @@ extension KeyPathSyntax {
             + (path.utf8.count > maximumLength ? ", \(maximumLength) steps at most" : "")
     }
 
-    /// The same for paths of other languages: JSONPath, JSON pointers, jq, templates.
+    /// The same for paths of other languages (JSONPath, JSON pointers, jq, templates): no JSON has such names.
     static func foreign(_ path: String) -> String? {
         if path == "$" || path.hasPrefix("$.") || path.hasPrefix("$[") {
             return "a key path begins at the object itself; leave out \"$\", or write \\$ for a member of that name"
@@ -118,43 +152,6 @@ extension [PathStep] {
     var outer: [[PathStep]] { indices.dropFirst().map { Array(self[..<$0]) } }
 }
 
-extension KeyPathSyntax {
-    /// The steps of a path, of which `name[]` is two and `\[` a bracket within a name; nil if the path is malformed.
-    static func steps(of path: String) -> [PathStep]? {
-        guard foreign(path) == nil, let components = components(of: path) else { return nil }
-        var steps: [PathStep] = []
-        for component in components {
-            var name = component[...]
-            var arrays = 0
-            while name.utf8.count >= 2, name.hasSuffix("[]"), !name.hasSuffix("\\[]"), arrays <= maximumLength {
-                name = name.dropLast(2)
-                arrays += 1
-            }
-            guard !name.isEmpty, steps.count + arrays < maximumLength else { return nil }
-            steps.append(.name(String(name.replacing("\\[", with: "["))))
-            steps += Array(repeating: .elements, count: arrays)
-        }
-        return steps
-    }
-
-    /// The steps of a declared path; throws if it is malformed.
-    static func steps(of path: String, usedBy use: String, model: String) throws(MappingError) -> [PathStep] {
-        guard let steps = steps(of: path) else { throw .invalidKeyPath(path, usedBy: use, model: model) }
-        return steps
-    }
-
-    /// The steps for a person to read.
-    static func text(of path: [PathStep]) -> String {
-        path.reduce("") { text, step in text + (step.name.map { text.isEmpty ? $0 : "." + $0 } ?? "[]") }
-    }
-
-    /// The path to the list whose elements a path ends in; nil if it ends elsewhere.
-    static func list(ofElements path: String) -> String? {
-        guard case .elements? = steps(of: path)?.last else { return nil }
-        return String(path.dropLast(2))
-    }
-}
-
 /// A value from an object's surroundings; it is written with `@` in place of a key path.
 public enum ContextValue: Sendable, Equatable {
     /// `@url`: the path and query of the request.
@@ -195,7 +192,7 @@ public enum ContextValue: Sendable, Equatable {
         }
     }
 
-    /// The key path in an outer object; nil for values from elsewhere.
+    /// The key path in an outer object.
     var keyPath: String? {
         switch self {
         case .parent(let path), .root(let path): path
@@ -203,14 +200,14 @@ public enum ContextValue: Sendable, Equatable {
         }
     }
 
-    /// The member names of its key path, none without one; nil if it is malformed or crosses an array.
+    /// The names on its key path, none without one; nil if it is malformed or crosses an array.
     var names: [String]? { keyPath.map { KeyPathSyntax.steps(of: $0)?.names } ?? [] }
 
     /// Whether a declaration's text names a part of the surroundings rather than a member.
     public static func isSpelled(_ text: String) -> Bool { text.hasPrefix("@") }
 }
 
-/// The surroundings of a body: its URL and its header fields.
+/// The surroundings of a body.
 public struct MappingContext: Sendable, Equatable {
     /// The path and query of the request, with credentials redacted.
     public var url: String
@@ -233,7 +230,7 @@ public struct MappingContext: Sendable, Equatable {
 
     public static let none = MappingContext()
 
-    /// The text of a value that the request or the response gives; nil if there is none, or if it is from elsewhere.
+    /// A value that the request or the response gives; nil if there is none, or if it is from elsewhere.
     func text(of value: ContextValue) -> String? {
         switch value {
         case .url: url.isEmpty ? nil : url

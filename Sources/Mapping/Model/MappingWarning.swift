@@ -45,6 +45,33 @@ public struct MappingWarning: Sendable, Equatable {
         /// Responses of two routes disagree about a member again and again; the member no longer moves between them.
         case flipFlop = "flip-flop"
         case notRecomposed = "not-recomposed"
+
+        var sentence: String {
+            switch self {
+            case .tooDeep: "The body is nested deeper than \(JSONScanner.maximumDepth) levels."
+            case .envelopeMissing: "Nothing was found at the envelope's key path."
+            case .objectForList:
+                "One object was received where a list is declared; it counts as the list's only element."
+            case .arrayForObject: "A list was received where one object is declared; it stays as it is."
+            case .notAnObject: "The body is not an object."
+            case .identityMissing: "An object has no identity; it stays as it is."
+            case .identityUnusable: "An identity is neither text nor a number of reasonable length."
+            case .undeclaredMember: "A member is not a property; it is not written back."
+            case .notWritten: "Its place has another value already; it is not written back."
+            case .identityRepeated: "The identity occurs twice in one object; the object stays as it is."
+            default: "The body does not fit its declaration."
+            }
+        }
+
+        /// Whether mapping a body gives this warning; else decomposing it, merging objects or writing back does.
+        public var isOfMappedView: Bool {
+            switch self {
+            case .identityMissing, .identityUnusable, .identityRepeated, .reservedText, .tooManyObjects, .disagreement,
+                .flipFlop, .notRecomposed, .undeclaredMember, .notWritten:
+                false
+            default: true
+            }
+        }
     }
 
     public var kind: Kind
@@ -59,6 +86,9 @@ public struct MappingWarning: Sendable, Equatable {
     /// The JSON that does not fit its conversion; it is shown to whoever has the body, and never stored or logged.
     public var value: [UInt8]?
 
+    /// Warnings with the same subject are counted as one.
+    var subject: (kind: Kind, model: String?, property: String?) { (kind, model, property) }
+
     /// Describes a mismatch, by default with the sentence of its kind.
     public init(
         _ kind: Kind,
@@ -69,34 +99,6 @@ public struct MappingWarning: Sendable, Equatable {
     ) {
         (self.kind, self.message, self.pointer) = (kind, message ?? kind.sentence, pointer)
         (self.model, self.property) = (model, property)
-    }
-}
-
-extension MappingWarning.Kind {
-    var sentence: String {
-        switch self {
-        case .tooDeep: "The body is nested deeper than \(JSONScanner.maximumDepth) levels."
-        case .envelopeMissing: "Nothing was found at the envelope's key path."
-        case .objectForList: "One object was received where a list is declared; it counts as the list's only element."
-        case .arrayForObject: "A list was received where one object is declared; it stays as it is."
-        case .notAnObject: "The body is not an object."
-        case .identityMissing: "An object has no identity; it stays as it is."
-        case .identityUnusable: "An identity is neither text nor a number of reasonable length."
-        case .undeclaredMember: "A member is not a property; it is not written back."
-        case .notWritten: "Its place has another value already; it is not written back."
-        case .identityRepeated: "The identity occurs twice in one object; the object stays as it is."
-        default: "The body does not fit its declaration."
-        }
-    }
-
-    /// Whether mapping a body gives this warning; else decomposing it, merging objects or writing back does.
-    public var isOfMappedView: Bool {
-        switch self {
-        case .identityMissing, .identityUnusable, .identityRepeated, .reservedText, .tooManyObjects, .disagreement,
-            .flipFlop, .notRecomposed, .undeclaredMember, .notWritten:
-            false
-        default: true
-        }
     }
 }
 
@@ -113,16 +115,10 @@ extension [MappingWarning] {
     }
 }
 
-extension MappingWarning {
-    /// Warnings with the same subject are counted as one.
-    var subject: (kind: Kind, model: String?, property: String?) { (kind, model, property) }
-}
-
 /// The warnings found during a walk, with offsets in place of pointers, which are known only once the body is.
 struct WarningNotes {
-    /// The limit on notes: a body that does not fit at all could otherwise give a warning for every element.
-    static let limit = 20
-
+    /// A body that does not fit at all could otherwise give a warning for every element.
+    private static let limit = 20
     private var notes: [(offset: Int, warning: MappingWarning)] = []
 
     mutating func note(
@@ -143,10 +139,8 @@ struct WarningNotes {
     /// The warnings about a body, which is valid JSON.
     func warnings(about body: [UInt8]) -> [MappingWarning] {
         guard !notes.isEmpty, let index = try? JSONIndex(body) else { return [] }
-        return notes.map { offset, warning in
-            var warning = warning
-            warning.pointer = index.pointer(toOffset: offset)
-            return warning
-        }
+        var warnings = notes.map(\.warning)
+        for (place, note) in notes.enumerated() { warnings[place].pointer = index.pointer(toOffset: note.offset) }
+        return warnings
     }
 }

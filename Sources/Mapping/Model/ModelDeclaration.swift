@@ -79,6 +79,11 @@ public enum Naming: Sendable, Equatable {
     ///
     /// These acronyms are written in capitals in property names.
     case snakeCase(acronyms: [String])
+
+    /// The members that an entry such as `identity: catID` may mean where no property has its name, the exact one first.
+    func spellings(of entry: String) -> [String] {
+        Models.isValidName(entry) ? MemberNaming(self).members(for: entry) : [entry]
+    }
 }
 
 /// The changes of one version to a model's upstream JSON (Mantle's archives).

@@ -182,19 +182,18 @@ struct ModelsCompiler {
     /// Orders properties within others' values last; two properties with one place are a mistake.
     private mutating func orderWriting(of compiler: ModelCompiler) {
         let (properties, places) = (compiler.properties.all, compiler.places)
-        var outputs: [(property: Int, path: [PathStep])] = []
-        var writers: [[PathStep]: [Int]] = [:]
-        for (property, compiled) in properties.enumerated() {
-            for path in compiled.output.ownPaths {
-                if let other = writers[path]?.first { reportSameOutput(path, places[other], places[property]) }
-                outputs.append((property, path))
-                writers[path, default: []].append(property)
-            }
+        let outputs = properties.enumerated().flatMap { index, property in
+            property.output.ownPaths.map { (property: index, path: $0) }
+        }
+        let writers = Dictionary(grouping: outputs, by: \.path)
+        var seen: Set<[PathStep]> = []
+        for (property, path) in outputs where !seen.insert(path).inserted {
+            let first = writers[path]?.first?.property ?? property
+            reportSameOutput(path, places[first], places[property])
         }
         var derived: Set<Int> = []
         for inner in outputs {
-            let outer = inner.path.outer.flatMap { path in (writers[path] ?? []).map { (property: $0, path: path) } }
-                .filter { $0.property != inner.property }
+            let outer = inner.path.outer.flatMap { writers[$0] ?? [] }.filter { $0.property != inner.property }
             if !outer.isEmpty { derived.insert(inner.property) }
             // A `to:` must not lie within a value which another property writes whole, nor the other way round.
             let overlap = outer.first { outer in

@@ -30,6 +30,15 @@ public struct PropertyDeclaration: Sendable, Equatable {
     public var former = FormerPolicy.keep
     public var output = Output.derived
 
+    /// The names of a write path; empty for a plain property.
+    var completes: [String] {
+        let names = name.split(separator: ".", omittingEmptySubsequences: false)
+        return names.count > 1 ? names.map(String.init) : []
+    }
+
+    /// Whether the child is made of its parent's own members.
+    var isItself: Bool { ContextValue(from) == .itself && parts.isEmpty }
+
     /// One member of a combined object.
     public struct Part: Sendable, Equatable {
         public var name: String
