@@ -62,6 +62,13 @@ enum KeyPathSyntax {
         return steps
     }
 
+    /// A member name as a component of a path.
+    static func escaped(_ name: String) -> String {
+        let isForeign = name == "$" || name.hasPrefix("/") || name.hasPrefix("{")
+        return (isForeign ? "\\" : "")
+            + name.replacing("\\", with: "\\\\").replacing(".", with: "\\.").replacing("[", with: "\\[")
+    }
+
     /// The steps for a person to read.
     static func text(of path: [PathStep]) -> String {
         path.reduce("") { text, step in text + (step.name.map { text.isEmpty ? $0 : "." + $0 } ?? "[]") }

@@ -21,18 +21,25 @@ extension ModelCompiler {
         if let reason = try contradiction(in: property) {
             throw .contradiction(reason, property: property.name, model: model)
         }
+        let (source, derivedOutput) = try source(of: member)
+        let output: CompiledProperty.Output =
+            switch property.output {
+            case .none: .none
+            case .path(let text): .place(CompiledProperty.Place(origin: .object, path: try path(text, member)))
+            case .derived: derivedOutput
+            }
         return CompiledProperty(
             name: property.name,
             model: declaration.name,
             key: JSONString.literal(property.name) + [UInt8(ascii: ":")],
             completes: property.completes,
-            source: try source(of: member),
+            source: source,
             relation: relation,
             conversion: try ValueConversion(property),
             isRequired: property.isRequired,
             defaultValue: property.defaultValue,
             isUnique: property.isUnique,
-            output: try output(of: member),
+            output: output,
             isIdentity: declaration.identity.contains { $0 == property.name || $0 == property.from }
         )
     }
@@ -132,27 +139,32 @@ extension ModelCompiler {
 
     // MARK: Sources
 
-    private func source(of member: ModelMember) throws(MappingError) -> CompiledProperty.Source {
+    /// Where a property is read from, and the output that writes back to there.
+    private func source(of member: ModelMember) throws(MappingError) -> (
+        CompiledProperty.Source, CompiledProperty.Output
+    ) {
         let property = member.declaration
-        if property.isItself { return .itself }
-        guard !property.parts.isEmpty else { return try source(member.spellings, member) }
-        return .parts(
-            try property.parts.map { (part) throws(MappingError) in
-                (name(of: part, in: property), try source([part.from], member))
-            }
-        )
+        if property.isItself { return (.itself, .itself) }
+        guard !property.parts.isEmpty else { return try source(member.spellings, written: member.written, member) }
+        let parts = try property.parts.map { (part) throws(MappingError) in
+            let (source, output) = try source([part.from], written: part.from, member)
+            // For a reference, the combined object has the member that the identity of its object is read from.
+            let name = property.relation.map { identityMember(part.name, of: $0.model) } ?? part.name
+            return (name: Array(name.utf8), source: source, output: output)
+        }
+        return (.parts(parts.map { ($0.name, $0.source) }), .parts(parts.map { ($0.name, $0.output) }))
     }
 
-    /// The member of the combined object: for a reference, the one that the identity of its object is read from.
-    private func name(of part: PropertyDeclaration.Part, in property: PropertyDeclaration) -> [UInt8] {
-        Array((property.relation.map { identityMember(part.name, of: $0.model) } ?? part.name).utf8)
-    }
-
-    private func source(_ spellings: [String], _ member: ModelMember) throws(MappingError) -> CompiledProperty.Source {
-        if let (value, path) = try context(spellings[0], member) { return .context(value, path: path) }
+    private func source(
+        _ spellings: [String],
+        written: String,
+        _ member: ModelMember
+    ) throws(MappingError) -> (CompiledProperty.Source, CompiledProperty.Output) {
+        guard !ContextValue.isSpelled(spellings[0]) else { return try context(spellings[0], member) }
         let paths = try spellings.map { (text) throws(MappingError) in try path(text, member) }
         let slots = paths.map { root.slot(at: $0.leadingNames, count: &properties.slotCount) }
-        return .members(slots: slots, tail: paths[paths.count - 1].tail)
+        let place = CompiledProperty.Place(origin: .object, path: try path(written, member))
+        return (.members(slots: slots, tail: paths[paths.count - 1].tail), .place(place))
     }
 
     private func path(_ text: String, _ member: ModelMember) throws(MappingError) -> [PathStep] {
@@ -160,59 +172,31 @@ extension ModelCompiler {
         return try KeyPathSyntax.steps(of: text, usedBy: "property \(member.declaration.name)", model: model)
     }
 
-    /// A value from the context and its key path; nil for any other source.
-    private func context(_ text: String, _ member: ModelMember) throws(MappingError) -> (
-        value: ContextValue, path: [PathStep]
-    )? {
-        guard ContextValue.isSpelled(text) else { return nil }
+    private func context(
+        _ text: String,
+        _ member: ModelMember
+    ) throws(MappingError) -> (CompiledProperty.Source, CompiledProperty.Output) {
         let (property, model) = (member.declaration.name, clusters.declarations[member.model].name)
         guard let value = ContextValue(text) else { throw .unknownContext(text, property: property, model: model) }
         guard value != .itself else {
             throw .contradiction("\"@self\" is used without anything else", property: property, model: model)
         }
-        guard let names = value.names else {
+        guard let path = value.names?.map(PathStep.name) else {
             throw .invalidKeyPath(value.keyPath ?? text, usedBy: "property \(property)", model: model)
         }
-        return (value, names.map(PathStep.name))
-    }
-
-    // MARK: The way back
-
-    private func output(of member: ModelMember) throws(MappingError) -> CompiledProperty.Output {
-        let property = member.declaration
-        switch property.output {
-        case .none: return .none
-        case .path(let text): return .place(CompiledProperty.Place(origin: .object, path: try path(text, member)))
-        case .derived: break
-        }
-        if property.isItself { return .itself }
-        guard !property.parts.isEmpty else { return try output(to: member.written, member) }
-        return .parts(
-            try property.parts.map { (part) throws(MappingError) in
-                (name(of: part, in: property), try output(to: part.from, member))
+        let output: CompiledProperty.Output =
+            switch value {
+            case .parent: .place(CompiledProperty.Place(origin: .parent, path: path))
+            case .root: .place(CompiledProperty.Place(origin: .root, path: path))
+            default: .given(value)
             }
-        )
-    }
-
-    /// The output that writes back to a source.
-    private func output(to source: String, _ member: ModelMember) throws(MappingError) -> CompiledProperty.Output {
-        guard let context = try context(source, member) else {
-            return .place(CompiledProperty.Place(origin: .object, path: try path(source, member)))
-        }
-        switch context.value {
-        case .parent: return .place(CompiledProperty.Place(origin: .parent, path: context.path))
-        case .root: return .place(CompiledProperty.Place(origin: .root, path: context.path))
-        case .url, .capture, .query, .header, .index, .key, .itself: return .given(context.value)
-        }
+        return (.context(value, path: path), output)
     }
 }
 
 extension PropertyDeclaration {
     /// Whether the checks allow a value of one of these types.
     fileprivate func mayBe(_ types: [ValueCheck.JSONType]) -> Bool {
-        checks.allSatisfy { check in
-            guard case .type(let allowed) = check else { return true }
-            return allowed.contains(where: types.contains)
-        }
+        checks.allSatisfy { if case .type(let allowed) = $0 { allowed.contains(where: types.contains) } else { true } }
     }
 }

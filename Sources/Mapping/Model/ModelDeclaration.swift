@@ -61,14 +61,8 @@ public struct ModelDeclaration: Sendable, Equatable {
         let names = member.split(separator: "/", omittingEmptySubsequences: false).map { component in
             MemberPath(pointer: String(component)).name ?? String(component)
         }
-        if let property = properties.first(where: { KeyPathSyntax.components(of: $0.from) == names }) {
-            return property.name
-        }
-        return names.map { name in
-            let isForeign = name == "$" || name.hasPrefix("/") || name.hasPrefix("{")
-            return (isForeign ? "\\" : "")
-                + name.replacing("\\", with: "\\\\").replacing(".", with: "\\.").replacing("[", with: "\\[")
-        }.joined(separator: ".")
+        let property = properties.first { KeyPathSyntax.components(of: $0.from) == names }
+        return property?.name ?? names.map(KeyPathSyntax.escaped).joined(separator: ".")
     }
 }
 
