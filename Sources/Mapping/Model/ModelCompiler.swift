@@ -61,11 +61,10 @@ final class ModelCompiler {
         attempt { () throws(MappingError) in try checkMigrations() }
         addProperties()
         attempt { () throws(MappingError) in
-            reading.identity = try parts(declaration.identity, as: "identity", from: 0)
+            reading.identity = try parts(declaration.identity, as: "identity")
         }
-        let memberCount = reading.identity.count { !$0.paths.isEmpty }
         attempt { () throws(MappingError) in
-            let keys = try parts(declaration.keys, as: "keys", from: memberCount)
+            let keys = try parts(declaration.keys, as: "keys")
             reading.keys = zip(declaration.keys, keys).map { (name: $0, part: $1) }
         }
         attempt { () throws(MappingError) in
@@ -77,15 +76,12 @@ final class ModelCompiler {
             let local = try resolve(declaration.local, as: "local")
             for path in local { root.update(path[...]) { $0.node.isLocal = true } }
         }
-        let keys = reading.keys.map(\.part)
         attempt { () throws(MappingError) in
             let secret = try resolve(declaration.secret, as: "secret")
             for path in secret { changeRule(at: path) { $0.isSecret = true } }
-            try check(secret, use: "identity", declaration.identity, reading.identity)
-            try check(secret, use: "keys", declaration.keys, keys)
+            try check(secret, use: "identity", zip(declaration.identity, reading.identity))
+            try check(secret, use: "keys", reading.keys.lazy.map { ($0.name, $0.part) })
         }
-        capture((reading.identity + keys).map(\.paths).filter { !$0.isEmpty }, identityCount: memberCount)
-        attempt { () throws(MappingError) in try checkNoList() }
         attempt { () throws(MappingError) in
             reading.deletedWhen = try compile(declaration.deletedWhen, as: "deleted_when")
         }
@@ -103,36 +99,11 @@ final class ModelCompiler {
         if members.contains(where: { !$0.declaration.merge.takesNewest }) { reading.isPlain = false }
     }
 
-    /// Marks the members of the identity and the keys.
-    private func capture(_ captures: [[[String]]], identityCount: Int) {
-        reading.captureCount = captures.count
-        // No model has more than 64 captures. A key beyond them is not read.
-        for (index, paths) in captures.prefix(64).enumerated() {
-            for path in paths {
-                root.update(path) {
-                    $0.node.captures |= 1 << UInt64(index)
-                    $0.node.isIdentity = $0.node.isIdentity || index < identityCount
-                }
-            }
-        }
-    }
-
-    /// An identity is one value.
-    private func checkNoList() throws(MappingError) {
-        for (name, part) in zip(declaration.identity, reading.identity) {
-            for path in part.paths {
-                var isList = false
-                root.update(path) { isList = $0.node.relation >= 0 && $0.node.arity != .one }
-                if isList { throw .identityIsList(name, model: declaration.name) }
-            }
-        }
-    }
-
     /// Identities and keys are stored to name objects, so they cannot be secret.
-    private func check(_ secret: [[PathStep]], use: String, _ names: [String], _ parts: [CompiledModel.Part])
+    private func check(_ secret: [[PathStep]], use: String, _ parts: some Sequence<(String, CompiledModel.Part)>)
         throws(MappingError)
     {
-        for (name, part) in zip(names, parts) {
+        for (name, part) in parts {
             for path in part.paths.map({ $0.map(PathStep.name) })
             where secret.contains(where: { path.starts(with: $0) }) {
                 throw .secretIdentity(name, usedBy: use, model: declaration.name)
@@ -244,10 +215,8 @@ final class ModelCompiler {
 
 /// Resolves entries of a declaration to members.
 extension ModelCompiler {
-    private func parts(_ entries: [String], as use: String, from first: Int) throws(MappingError) -> [CompiledModel
-        .Part]
-    {
-        var capture = first
+    /// The parts of the identity or the keys, whose members are marked in the tree.
+    private func parts(_ entries: [String], as use: String) throws(MappingError) -> [CompiledModel.Part] {
         var seen: Set<[PathStep]> = []
         return try entries.map { (entry) throws(MappingError) in
             // The name of a property read from the context means that context value.
@@ -263,7 +232,18 @@ extension ModelCompiler {
             guard seen.insert(paths[0].map(PathStep.name)).inserted || isOpen else {
                 throw .namedTwice(entry, usedBy: use, model: declaration.name)
             }
-            defer { capture += 1 }
+            let capture = reading.captureCount
+            reading.captureCount += 1
+            for path in paths {
+                var isList = false
+                root.update(path) {
+                    // No model has more than 64 captures. A key beyond them is not read.
+                    if capture < 64 { $0.node.captures |= 1 << UInt64(capture) }
+                    $0.node.isIdentity = $0.node.isIdentity || use == "identity"
+                    isList = $0.node.relation >= 0 && $0.node.arity != .one
+                }
+                if isList, use == "identity" { throw .identityIsList(entry, model: declaration.name) }
+            }
             return .member(paths: paths, capture: capture)
         }
     }

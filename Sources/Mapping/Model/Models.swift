@@ -50,7 +50,6 @@ public struct Models: Sendable {
 
     /// By model, whether something is so of it, of a model embedded in its objects, or of one of its choices.
     private static func spread(_ isSo: [Bool], over compiled: [CompiledModel]) -> [Bool] {
-        var isSo = isSo
         // By model, those in which it is embedded or chosen.
         var holders = Array(repeating: [Int](), count: compiled.count)
         for (index, model) in compiled.enumerated() {
@@ -59,14 +58,8 @@ public struct Models: Sendable {
                 holders[other].append(index)
             }
         }
-        var rest = isSo.indices.filter { isSo[$0] }
-        while let index = rest.popLast() {
-            for holder in holders[index] where !isSo[holder] {
-                isSo[holder] = true
-                rest.append(holder)
-            }
-        }
-        return isSo
+        let found = Set(reachable(from: isSo.indices.filter { isSo[$0] }) { holders[$0] })
+        return isSo.indices.map(found.contains)
     }
 
     /// No models: every response stays as it is.
