@@ -126,9 +126,9 @@ private func error(_ declarations: [ModelDeclaration]) -> MappingError? {
             columns[5].source
                 == .derived(path: #"$."user""#, model: "User", inner: .value(path: #"$."login""#))
         )
-        #expect(columns[6].source == .one(path: #"$."user""#, model: "User"))
-        #expect(columns[7].source == .many(path: #"$."labels""#, model: "Label"))
-        #expect(columns[12].source == .one(path: #"$."head"."user""#, model: "User"))
+        #expect(columns[6].source == .relation(path: #"$."user""#, arity: .one))
+        #expect(columns[7].source == .relation(path: #"$."labels""#, arity: .many))
+        #expect(columns[12].source == .relation(path: #"$."head"."user""#, arity: .one))
     }
 
     @Test func `every column of a view has a name of its own`() throws {

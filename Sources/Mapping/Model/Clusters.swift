@@ -2,45 +2,41 @@
 ///
 /// A chain is a model preceded by its bases, the outermost first.
 struct Clusters {
-    private let declarations: [ModelDeclaration]
+    let declarations: [ModelDeclaration]
+    let indexes: [String: Int]
     /// By model, the chain that ends with it.
-    private let chains: [[Int]]
+    let chains: [[Int]]
     /// By model, the models derived from it.
     private let derived: [[Int]]
 
     /// Reports undeclared bases, and models that are their own base.
-    init(_ declarations: [ModelDeclaration], indexes: [String: Int], _ mistakes: inout MistakeList) {
-        self.declarations = declarations
-        let edges = declarations.map { declaration in [declaration.base.flatMap { indexes[$0] }].compactMap(\.self) }
+    init(_ declarations: [ModelDeclaration], _ mistakes: inout MistakeList) {
+        let indexes = Dictionary(declarations.enumerated().map { ($1.name, $0) }) { first, _ in first }
+        let bases = declarations.map { $0.base.flatMap { indexes[$0] } }
         for (index, declaration) in declarations.enumerated() {
-            guard let base = declaration.base, edges[index].isEmpty else { continue }
+            guard let base = declaration.base, bases[index] == nil else { continue }
             mistakes.report(.unknownModel(base, property: "base", model: declaration.name), model: index)
         }
-        for cycle in cycles(in: edges) {
+        for cycle in cycles(in: bases.map { [$0].compactMap(\.self) }) {
             mistakes.report(.circularCluster(cycle.map { declarations[$0].name }), model: cycle[0])
         }
         chains = declarations.indices.map { index in
-            var lineage = [index]
-            var seen: Set<Int> = [index]
-            while let base = edges[lineage[lineage.count - 1]].first, seen.insert(base).inserted {
-                lineage.append(base)
-            }
+            var seen: Set<Int> = []
+            let lineage = sequence(first: index) { bases[$0] }.prefix { seen.insert($0).inserted }
             return lineage.reversed()
         }
         var derived = Array(repeating: [Int](), count: declarations.count)
         for (index, chain) in chains.enumerated() { for base in chain.dropLast() { derived[base].append(index) } }
-        self.derived = derived
+        (self.declarations, self.indexes, self.derived) = (declarations, indexes, derived)
     }
 
     /// Reports choices that lead back to their own model, unless one of the models has a mistake of this kind already.
-    func reportCircularChoices(indexes: [String: Int], _ mistakes: inout MistakeList) {
+    func reportCircularChoices(_ mistakes: inout MistakeList) {
         let edges = declarations.map { $0.choices.compactMap { indexes[$0.model] } }
         for cycle in cycles(in: edges) where !mistakes.concernCluster(ofAny: cycle) {
             mistakes.report(.circularCluster(cycle.map { declarations[$0].name }), model: cycle[0])
         }
     }
-
-    func chain(of model: Int) -> [Int] { chains[model] }
 
     /// The chain of a choice: the concrete model's own if it passes through the cluster's base, else both joined.
     func chain(ofChoice model: Int, within chain: [Int]) -> [Int] {
@@ -59,13 +55,10 @@ struct Clusters {
     }
 
     /// Everything but the properties that a chain declares; the nearer declaration takes precedence.
-    func declaration(of chain: [Int]) -> ModelDeclaration {
-        chain.dropFirst().reduce(declarations[chain[0]]) { merge(declarations[$1], onto: $0) }
-    }
-
-    /// The same for a base together with derived models that no choice leads to.
-    func declaration(of chain: [Int], with unchosen: [Int]) -> ModelDeclaration {
-        let base = declaration(of: chain)
+    ///
+    /// With `unchosen`, the same for the last model together with derived ones that no choice leads to.
+    func declaration(of chain: [Int], with unchosen: [Int] = []) -> ModelDeclaration {
+        let base = chain.dropFirst().reduce(declarations[chain[0]]) { merge(declarations[$1], onto: $0) }
         var result = unchosen.reduce(base) { merge($0, onto: declarations[$1]) }
         (result.identity, result.distinguishesTypes) = (base.identity, base.distinguishesTypes)
         return result
@@ -86,15 +79,15 @@ struct Clusters {
     }
 
     private func joined(_ base: [String], _ own: [String]) -> [String] {
-        if base.isEmpty || own.isEmpty { return base + own }
         let known = Set(base)
         return base + own.filter { !known.contains($0) }
     }
 
     /// The properties of a chain in display order: one replaces that of the same name in a base.
     ///
-    /// Parts of the identity that no property shows come first, under derived names.
-    func members(of chain: [Int]) -> [ModelMember] {
+    /// Parts of the identity that no property shows come first, under derived names. Those of `unchosen`, derived models
+    /// that no choice leads to, come last, unless a name or a source occurs already.
+    func members(of chain: [Int], with unchosen: [Int] = []) -> [ModelMember] {
         var members: [ModelMember] = []
         var places: [String: Int] = [:]
         for member in chain.flatMap(ownMembers) {
@@ -105,40 +98,33 @@ struct Clusters {
                 members.append(member)
             }
         }
-        return hiddenIdentity(of: chain, members) + members
-    }
-
-    /// The same with those of derived models that no choice leads to, unless a name or a source occurs already.
-    func members(of chain: [Int], with unchosen: [Int]) -> [ModelMember] {
-        var members = members(of: chain)
-        var names = Set(members.map { $0.declaration.name.lowercased() })
-        var sources = Set(members.flatMap(\.spellings).compactMap { KeyPathSyntax.steps(of: $0) })
+        members = hiddenIdentity(of: chain, members) + members
+        guard !unchosen.isEmpty else { return members }
+        var names = Set(members.map(\.foldedName))
+        var sources = Set(members.flatMap(\.paths))
         for model in unchosen {
-            let new = ownMembers(of: model).filter { member in
-                !names.contains(member.declaration.name.lowercased())
-                    && !member.spellings.contains { KeyPathSyntax.steps(of: $0).map(sources.contains) ?? false }
+            let new = ownMembers(of: model).filter {
+                !names.contains($0.foldedName) && sources.isDisjoint(with: $0.paths)
             }
-            names.formUnion(new.map { $0.declaration.name.lowercased() })
-            sources.formUnion(new.flatMap(\.spellings).compactMap { KeyPathSyntax.steps(of: $0) })
+            names.formUnion(new.map(\.foldedName))
+            sources.formUnion(new.flatMap(\.paths))
             members += new
         }
         return members
     }
 
     private func ownMembers(of model: Int) -> [ModelMember] {
-        let naming = MemberNaming(declarations[model].naming)
+        let naming = declarations[model].naming
+        let derivation = MemberNaming(naming)
         return declarations[model].properties.enumerated().map { index, property in
-            let isNamed =
-                declarations[model].naming != .exact && property.parts.isEmpty && property.completes.isEmpty
-                && property.from.isEmpty
-            return ModelMember(
-                model: model,
-                index: index,
-                declaration: property,
-                spellings: isNamed
-                    ? naming.members(for: property.name) : property.parts.isEmpty ? [property.from] : [],
-                written: isNamed ? naming.output(for: property.name) : property.from
-            )
+            var member = ModelMember(model: model, index: index, declaration: property, written: property.from)
+            if !property.parts.isEmpty { return member }
+            member.spellings = [property.from]
+            if naming != .exact, property.completes.isEmpty, property.from.isEmpty {
+                member.spellings = derivation.members(for: property.name)
+                member.written = derivation.output(for: property.name)
+            }
+            return member
         }
     }
 
@@ -147,6 +133,7 @@ struct Clusters {
 
     func hasIdentity(_ model: Int) -> Bool { identified(in: chains[model]) != nil }
 
+    /// The parts of the identity that no property shows.
     private func hiddenIdentity(of chain: [Int], _ members: [ModelMember]) -> [ModelMember] {
         guard let model = identified(in: chain) else { return [] }
         var hidden: [ModelMember] = []
@@ -157,13 +144,11 @@ struct Clusters {
             guard !isShown, !hidden.contains(where: { $0.declaration.from == entry }),
                 let name = Self.name(forIdentity: entry), !members.contains(where: { $0.declaration.name == name })
             else { continue }
-            let property = PropertyDeclaration(name: name, from: entry)
             let spellings = declarations[model].naming.spellings(of: entry)
             hidden.append(
                 ModelMember(
                     model: model,
-                    index: nil,
-                    declaration: property,
+                    declaration: PropertyDeclaration(name: name, from: entry),
                     spellings: spellings,
                     written: spellings.count > 1 ? MemberNaming(declarations[model].naming).output(for: entry) : entry
                 )
@@ -179,9 +164,7 @@ struct Clusters {
             case .capture(let name), .query(let name), .header(let name): [name]
             case .parent(let path): ["parent"] + (KeyPathSyntax.components(of: path) ?? [])
             case .root(let path): ["root"] + (KeyPathSyntax.components(of: path) ?? [])
-            case .url: ["url"]
-            case .index: ["index"]
-            case .key: ["key"]
+            case .url, .index, .key: [String(entry.dropFirst())]
             case .itself: nil
             case nil: KeyPathSyntax.components(of: entry)
             }
@@ -197,9 +180,14 @@ struct ModelMember: Sendable {
     var index: Int?
     var declaration: PropertyDeclaration
     /// Its sources, of which the first that is present counts; none if it is combined from several parts.
-    var spellings: [String]
+    var spellings: [String] = []
     /// The source that it is written back to.
     var written: String
+
+    /// The paths to its sources that are members.
+    var paths: [[PathStep]] { spellings.compactMap { KeyPathSyntax.steps(of: $0) } }
+
+    fileprivate var foldedName: String { declaration.name.lowercased() }
 }
 
 extension ModelDeclaration {
@@ -212,15 +200,4 @@ extension ModelDeclaration {
         let spellings = Dictionary(read.map { ($0.declaration.name, $0.spellings) }) { first, _ in first }
         return { [naming] entry in spellings[entry] ?? naming.spellings(of: entry) }
     }
-}
-
-extension PropertyDeclaration {
-    /// The names of a write path; empty for a plain property.
-    var completes: [String] {
-        name.utf8.contains(UInt8(ascii: "."))
-            ? name.split(separator: ".", omittingEmptySubsequences: false).map(String.init) : []
-    }
-
-    /// Whether the child is made of its parent's own members.
-    var isItself: Bool { ContextValue(from) == .itself && parts.isEmpty }
 }

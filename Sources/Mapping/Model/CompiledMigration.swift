@@ -32,20 +32,15 @@ struct CompiledMigration: Sendable {
             guard let object = JSONSlice(edited), let value = object.value(at: from[...]),
                 object.value(at: to[...]) == nil
             else { continue }
-            let bytes = Array(value.bytes)
-            let rest = JSONEdit.removing(from[...], from: object)
-            edited = JSONSlice(rest).flatMap { JSONEdit.setting(to[...], to: bytes, in: $0) } ?? edited
+            edited = JSONSlice(object.removing(from[...]))?.setting(to[...], to: Array(value.bytes)) ?? edited
         }
         for (path, converter) in converted {
             guard let object = JSONSlice(edited), let value = object.value(at: path[...]), !value.isNull,
                 !value.containsReference, case .value(let bytes) = converter.forward(Array(value.bytes))
             else { continue }
-            edited = JSONEdit.setting(path[...], to: bytes, in: object) ?? edited
+            edited = object.setting(path[...], to: bytes) ?? edited
         }
-        for path in removed {
-            guard let object = JSONSlice(edited) else { continue }
-            edited = JSONEdit.removing(path[...], from: object)
-        }
+        for path in removed { edited = JSONSlice(edited)?.removing(path[...]) ?? edited }
         return edited
     }
 
@@ -59,70 +54,51 @@ struct CompiledMigration: Sendable {
     }
 }
 
-/// Edits single members of a JSON text; everything else keeps its spelling.
-enum JSONEdit {
+/// Edits single members; everything else keeps its spelling.
+extension JSONSlice {
     /// The object without the member at a path; unchanged if there is no such member.
-    static func removing(_ path: ArraySlice<String>, from object: JSONSlice) -> [UInt8] {
-        guard let name = path.first else { return Array(object.bytes) }
-        let wanted = MemberPath([name])
-        let members = object.members
-        guard let index = members.firstIndex(where: { $0.name == wanted }) else { return Array(object.bytes) }
+    fileprivate func removing(_ path: ArraySlice<String>) -> [UInt8] {
+        let (wanted, members) = (path.first.map { MemberPath([$0]) }, members)
+        guard let index = members.firstIndex(where: { $0.name == wanted }) else { return Array(bytes) }
         let member = members[index]
-        var cut = member.value.range
-        var replacement: [UInt8] = []
-        if path.count > 1 {
-            replacement = removing(path.dropFirst(), from: member.value)
-        } else if index > 0 {
-            cut = members[index - 1].value.range.upperBound..<cut.upperBound
-        } else if members.count > 1 {
-            cut = member.nameRange.lowerBound..<members[1].nameRange.lowerBound
-        } else {
-            cut = member.nameRange.lowerBound..<cut.upperBound
-        }
-        return Array(object.text[object.range.lowerBound..<cut.lowerBound]) + replacement
-            + object.text[cut.upperBound..<object.range.upperBound]
+        if path.count > 1 { return replacing(member.value.range, by: member.value.removing(path.dropFirst())) }
+        // A comma goes with it: the one before the member, or the one after the first.
+        let start = index > 0 ? members[index - 1].value.range.upperBound : member.nameRange.lowerBound
+        let end = index == 0 && members.count > 1 ? members[1].nameRange.lowerBound : member.value.range.upperBound
+        return replacing(start..<end, by: [])
     }
 
     /// The object with a value at a path, creating objects on the way; nil if another value is in the way.
-    static func setting(_ path: ArraySlice<String>, to value: [UInt8], in object: JSONSlice) -> [UInt8]? {
+    fileprivate func setting(_ path: ArraySlice<String>, to value: [UInt8]) -> [UInt8]? {
         guard let name = path.first else { return value }
-        guard object.kind == .object else { return nil }
-        let wanted = MemberPath([name])
-        let members = object.members
-        if let member = members.first(where: { $0.name == wanted }) {
-            guard let inner = setting(path.dropFirst(), to: value, in: member.value) else { return nil }
-            return Array(object.text[object.range.lowerBound..<member.value.range.lowerBound]) + inner
-                + object.text[member.value.range.upperBound..<object.range.upperBound]
-        }
-        guard let inner = setting(path.dropFirst(), to: value, in: JSONSlice(Array("{}".utf8), 0..<2)) else {
-            return nil
-        }
-        var output = Array(object.text[object.range.lowerBound..<object.range.upperBound - 1])
-        if !members.isEmpty { output.append(UInt8(ascii: ",")) }
-        JSONString.append(name, to: &output)
-        output.append(UInt8(ascii: ":"))
-        return output + inner + [UInt8(ascii: "}")]
+        guard kind == .object else { return nil }
+        let (wanted, members) = (MemberPath([name]), members)
+        let member = members.first { $0.name == wanted }
+        let place = member?.value ?? JSONSlice(Array("{}".utf8), 0..<2)
+        guard let inner = place.setting(path.dropFirst(), to: value) else { return nil }
+        if let member { return replacing(member.value.range, by: inner) }
+        var added = members.isEmpty ? [] : [UInt8(ascii: ",")]
+        JSONString.append(name, to: &added)
+        let end = range.upperBound - 1
+        return replacing(end..<end, by: added + [UInt8(ascii: ":")] + inner)
+    }
+
+    private func replacing(_ part: Range<Int>, by new: [UInt8]) -> [UInt8] {
+        Array(text[range.lowerBound..<part.lowerBound]) + new + text[part.upperBound..<range.upperBound]
     }
 }
 
 extension Models {
-    /// Migrates the pins of a document to the current versions of their models.
-    ///
-    /// Nil if none of them changes.
+    /// Migrates the pins of a document to the current versions of their models; nil if none of them changes.
     ///
     /// - Parameters:
-    ///   - skeleton: the document's skeleton.
     ///   - pins: the payloads, in pre-order.
     ///   - declared: by pin, the version of its model when it was stored.
     public func migrated(skeleton: [UInt8], pins: [[UInt8]], declared: [Int]) -> [[UInt8]]? {
         guard haveVersions, let tree = PinTree(skeleton: skeleton, pins: pins) else { return nil }
-        var isChanged = false
         let migrated = pins.indices.map { pin in
-            guard let name = tree.name(of: pin), declared[pin] < version(of: name.model) else { return pins[pin] }
-            let payload = migrate(pins[pin], of: name.model, from: declared[pin])
-            if payload != pins[pin] { isChanged = true }
-            return payload
+            tree.name(of: pin).map { migrate(pins[pin], of: $0.model, from: declared[pin]) } ?? pins[pin]
         }
-        return isChanged ? migrated : nil
+        return migrated == pins ? nil : migrated
     }
 }

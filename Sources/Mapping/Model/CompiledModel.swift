@@ -5,18 +5,13 @@
 final class CompiledModel: Sendable {
     /// A part of an identity, or a key.
     enum Part: Sendable {
-        /// A member of the object at one of these key paths, the spellings of one member.
-        ///
-        /// It is read by the capture with this number.
+        /// A member of the object in each of its spellings, and the number of the capture that reads it.
         case member(paths: [[String]], capture: Int)
         /// A value from the object's surroundings.
         case context(ContextValue, path: [String])
 
         /// The key paths within the object, the preferred one first; empty for values from the surroundings.
-        var paths: [[String]] {
-            guard case .member(let paths, _) = self else { return [] }
-            return paths
-        }
+        var paths: [[String]] { if case .member(let paths, _) = self { paths } else { [] } }
     }
 
     /// A concrete model of a cluster.
@@ -28,22 +23,22 @@ final class CompiledModel: Sendable {
         var shown: Int
     }
 
-    /// The parts of a model other than its properties and the places of its members.
+    /// What is known of a model besides its properties and the places of its members.
     struct Reading: Sendable {
         /// The number of captures: first the identity's members, then the keys'.
         var captureCount = 0
         var identity: [Part] = []
         var keys: [(name: String, part: Part)] = []
-        /// The key paths of `modified`: the spellings of one member.
+        /// The spellings of `modified`.
         var modifiedPaths: [[String]] = []
         /// The required properties; each has a bit in the set of those seen.
         var required: [String] = []
         var deletedWhen: CompiledCondition?
         var choices: [Choice] = []
+        var migrations: [CompiledMigration] = []
         /// The models that its relations refer to.
         var relations: Set<Int> = []
-        /// Whether known members are simply the newest ones: there are no checks, and no policies but `latest` and
-        /// `replace`.
+        /// Whether known members are simply the newest ones: there are no checks, and all policies take the newest.
         var isPlain = true
     }
 
@@ -57,36 +52,32 @@ final class CompiledModel: Sendable {
         var slotCount = 0
         /// Those within values that other properties write; they are written back last, to fill in what is missing.
         var derived: Set<Int> = []
-        /// The order in which they are written back.
         var writingOrder: [Int] = []
     }
 
-    /// What it and its bases declare, except for their properties.
+    /// Its own and that of its bases, except for the properties.
     let declaration: ModelDeclaration
     /// The model name of its objects: that of the base whose identity it shares.
     let objectName: String
-    /// The node of the object itself.
+    /// The node of the object.
     let root: Int
     /// The node of the object in the tree of the members that the conditions of its cluster read, or -1.
     let asked: Int
     /// The same with the properties of all models of the cluster, for objects of which no condition decides yet.
     let candidates: Int
     let reading: Reading
-    /// The declarations of its properties.
     let members: [ModelMember]
     let shown: Properties
-    /// The model for objects that no choice takes.
-    ///
-    /// It is the model itself, together with the derived models that none of its choices names.
+    /// The model for objects that no choice takes: itself together with the derived models that no choice names.
     let fallback: Int
     /// Whether every part of the identity is in the object.
     let hasOwnIdentity: Bool
     /// The members of the object that its identity is read from, in every spelling.
     let identityMembers: Set<MemberPath>
 
-    init(_ compiler: ModelCompiler, objectName: String, root: Int, asked: Int, candidates: Int, fallback: Int) {
-        (self.objectName, self.root, self.fallback) = (objectName, root, fallback)
-        (self.asked, self.candidates) = (asked, candidates)
+    init(_ compiler: ModelCompiler, root: Int, asked: Int, candidates: Int, fallback: Int) {
+        (self.root, self.asked, self.candidates, self.fallback) = (root, asked, candidates, fallback)
+        objectName = compiler.clusters.declarations[compiler.chain[0]].name
         (declaration, members) = (compiler.declaration, compiler.members)
         (reading, shown) = (compiler.reading, compiler.properties)
         identityMembers = Set(reading.identity.flatMap(\.paths).map { MemberPath($0) })
@@ -97,7 +88,6 @@ final class CompiledModel: Sendable {
     /// The entries of `identity`, to which a route binds values.
     var identityNames: [String] { declaration.identity }
     var sharesAll: Bool { declaration.sharesAll }
-    /// Whether the number 7 and the string "7" identify different objects.
     var distinguishesTypes: Bool { declaration.distinguishesTypes }
     var onDelete: DeletionPolicy { declaration.onDelete ?? .usual }
     var hasIdentity: Bool { !reading.identity.isEmpty }
@@ -116,7 +106,7 @@ final class CompiledModel: Sendable {
 
 /// The declarations about a member other than its place.
 struct MemberRule: Sendable {
-    var property: String
+    var property = ""
     /// The conversion with the checks that a value must pass.
     var checked: ValueConversion?
     /// The bit among the model's required properties.

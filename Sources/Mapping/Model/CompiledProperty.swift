@@ -4,7 +4,7 @@ struct CompiledProperty: Sendable {
     indirect enum Source: Sendable {
         /// The first of these members that is present; then the steps over arrays, if any.
         case members(slots: [Int], tail: ArraySlice<PathStep>)
-        /// A value from the object's surroundings, with its key path in an outer object.
+        /// A value from the object's surroundings, with its key path if it is in an outer object.
         case context(ContextValue, path: [PathStep])
         /// The object itself: a child made of its parent's members.
         case itself
@@ -19,14 +19,14 @@ struct CompiledProperty: Sendable {
         var key: String?
     }
 
-    /// The destination of a value that is written back.
+    /// Where a value is written back to.
     enum Output: Sendable {
         case none
         case place(Place)
         case itself
-        /// A separate place for each part of the combined object.
+        /// For each part of a combined object.
         indirect case parts([(name: [UInt8], output: Output)])
-        /// None, because the response, or the list or the object around the object, determines the value.
+        /// Nowhere: the value follows from the response, or from the list or the object around the object.
         case given(ContextValue)
 
         /// The paths within the object itself.
@@ -39,9 +39,8 @@ struct CompiledProperty: Sendable {
         }
     }
 
-    /// A place in the upstream's JSON.
+    /// A place in the upstream's JSON, and the object in which its path begins.
     struct Place: Sendable {
-        /// The object in which the path begins.
         enum Origin: Sendable { case object, parent, root }
         var origin: Origin
         var path: [PathStep]
@@ -62,15 +61,15 @@ struct CompiledProperty: Sendable {
     /// Whether the mapped view shows each element of a list once.
     let isUnique: Bool
     let output: Output
-    /// Whether it is part of the identity, which is always shown.
+    /// The identity is always shown.
     let isIdentity: Bool
     /// For a relation, the properties of the same model that complete it.
     var completedBy: [Int] = []
     /// For a write path, the default of the property that it completes.
     var completedDefault: [UInt8]?
 
-    /// Whether the value comes from the object's surroundings.
     var isFromContext: Bool { if case .context = source { true } else { false } }
+
     /// The maximum nesting of arrays in a list of related objects: the number of `[]` steps in its key path.
     var listLevels: Int {
         guard case .members(_, let tail) = source else { return 1 }

@@ -4,7 +4,7 @@ public typealias Condition = ConditionTree<String, [UInt8]>
 /// The same with split key paths and parsed values.
 typealias CompiledCondition = ConditionTree<[String], JSONSlice>
 
-/// The form of a condition.
+/// A condition on single members, joined by `all`, `any` and `not`.
 public indirect enum ConditionTree<Path: Sendable, Value: Sendable>: Sendable {
     /// The object has a member at a key path, null or not.
     case has(Path)
@@ -27,13 +27,11 @@ public indirect enum ConditionTree<Path: Sendable, Value: Sendable>: Sendable {
         _ change: (Path, [Value]?) throws(Failure) -> ConditionTree<P, V>
     ) throws(Failure) -> ConditionTree<P, V> {
         switch self {
-        case .has(let path): return try change(path, nil)
-        case .member(let path, let values): return try change(path, values)
-        case .all(let conditions):
-            return .all(try conditions.map { (condition) throws(Failure) in try condition.replacing(change) })
-        case .any(let conditions):
-            return .any(try conditions.map { (condition) throws(Failure) in try condition.replacing(change) })
-        case .not(let condition): return .not(try condition.replacing(change))
+        case .has(let path): try change(path, nil)
+        case .member(let path, let values): try change(path, values)
+        case .all(let conditions): .all(try conditions.map { (each) throws(Failure) in try each.replacing(change) })
+        case .any(let conditions): .any(try conditions.map { (each) throws(Failure) in try each.replacing(change) })
+        case .not(let condition): .not(try condition.replacing(change))
         }
     }
 }
@@ -51,7 +49,7 @@ extension Condition {
         }
     }
 
-    /// Compiles a condition; `path` checks and splits each key path, and throws if it cannot be used.
+    /// The condition ready to be decided; `path` checks and splits each key path.
     func compiled(path: (String) throws(MappingError) -> [String]) throws(MappingError) -> CompiledCondition {
         try replacing { (member, values) throws(MappingError) in
             guard let values else { return .has(try path(member)) }
@@ -92,9 +90,8 @@ extension CompiledCondition {
 
 /// One concrete model of a cluster, and the condition for its objects (Mantle's class clusters).
 public struct ModelChoice: Sendable, Equatable {
-    /// The name of the concrete model.
     public var model: String
-    /// The condition; nil for the choice that takes all objects left by the choices before it.
+    /// Nil for the choice that takes all objects left by the choices before it.
     public var condition: Condition?
 
     /// A choice of `model` for the objects that fulfil `condition`.

@@ -37,11 +37,6 @@ private func shortestCycle(from start: Int, _ edges: [[Int]]) -> [Int]? {
             queue.append(next)
         }
     }
-    guard var node = before[start] else { return nil }
-    var way: [Int] = []
-    while node != start {
-        way.append(node)
-        node = before[node] ?? start
-    }
-    return [start] + way.reversed()
+    guard let last = before[start] else { return nil }
+    return sequence(first: last) { $0 == start ? nil : before[$0] }.reversed()
 }

@@ -37,22 +37,62 @@ enum KeyPathSyntax {
     static func sqlitePath(_ components: some Collection<String>) -> String {
         "$" + components.map { ".\"\($0)\"" }.joined()
     }
-}
 
-/// Detects paths of other languages, which would be read as names that no JSON has.
-extension KeyPathSyntax {
+    /// The steps of a path, of which `name[]` is two and `\[` a bracket within a name; nil if the path is malformed.
+    static func steps(of path: String) -> [PathStep]? {
+        guard foreign(path) == nil, let components = components(of: path) else { return nil }
+        var steps: [PathStep] = []
+        for component in components {
+            var name = component[...]
+            var arrays = 0
+            while name.utf8.count >= 2, name.hasSuffix("[]"), !name.hasSuffix("\\[]"), arrays <= maximumLength {
+                name = name.dropLast(2)
+                arrays += 1
+            }
+            guard !name.isEmpty, steps.count + arrays < maximumLength else { return nil }
+            steps.append(.name(String(name.replacing("\\[", with: "["))))
+            steps += Array(repeating: .elements, count: arrays)
+        }
+        return steps
+    }
+
+    /// The steps of a declared path; throws if it is malformed.
+    static func steps(of path: String, usedBy use: String, model: String) throws(MappingError) -> [PathStep] {
+        guard let steps = steps(of: path) else { throw .invalidKeyPath(path, usedBy: use, model: model) }
+        return steps
+    }
+
+    /// A member name as a component of a path.
+    static func escaped(_ name: String) -> String {
+        let isForeign = name == "$" || name.hasPrefix("/") || name.hasPrefix("{")
+        return (isForeign ? "\\" : "")
+            + name.replacing("\\", with: "\\\\").replacing(".", with: "\\.").replacing("[", with: "\\[")
+    }
+
+    /// The steps for a person to read.
+    static func text(of path: [PathStep]) -> String {
+        path.reduce("") { text, step in text + (step.name.map { text.isEmpty ? $0 : "." + $0 } ?? "[]") }
+    }
+
+    /// The path to the list whose elements a path ends in; nil if it ends elsewhere.
+    static func list(ofElements path: String) -> String? {
+        guard case .elements? = steps(of: path)?.last else { return nil }
+        return String(path.dropLast(2))
+    }
+
+    // MARK: Mistakes
+
     /// What is wrong with a malformed key path, and what to write instead; nil for a valid one.
     static func complaint(about path: String) -> String? {
         if let complaint = foreign(path) { return complaint }
         guard steps(of: path) == nil else { return nil }
         let plain = path.drop { $0 == "." }
-        let hint =
-            plain.count < path.count && steps(of: String(plain)) != nil ? ", as in \"\(plain)\"" : ""
+        let hint = plain.count < path.count && steps(of: String(plain)) != nil ? ", as in \"\(plain)\"" : ""
         return "write member names separated by dots\(hint), \\. for a dot within a name"
             + (path.utf8.count > maximumLength ? ", \(maximumLength) steps at most" : "")
     }
 
-    /// The same for paths of other languages: JSONPath, JSON pointers, jq, templates.
+    /// The same for paths of other languages (JSONPath, JSON pointers, jq, templates): no JSON has such names.
     static func foreign(_ path: String) -> String? {
         if path == "$" || path.hasPrefix("$.") || path.hasPrefix("$[") {
             return "a key path begins at the object itself; leave out \"$\", or write \\$ for a member of that name"
@@ -65,13 +105,9 @@ extension KeyPathSyntax {
         if path.hasPrefix("{") {
             return "a key path is written without braces; write \\{ for a member whose name begins with one"
         }
-        guard let bracket = path.utf8.firstIndex(of: UInt8(ascii: "[")) else { return nil }
-        var rest = path[bracket...]
-        while let open = rest.utf8.firstIndex(of: UInt8(ascii: "[")) {
-            let inner = rest[rest.utf8.index(after: open)...]
-            let isEscaped = open > path.startIndex && path[..<open].hasSuffix("\\")
-            if !isEscaped, !inner.hasPrefix("]") { return complaint(aboutBracket: inner, after: path[..<open]) }
-            rest = inner
+        for open in path.utf8.indices where path.utf8[open] == UInt8(ascii: "[") {
+            let (before, inner) = (path[..<open], path[path.utf8.index(after: open)...])
+            if !before.hasSuffix("\\"), !inner.hasPrefix("]") { return complaint(aboutBracket: inner, after: before) }
         }
         return nil
     }
@@ -100,25 +136,16 @@ enum PathStep: Hashable, Sendable {
     // Steps are compared byte by byte: canonically equivalent names are equal as Swift strings, but not in JSON.
 
     static func == (left: PathStep, right: PathStep) -> Bool {
-        switch (left, right) {
-        case (.name(let mine), .name(let theirs)): mine.utf8.elementsEqual(theirs.utf8)
-        case (.elements, .elements): true
-        default: false
-        }
+        guard let mine = left.name, let theirs = right.name else { return left.name == right.name }
+        return mine.utf8.elementsEqual(theirs.utf8)
     }
 
-    func hash(into hasher: inout Hasher) {
-        guard case .name(var name) = self else { return hasher.combine(0 as UInt8) }
-        name.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-        hasher.combine(0xFF as UInt8)
-    }
+    func hash(into hasher: inout Hasher) { hasher.combine(name.map { Array($0.utf8) }) }
 }
 
 extension Collection<PathStep> {
     /// The member names; nil if the path crosses an array.
-    var names: [String]? {
-        contains(.elements) ? nil : compactMap(\.name)
-    }
+    var names: [String]? { contains(.elements) ? nil : compactMap(\.name) }
 }
 
 extension [PathStep] {
@@ -132,34 +159,6 @@ extension [PathStep] {
     var outer: [[PathStep]] { indices.dropFirst().map { Array(self[..<$0]) } }
 }
 
-extension KeyPathSyntax {
-    /// The steps of a path; `name[]` counts as two.
-    ///
-    /// Nil if the path is malformed. `\[` is a bracket within a name.
-    static func steps(of path: String) -> [PathStep]? {
-        guard foreign(path) == nil, let components = components(of: path) else { return nil }
-        var steps: [PathStep] = []
-        for component in components {
-            var name = component[...]
-            var arrays = 0
-            while name.utf8.count >= 2, name.hasSuffix("[]"), !name.hasSuffix("\\[]"), arrays <= maximumLength {
-                name = name.dropLast(2)
-                arrays += 1
-            }
-            guard !name.isEmpty, steps.count + arrays < maximumLength else { return nil }
-            steps.append(.name(String(name.replacing("\\[", with: "["))))
-            steps += Array(repeating: .elements, count: arrays)
-        }
-        return steps
-    }
-
-    /// The path to the list whose elements a path ends in; nil if it ends elsewhere.
-    static func list(ofElements path: String) -> String? {
-        guard case .elements? = steps(of: path)?.last else { return nil }
-        return String(path.dropLast(2))
-    }
-}
-
 /// A value from an object's surroundings; it is written with `@` in place of a key path.
 public enum ContextValue: Sendable, Equatable {
     /// `@url`: the path and query of the request.
@@ -170,9 +169,7 @@ public enum ContextValue: Sendable, Equatable {
     case query(String)
     /// `@header.etag`: a header field of the response, by its name in lower case.
     case header(String)
-    /// `@parent.id`: a key path in the nearest enclosing object of a declared model.
-    ///
-    /// An envelope counts if the route names its model.
+    /// `@parent.id`: a key path in the nearest enclosing object of a declared model (or an envelope whose model the route names).
     case parent(String)
     /// `@root.id`: a key path in the outermost object, the envelope included.
     case root(String)
@@ -187,37 +184,37 @@ public enum ContextValue: Sendable, Equatable {
     public init?(_ text: String) {
         guard text.hasPrefix("@") else { return nil }
         let parts = text.dropFirst().split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
-        let rest = parts.count == 2 && !parts[1].isEmpty ? String(parts[1]) : nil
-        switch (parts[0], rest) {
-        case ("url", nil) where parts.count == 1: self = .url
+        switch (parts[0], parts.dropFirst().first.map(String.init)) {
+        case (_, ""?): return nil
+        case ("url", nil): self = .url
         case ("url", let name?): self = .capture(name)
         case ("query", let name?): self = .query(name)
         case ("header", let name?): self = .header(name.lowercased())
         case ("parent", let path?): self = .parent(path)
         case ("root", let path?): self = .root(path)
-        case ("index", nil) where parts.count == 1: self = .index
-        case ("key", nil) where parts.count == 1: self = .key
-        case ("self", nil) where parts.count == 1: self = .itself
+        case ("index", nil): self = .index
+        case ("key", nil): self = .key
+        case ("self", nil): self = .itself
         default: return nil
         }
     }
 
-    /// The key path in an outer object; nil for values from elsewhere.
+    /// The key path in an outer object.
     var keyPath: String? {
         switch self {
         case .parent(let path), .root(let path): path
-        case .url, .capture, .query, .header, .index, .key, .itself: nil
+        default: nil
         }
     }
 
-    /// The member names of its key path, none without one; nil if it is malformed or crosses an array.
+    /// The names on its key path, none without one; nil if it is malformed or crosses an array.
     var names: [String]? { keyPath.map { KeyPathSyntax.steps(of: $0)?.names } ?? [] }
 
     /// Whether a declaration's text names a part of the surroundings rather than a member.
     public static func isSpelled(_ text: String) -> Bool { text.hasPrefix("@") }
 }
 
-/// The surroundings of a body: its URL and its header fields.
+/// The surroundings of a body.
 public struct MappingContext: Sendable, Equatable {
     /// The path and query of the request, with credentials redacted.
     public var url: String
@@ -240,7 +237,7 @@ public struct MappingContext: Sendable, Equatable {
 
     public static let none = MappingContext()
 
-    /// The text of a value that the request or the response gives; nil if there is none, or if it is from elsewhere.
+    /// A value that the request or the response gives; nil if there is none, or if it is from elsewhere.
     func text(of value: ContextValue) -> String? {
         switch value {
         case .url: url.isEmpty ? nil : url

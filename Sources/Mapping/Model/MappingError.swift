@@ -1,5 +1,5 @@
 /// A mistake in a configuration; `description` says to its author what is wrong and what to write instead.
-public enum MappingError: Error, Sendable, Hashable {
+public enum MappingError: Error, Sendable, Hashable, CustomStringConvertible {
     /// `kind` is "model" or "property".
     case invalidName(kind: String, name: String, model: String?)
     case duplicateModel(String, other: String)
@@ -31,9 +31,7 @@ public enum MappingError: Error, Sendable, Hashable {
     /// Two routes with the same pattern, method and status, and nothing else to distinguish them.
     case duplicateRoute(String, first: Int, second: Int)
     case unreachableRoute(String, reason: String)
-}
 
-extension MappingError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .invalidName(let kind, let name, let model):

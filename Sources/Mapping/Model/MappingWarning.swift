@@ -45,6 +45,33 @@ public struct MappingWarning: Sendable, Equatable {
         /// Responses of two routes disagree about a member again and again; the member no longer moves between them.
         case flipFlop = "flip-flop"
         case notRecomposed = "not-recomposed"
+
+        var sentence: String {
+            switch self {
+            case .tooDeep: "The body is nested deeper than \(JSONScanner.maximumDepth) levels."
+            case .envelopeMissing: "Nothing was found at the envelope's key path."
+            case .objectForList:
+                "One object was received where a list is declared; it counts as the list's only element."
+            case .arrayForObject: "A list was received where one object is declared; it stays as it is."
+            case .notAnObject: "The body is not an object."
+            case .identityMissing: "An object has no identity; it stays as it is."
+            case .identityUnusable: "An identity is neither text nor a number of reasonable length."
+            case .undeclaredMember: "A member is not a property; it is not written back."
+            case .notWritten: "Its place has another value already; it is not written back."
+            case .identityRepeated: "The identity occurs twice in one object; the object stays as it is."
+            default: "The body does not fit its declaration."
+            }
+        }
+
+        /// Whether mapping a body gives this warning; else decomposing it, merging objects or writing back does.
+        public var isOfMappedView: Bool {
+            switch self {
+            case .identityMissing, .identityUnusable, .identityRepeated, .reservedText, .tooManyObjects, .disagreement,
+                .flipFlop, .notRecomposed, .undeclaredMember, .notWritten:
+                false
+            default: true
+            }
+        }
     }
 
     public var kind: Kind
@@ -55,9 +82,12 @@ public struct MappingWarning: Sendable, Equatable {
     public var model: String?
     public var property: String?
     /// How often this occurred in the body; the pointer is that of the first place.
-    public var count: Int
+    public var count = 1
     /// The JSON that does not fit its conversion; it is shown to whoever has the body, and never stored or logged.
     public var value: [UInt8]?
+
+    /// Warnings with the same subject are counted as one.
+    var subject: (kind: Kind, model: String?, property: String?) { (kind, model, property) }
 
     /// Describes a mismatch, by default with the sentence of its kind.
     public init(
@@ -65,77 +95,30 @@ public struct MappingWarning: Sendable, Equatable {
         _ message: String? = nil,
         pointer: String? = nil,
         model: String? = nil,
-        property: String? = nil,
-        count: Int = 1
+        property: String? = nil
     ) {
         (self.kind, self.message, self.pointer) = (kind, message ?? kind.sentence, pointer)
-        (self.model, self.property, self.count) = (model, property, count)
-    }
-}
-
-extension MappingWarning.Kind {
-    var sentence: String {
-        switch self {
-        case .tooDeep: "The body is nested deeper than \(JSONScanner.maximumDepth) levels."
-        case .envelopeMissing: "Nothing was found at the envelope's key path."
-        case .objectForList: "One object was received where a list is declared; it counts as the list's only element."
-        case .arrayForObject: "A list was received where one object is declared; it stays as it is."
-        case .notAnObject: "The body is not an object."
-        case .identityMissing: "An object has no identity; it stays as it is."
-        case .identityUnusable: "An identity is neither text nor a number of reasonable length."
-        case .undeclaredMember: "A member is not a property; it is not written back."
-        case .notWritten: "Its place has another value already; it is not written back."
-        case .identityRepeated: "The identity occurs twice in one object; the object stays as it is."
-        default: "The body does not fit its declaration."
-        }
-    }
-
-    /// Whether mapping a body gives this warning.
-    ///
-    /// The others come from decomposing bodies, merging objects, or writing a mapped body back.
-    public var isOfMappedView: Bool {
-        switch self {
-        case .identityMissing, .identityUnusable, .identityRepeated, .reservedText, .tooManyObjects, .disagreement,
-            .flipFlop, .notRecomposed, .undeclaredMember, .notWritten:
-            false
-        default: true
-        }
+        (self.model, self.property) = (model, property)
     }
 }
 
 extension [MappingWarning] {
     /// One warning for each kind, model and property, with the first place and the total count.
     public var grouped: [MappingWarning] {
-        var grouped: [MappingWarning] = []
-        var places: [MappingWarning.Subject: Int] = [:]
-        for warning in self {
-            if let place = places[warning.subject] {
-                grouped[place].count += warning.count
+        reduce(into: []) { grouped, warning in
+            if let known = grouped.firstIndex(where: { $0.subject == warning.subject }) {
+                grouped[known].count += warning.count
             } else {
-                places[warning.subject] = grouped.count
                 grouped.append(warning)
             }
         }
-        return grouped
     }
-}
-
-extension MappingWarning {
-    /// Warnings with the same subject are counted as one.
-    struct Subject: Hashable {
-        var kind: Kind
-        var model: String?
-        var property: String?
-    }
-
-    var subject: Subject { Subject(kind: kind, model: model, property: property) }
 }
 
 /// The warnings found during a walk, with offsets in place of pointers, which are known only once the body is.
 struct WarningNotes {
-    /// The limit on notes: a body that does not fit at all could otherwise give a warning for every element.
-    static let limit = 20
-
+    /// A body that does not fit at all could otherwise give a warning for every element.
+    private static let limit = 20
     private var notes: [(offset: Int, warning: MappingWarning)] = []
 
     mutating func note(
@@ -145,9 +128,8 @@ struct WarningNotes {
         property: String? = nil,
         _ message: @autoclosure () -> String? = nil
     ) {
-        let subject = MappingWarning.Subject(kind: kind, model: model, property: property)
         // A list whose every element lacks an identity is one finding, not a hundred.
-        if let known = notes.firstIndex(where: { $0.warning.subject == subject }) {
+        if let known = notes.firstIndex(where: { $0.warning.subject == (kind, model, property) }) {
             notes[known].warning.count += 1
         } else if notes.count < Self.limit {
             notes.append((offset, MappingWarning(kind, message(), model: model, property: property)))
@@ -157,10 +139,8 @@ struct WarningNotes {
     /// The warnings about a body, which is valid JSON.
     func warnings(about body: [UInt8]) -> [MappingWarning] {
         guard !notes.isEmpty, let index = try? JSONIndex(body) else { return [] }
-        return notes.map { offset, warning in
-            var warning = warning
-            warning.pointer = index.pointer(toOffset: offset)
-            return warning
-        }
+        var warnings = notes.map(\.warning)
+        for (place, note) in notes.enumerated() { warnings[place].pointer = index.pointer(toOffset: note.offset) }
+        return warnings
     }
 }

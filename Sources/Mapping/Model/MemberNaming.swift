@@ -31,19 +31,25 @@ struct MemberNaming: Sendable {
     /// The members that a property is read from, the exact spelling first.
     func members(for property: String) -> [String] {
         guard case .snakeCase = naming else { return [property] }
-        let snake = snakeCase(property)
-        let other = snake == property ? camelCase(property) : snake
-        return other == property ? [property] : [property, other]
+        let other = [snakeCase(property), camelCase(property)].first { $0 != property }
+        return [property] + [other].compactMap(\.self)
     }
 
     /// The member that a property is written back to.
     func output(for property: String) -> String {
-        guard case .snakeCase = naming else { return property }
-        return snakeCase(property)
+        if case .snakeCase = naming { snakeCase(property) } else { property }
     }
 
     private func snakeCase(_ name: String) -> String {
-        words(of: Array(name.utf8)).map { String(decoding: $0, as: UTF8.self).lowercased() }.joined(separator: "_")
+        let name = Array(name.utf8)
+        var words: [String] = []
+        var start = 0
+        while start < name.count {
+            let end = name[start] == UInt8(ascii: "_") ? start : wordEnd(in: name, from: start)
+            if end > start { words.append(String(decoding: name[start..<end], as: UTF8.self)) }
+            start = max(end, start + 1)
+        }
+        return words.joined(separator: "_").lowercased()
     }
 
     private func camelCase(_ name: String) -> String {
@@ -70,19 +76,7 @@ struct MemberNaming: Sendable {
         acronyms.contains { $0.elementsEqual(capitals.utf8) } ? mixed[capitals] ?? capitals : nil
     }
 
-    /// The words of a name in either spelling.
-    private func words(of name: [UInt8]) -> [ArraySlice<UInt8>] {
-        var words: [ArraySlice<UInt8>] = []
-        var start = 0
-        while start < name.count {
-            let isGap = name[start] == UInt8(ascii: "_")
-            let end = isGap ? start + 1 : wordEnd(in: name, from: start)
-            if !isGap { words.append(name[start..<end]) }
-            start = end
-        }
-        return words
-    }
-
+    /// The end of a word in either spelling.
     private func wordEnd(in name: [UInt8], from start: Int) -> Int {
         if let end = acronymEnd(in: name, from: start) { return end }
         var end = start
@@ -107,11 +101,4 @@ struct MemberNaming: Sendable {
 
     private func isUpper(_ byte: UInt8) -> Bool { byte &- 0x41 < 26 }
     private func isLower(_ byte: UInt8) -> Bool { byte &- 0x61 < 26 }
-}
-
-extension Naming {
-    /// The members that an entry such as `identity: catID` may mean where no property has its name, the exact one first.
-    func spellings(of entry: String) -> [String] {
-        Models.isValidName(entry) ? MemberNaming(self).members(for: entry) : [entry]
-    }
 }

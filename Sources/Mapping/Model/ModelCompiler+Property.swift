@@ -1,39 +1,47 @@
 /// Compiles single properties.
 extension ModelCompiler {
     /// Compiles one property and adds its sources to the tree of paths.
-    mutating func property(_ member: ModelMember) throws(MappingError) -> CompiledProperty {
+    func property(_ member: ModelMember) throws(MappingError) -> CompiledProperty {
         let property = member.declaration
-        let model = declarations[member.model].name
+        let model = clusters.declarations[member.model].name
+        let names = property.completes.isEmpty ? [property.name] : property.completes
         // The name of a hidden identity is derived from its key path.
-        if member.index != nil { try checkName(of: property, model) }
-        let relation = try relation(of: property, model)
+        if member.index != nil, !names.allSatisfy(Models.isValidName) {
+            throw .invalidName(kind: "property", name: property.name, model: model)
+        }
+        let relation = try property.relation.map { (relation) throws(MappingError) in
+            guard let index = clusters.indexes[relation.model] else {
+                throw .unknownModel(relation.model, property: property.name, model: model)
+            }
+            return CompiledProperty.Related(arity: relation.arity, model: index, key: property.relatedKey)
+        }
         if let value = property.defaultValue, (try? JSONIndex(value)) == nil {
             throw .notJSON("default", property: property.name, model: model)
         }
         if let reason = try contradiction(in: property) {
             throw .contradiction(reason, property: property.name, model: model)
         }
+        let (source, derivedOutput) = try source(of: member)
+        let output: CompiledProperty.Output =
+            switch property.output {
+            case .none: .none
+            case .path(let text): .place(CompiledProperty.Place(origin: .object, path: try path(text, member)))
+            case .derived: derivedOutput
+            }
         return CompiledProperty(
             name: property.name,
             model: declaration.name,
             key: JSONString.literal(property.name) + [UInt8(ascii: ":")],
             completes: property.completes,
-            source: try source(of: member, model),
+            source: source,
             relation: relation,
             conversion: try ValueConversion(property),
             isRequired: property.isRequired,
             defaultValue: property.defaultValue,
             isUnique: property.isUnique,
-            output: try output(of: member, model),
+            output: output,
             isIdentity: declaration.identity.contains { $0 == property.name || $0 == property.from }
         )
-    }
-
-    private func checkName(of property: PropertyDeclaration, _ model: String) throws(MappingError) {
-        let names = property.completes.isEmpty ? [property.name] : property.completes
-        for name in names where !Models.isValidName(name) {
-            throw .invalidName(kind: "property", name: property.name, model: model)
-        }
     }
 
     /// Why declarations of a property exclude each other; nil if they do not.
@@ -52,8 +60,9 @@ extension ModelCompiler {
             }
         }
         if let key = property.relatedKey {
-            guard let relation = property.relation, let index = indexes[relation.model], property.parts.isEmpty,
-                clusters.declaration(of: clusters.chain(of: index)).keys.contains(key)
+            guard let relation = property.relation, let index = clusters.indexes[relation.model],
+                property.parts.isEmpty,
+                clusters.declaration(of: clusters.chains[index]).keys.contains(key)
             else { return "\"by\" names one of the \"keys\" of the property's model" }
         }
         if property.isItself, property.relation?.arity != .one {
@@ -80,14 +89,11 @@ extension ModelCompiler {
         if ContextValue.isSpelled(property.from) {
             return "\"former: delete\" needs a member that names the objects; \"\(property.from)\" is none"
         }
-        if let index = indexes[relation.model], !clusters.hasIdentity(index) {
+        if let index = clusters.indexes[relation.model], !clusters.hasIdentity(index) {
             return "objects of \(relation.model) have no identity and go with the object they stand in; drop \"former\""
         }
-        switch property.merge {
-        case .latest, .replace: return nil
-        case .keep, .union, .sum:
-            return "with \"merge: \(property.merge.rawValue)\" no object leaves the relation; drop \"former\""
-        }
+        return property.merge.takesNewest
+            ? nil : "with \"merge: \(property.merge.rawValue)\" no object leaves the relation; drop \"former\""
     }
 
     /// Why a property would reject its own default; nil if it accepts it.
@@ -116,132 +122,81 @@ extension ModelCompiler {
         }
     }
 
-    private func relation(of property: PropertyDeclaration, _ model: String) throws(MappingError) -> CompiledProperty
-        .Related?
-    {
-        guard let relation = property.relation else { return nil }
-        guard let index = indexes[relation.model] else {
-            throw .unknownModel(relation.model, property: property.name, model: model)
-        }
-        return CompiledProperty.Related(arity: relation.arity, model: index, key: property.relatedKey)
-    }
-
     /// The members of a model's identity; nil unless each is a member of the object itself.
     private func identityMembers(of model: String) -> [String]? {
-        guard let index = indexes[model] else { return nil }
-        let identity = clusters.declaration(of: clusters.chain(of: index)).identity
+        guard let index = clusters.indexes[model] else { return nil }
+        let identity = clusters.declaration(of: clusters.chains[index]).identity
         let members = identity.map { identityMember($0, of: model) }
         return members.isEmpty || members.contains { KeyPathSyntax.steps(of: $0)?.names?.count != 1 } ? nil : members
     }
 
     /// The member that an entry of an identity is read from.
     private func identityMember(_ entry: String, of model: String) -> String {
-        guard let index = indexes[model] else { return entry }
-        let chain = clusters.chain(of: index)
+        guard let index = clusters.indexes[model] else { return entry }
+        let chain = clusters.chains[index]
         return clusters.declaration(of: chain).sources(clusters.members(of: chain))(entry)[0]
     }
 
     // MARK: Sources
 
-    private mutating func source(of member: ModelMember, _ model: String) throws(MappingError)
-        -> CompiledProperty.Source
-    {
+    /// Where a property is read from, and the output that writes back to there.
+    private func source(of member: ModelMember) throws(MappingError) -> (
+        CompiledProperty.Source, CompiledProperty.Output
+    ) {
         let property = member.declaration
-        if property.isItself { return .itself }
-        guard property.parts.isEmpty else {
-            var parts: [(name: [UInt8], source: CompiledProperty.Source)] = []
-            for part in property.parts {
-                parts.append((name(of: part, in: property), try source([part.from], property.name, model)))
-            }
-            return .parts(parts)
+        if property.isItself { return (.itself, .itself) }
+        guard !property.parts.isEmpty else { return try source(member.spellings, written: member.written, member) }
+        let parts = try property.parts.map { (part) throws(MappingError) in
+            let (source, output) = try source([part.from], written: part.from, member)
+            // For a reference, the combined object has the member that the identity of its object is read from.
+            let name = property.relation.map { identityMember(part.name, of: $0.model) } ?? part.name
+            return (name: Array(name.utf8), source: source, output: output)
         }
-        return try source(member.spellings, property.name, model)
+        return (.parts(parts.map { ($0.name, $0.source) }), .parts(parts.map { ($0.name, $0.output) }))
     }
 
-    /// The member of the combined object: for a reference, the one that the identity of its object is read from.
-    private func name(of part: PropertyDeclaration.Part, in property: PropertyDeclaration) -> [UInt8] {
-        Array((property.relation.map { identityMember(part.name, of: $0.model) } ?? part.name).utf8)
+    private func source(
+        _ spellings: [String],
+        written: String,
+        _ member: ModelMember
+    ) throws(MappingError) -> (CompiledProperty.Source, CompiledProperty.Output) {
+        guard !ContextValue.isSpelled(spellings[0]) else { return try context(spellings[0], member) }
+        let paths = try spellings.map { (text) throws(MappingError) in try path(text, member) }
+        let slots = paths.map { root.slot(at: $0.leadingNames, count: &properties.slotCount) }
+        let place = CompiledProperty.Place(origin: .object, path: try path(written, member))
+        return (.members(slots: slots, tail: paths[paths.count - 1].tail), .place(place))
     }
 
-    private mutating func source(_ spellings: [String], _ property: String, _ model: String) throws(MappingError)
-        -> CompiledProperty.Source
-    {
-        if let (value, path) = try context(spellings[0], property, model) { return .context(value, path: path) }
-        var slots: [Int] = []
-        var tail: ArraySlice<PathStep> = []
-        for spelling in spellings {
-            let path = try path(spelling, property, model)
-            slots.append(root.slot(at: path.leadingNames, count: &properties.slotCount))
-            tail = path.tail
-        }
-        return .members(slots: slots, tail: tail)
+    private func path(_ text: String, _ member: ModelMember) throws(MappingError) -> [PathStep] {
+        let model = clusters.declarations[member.model].name
+        return try KeyPathSyntax.steps(of: text, usedBy: "property \(member.declaration.name)", model: model)
     }
 
-    private func path(_ text: String, _ property: String, _ model: String) throws(MappingError) -> [PathStep] {
-        guard let path = KeyPathSyntax.steps(of: text) else {
-            throw .invalidKeyPath(text, usedBy: "property \(property)", model: model)
-        }
-        return path
-    }
-
-    /// A value from the context and its key path; nil for any other source.
-    private func context(_ text: String, _ property: String, _ model: String) throws(MappingError) -> (
-        value: ContextValue, path: [PathStep]
-    )? {
-        guard ContextValue.isSpelled(text) else { return nil }
+    private func context(
+        _ text: String,
+        _ member: ModelMember
+    ) throws(MappingError) -> (CompiledProperty.Source, CompiledProperty.Output) {
+        let (property, model) = (member.declaration.name, clusters.declarations[member.model].name)
         guard let value = ContextValue(text) else { throw .unknownContext(text, property: property, model: model) }
         guard value != .itself else {
             throw .contradiction("\"@self\" is used without anything else", property: property, model: model)
         }
-        guard let names = value.names else {
+        guard let path = value.names?.map(PathStep.name) else {
             throw .invalidKeyPath(value.keyPath ?? text, usedBy: "property \(property)", model: model)
         }
-        return (value, names.map(PathStep.name))
-    }
-
-    // MARK: The way back
-
-    private func output(of member: ModelMember, _ model: String) throws(MappingError) -> CompiledProperty.Output {
-        let property = member.declaration
-        switch property.output {
-        case .none: return .none
-        case .path(let text):
-            return .place(CompiledProperty.Place(origin: .object, path: try path(text, property.name, model)))
-        case .derived: break
-        }
-        if property.isItself { return .itself }
-        guard property.parts.isEmpty else {
-            var parts: [(name: [UInt8], output: CompiledProperty.Output)] = []
-            for part in property.parts {
-                parts.append((name(of: part, in: property), try output(to: part.from, property.name, model)))
+        let output: CompiledProperty.Output =
+            switch value {
+            case .parent: .place(CompiledProperty.Place(origin: .parent, path: path))
+            case .root: .place(CompiledProperty.Place(origin: .root, path: path))
+            default: .given(value)
             }
-            return .parts(parts)
-        }
-        return try output(to: member.written, property.name, model)
-    }
-
-    /// The output that writes back to a source.
-    private func output(to source: String, _ property: String, _ model: String) throws(MappingError)
-        -> CompiledProperty.Output
-    {
-        guard let context = try context(source, property, model) else {
-            return .place(CompiledProperty.Place(origin: .object, path: try path(source, property, model)))
-        }
-        switch context.value {
-        case .parent: return .place(CompiledProperty.Place(origin: .parent, path: context.path))
-        case .root: return .place(CompiledProperty.Place(origin: .root, path: context.path))
-        case .url, .capture, .query, .header, .index, .key: return .given(context.value)
-        case .itself: return .none
-        }
+        return (.context(value, path: path), output)
     }
 }
 
 extension PropertyDeclaration {
     /// Whether the checks allow a value of one of these types.
     fileprivate func mayBe(_ types: [ValueCheck.JSONType]) -> Bool {
-        checks.allSatisfy { check in
-            guard case .type(let allowed) = check else { return true }
-            return allowed.contains(where: types.contains)
-        }
+        checks.allSatisfy { if case .type(let allowed) = $0 { allowed.contains(where: types.contains) } else { true } }
     }
 }

@@ -1,13 +1,16 @@
 /// Compiles one chain of declarations: a model with what it inherits from its bases.
 ///
 /// A part with a mistake counts as empty for what follows it.
-struct ModelCompiler {
+///
+/// It is a class, so that a step can be a closure that changes it.
+final class ModelCompiler {
+    let clusters: Clusters
+    /// The model preceded by its bases.
+    let chain: [Int]
+    let model: Int
     /// Everything but the properties, merged with the bases.
     let declaration: ModelDeclaration
     let members: [ModelMember]
-    let declarations: [ModelDeclaration]
-    let indexes: [String: Int]
-    let clusters: Clusters
     /// Whether this is a base merged with its derived models, none of which knows the others.
     let isOpen: Bool
     var root = PathBranch()
@@ -15,29 +18,18 @@ struct ModelCompiler {
     var properties = CompiledModel.Properties()
     /// By compiled property, its declaration.
     private(set) var places: [ModelMember] = []
-    private var rules: [(path: [PathStep], rule: MemberRule)] = []
-    private var rulePlaces: [[PathStep]: Int] = [:]
+    private(set) var mistakes: [ModelMistake] = []
     /// The sources of an entry of the declaration.
     private let sources: @Sendable (_ entry: String) -> [String]
     /// The key paths of relations to several objects.
     private let listPaths: Set<String>
-    private(set) var mistakes: [ModelMistake] = []
-    private let model: Int
 
     /// Creates a compiler.
     ///
-    /// - Parameters:
-    ///   - chain: the model preceded by its bases.
-    ///   - unchosen: for the objects of a base that no choice takes, the derived models to read them as, all at once.
-    init(
-        _ chain: [Int],
-        with unchosen: [Int] = [],
-        _ declarations: [ModelDeclaration],
-        indexes: [String: Int],
-        _ clusters: Clusters
-    ) {
-        (self.declarations, self.indexes, self.clusters) = (declarations, indexes, clusters)
-        model = chain[chain.count - 1]
+    /// - Parameter unchosen: for the objects of a base that no choice takes, the derived models to read them as, all at
+    ///   once.
+    init(_ chain: [Int], with unchosen: [Int] = [], _ clusters: Clusters) {
+        (self.clusters, self.chain, model) = (clusters, chain, chain[chain.count - 1])
         isOpen = !unchosen.isEmpty
         declaration = clusters.declaration(of: chain, with: unchosen)
         members = clusters.members(of: chain, with: unchosen)
@@ -50,113 +42,68 @@ struct ModelCompiler {
         members.first { $0.declaration.name == name }?.declaration
     }
 
-    /// Runs one step; collects a mistake in it and then returns `empty`.
-    private mutating func step<Value>(
-        orElse empty: Value,
-        _ work: (inout ModelCompiler) throws(MappingError) -> Value
-    ) -> Value {
+    /// Runs one step; a mistake ends it, and is reported at the property or else at the model.
+    private func attempt(at member: ModelMember? = nil, _ step: () throws(MappingError) -> Void) {
         do throws(MappingError) {
-            return try work(&self)
+            try step()
         } catch {
-            mistakes.append(ModelMistake(model: model, error: error))
-            return empty
+            // A mistake in an identity that no property shows is reported there.
+            if let member, member.index == nil { return }
+            mistakes.append(ModelMistake(model: member?.model ?? model, property: member?.index, error: error))
         }
-    }
-
-    mutating func report(_ error: MappingError, at member: ModelMember) {
-        mistakes.append(ModelMistake(model: member.model, property: member.index, error: error))
     }
 
     /// Compiles the model.
     ///
     /// - Parameters:
     ///   - choices: the compiled models of its choices.
-    mutating func compile(choices: [ModelsCompiler.Choice]) {
-        step(orElse: ()) { (compiler) throws(MappingError) in try compiler.checkMigrations() }
+    func compile(choices: [ModelsCompiler.Choice]) {
+        attempt { () throws(MappingError) in try checkMigrations() }
         addProperties()
-        reading.identity = step(orElse: []) { (compiler) throws(MappingError) in
-            try compiler.parts(compiler.declaration.identity, as: "identity", from: 0)
+        attempt { () throws(MappingError) in
+            reading.identity = try parts(declaration.identity, as: "identity")
         }
-        let memberCount = reading.identity.count { !$0.paths.isEmpty }
-        let keys = step(orElse: []) { (compiler) throws(MappingError) in
-            try compiler.parts(compiler.declaration.keys, as: "keys", from: memberCount)
+        attempt { () throws(MappingError) in
+            let keys = try parts(declaration.keys, as: "keys")
+            reading.keys = zip(declaration.keys, keys).map { (name: $0, part: $1) }
         }
-        reading.keys = zip(declaration.keys, keys).map { (name: $0.0, part: $0.1) }
-        reading.modifiedPaths = step(orElse: []) { (compiler) throws(MappingError) in
-            guard let modified = compiler.declaration.modified else { return [] }
-            return try compiler.spellings(of: modified, as: "modified")
+        attempt { () throws(MappingError) in
+            guard let modified = declaration.modified else { return }
+            reading.modifiedPaths = try spellings(of: modified, as: "modified")
         }
-        for path in reading.modifiedPaths { root.update(path.map(PathStep.name)[...]) { $0.isAsked = true } }
-        step(orElse: ()) { (compiler) throws(MappingError) in
-            for path in try compiler.resolve(compiler.declaration.local, as: "local") {
-                compiler.root.update(path[...]) { $0.isLocal = true }
+        for path in reading.modifiedPaths { root.update(path) { $0.node.isAsked = true } }
+        attempt { () throws(MappingError) in
+            let local = try resolve(declaration.local, as: "local")
+            for path in local { root.update(path[...]) { $0.node.isLocal = true } }
+        }
+        attempt { () throws(MappingError) in
+            let secret = try resolve(declaration.secret, as: "secret")
+            for path in secret { changeRule(at: path) { $0.isSecret = true } }
+            try check(secret, use: "identity", zip(declaration.identity, reading.identity))
+            try check(secret, use: "keys", reading.keys.lazy.map { ($0.name, $0.part) })
+        }
+        attempt { () throws(MappingError) in
+            reading.deletedWhen = try compile(declaration.deletedWhen, as: "deleted_when")
+        }
+        for path in reading.deletedWhen?.paths ?? [] { root.update(path) { $0.node.isAsked = true } }
+        attempt { () throws(MappingError) in
+            reading.choices = try choices.map { (condition, model, shown) throws(MappingError) in
+                CompiledModel.Choice(condition: try compile(condition, as: "cluster"), model: model, shown: shown)
             }
         }
-        step(orElse: ()) { (compiler) throws(MappingError) in
-            let secret = try compiler.resolve(compiler.declaration.secret, as: "secret")
-            for path in secret { compiler.addRule(at: path) { $0.isSecret = true } }
-            try compiler.check(secret, use: "identity", compiler.declaration.identity, compiler.reading.identity)
-            try compiler.check(secret, use: "keys", compiler.declaration.keys, keys)
-        }
-        capture((reading.identity + keys).map(\.paths).filter { !$0.isEmpty }, identityCount: memberCount)
-        step(orElse: ()) { (compiler) throws(MappingError) in try compiler.checkNoList() }
-        reading.deletedWhen = step(orElse: nil) { (compiler) throws(MappingError) in
-            try compiler.compile(compiler.declaration.deletedWhen, as: "deleted_when")
-        }
-        for path in reading.deletedWhen?.paths ?? [] { root.update(path.map(PathStep.name)[...]) { $0.isAsked = true } }
-        reading.choices = step(orElse: []) { (compiler) throws(MappingError) in
-            var compiled: [CompiledModel.Choice] = []
-            for choice in choices {
-                let condition = try compiler.compile(choice.condition, as: "cluster")
-                compiled.append(CompiledModel.Choice(condition: condition, model: choice.model, shown: choice.shown))
-            }
-            return compiled
-        }
-        reading.isPlain =
-            !rules.contains { $0.rule.checked != nil }
-            && members.allSatisfy { [.latest, .replace].contains($0.declaration.merge) }
-    }
-
-    /// Appends the model's members to the table of paths, and its rules to the other table; returns the node of the
-    /// object itself.
-    mutating func append(to tree: inout PathTree, rules table: inout [MemberRule]) -> Int {
-        for (path, rule) in rules {
-            root.update(path[...]) { $0.rule = Int32(table.count) }
-            table.append(rule)
-        }
-        return tree.append(root)
-    }
-
-    /// Marks the members of the identity and the keys.
-    private mutating func capture(_ captures: [[[String]]], identityCount: Int) {
-        reading.captureCount = captures.count
-        // No model has more than 64 captures. A key beyond them is not read.
-        for (index, paths) in captures.enumerated() where index < 64 {
-            for path in paths {
-                root.update(path.map(PathStep.name)[...]) { node in
-                    node.captures |= 1 << UInt64(index)
-                    node.isIdentity = node.isIdentity || index < identityCount
-                }
+        attempt { () throws(MappingError) in
+            reading.migrations = try declaration.migrations.map { (migration) throws(MappingError) in
+                try CompiledMigration(migration, model: declaration.name)
             }
         }
-    }
-
-    /// An identity is one value.
-    private mutating func checkNoList() throws(MappingError) {
-        for (name, part) in zip(declaration.identity, reading.identity) {
-            for path in part.paths {
-                var isList = false
-                root.update(path.map(PathStep.name)[...]) { isList = $0.relation >= 0 && $0.arity != .one }
-                if isList { throw .identityIsList(name, model: declaration.name) }
-            }
-        }
+        if members.contains(where: { !$0.declaration.merge.takesNewest }) { reading.isPlain = false }
     }
 
     /// Identities and keys are stored to name objects, so they cannot be secret.
-    private func check(_ secret: [[PathStep]], use: String, _ names: [String], _ parts: [CompiledModel.Part])
+    private func check(_ secret: [[PathStep]], use: String, _ parts: some Sequence<(String, CompiledModel.Part)>)
         throws(MappingError)
     {
-        for (name, part) in zip(names, parts) {
+        for (name, part) in parts {
             for path in part.paths.map({ $0.map(PathStep.name) })
             where secret.contains(where: { path.starts(with: $0) }) {
                 throw .secretIdentity(name, usedBy: use, model: declaration.name)
@@ -165,7 +112,8 @@ struct ModelCompiler {
     }
 
     private func checkMigrations() throws(MappingError) {
-        if let base = declaration.base, indexes[base] != nil, declaration.version > 0 || !declaration.migrations.isEmpty
+        if let base = declaration.base, clusters.indexes[base] != nil,
+            declaration.version > 0 || !declaration.migrations.isEmpty
         {
             throw .versionWithinCluster(model: declaration.name, base: base)
         }
@@ -180,48 +128,43 @@ struct ModelCompiler {
 
     // MARK: Properties
 
-    private mutating func addProperties() {
+    private func addProperties() {
         var read: [(member: ModelMember, property: CompiledProperty, path: [PathStep])] = []
         for member in members {
-            do throws(MappingError) {
+            attempt(at: member) { () throws(MappingError) in
                 let property = try property(member)
                 if property.completes.isEmpty, properties.places[property.name] == nil {
                     properties.places[property.name] = properties.all.count
                 }
                 properties.all.append(property)
                 places.append(member)
-                guard member.index != nil else { continue }
+                guard member.index != nil else { return }
                 let declaration = member.declaration
                 for source in declaration.parts.isEmpty ? member.spellings : declaration.parts.map(\.from)
                 where !ContextValue.isSpelled(source) {
                     read.append((member, property, try steps(source, "property \(declaration.name)")))
                 }
-            } catch {
-                // A mistake in an identity that no property shows is reported there.
-                if member.index != nil { report(error, at: member) }
             }
         }
         // Outer relations come first: what lies within one is derived from it, and has no bytes of its own here.
         for (member, property, path) in read.sorted(by: { $0.path.count < $1.path.count }) {
-            do throws(MappingError) {
+            attempt(at: member) { () throws(MappingError) in
                 try addRelation(property, member.declaration, at: path)
-            } catch {
-                report(error, at: member)
             }
         }
         for (member, property, path) in read where root.relationPrefix(of: path) == nil {
             for outer in path.contains(.elements) ? [] : path.outer {
-                root.update(outer[...]) { $0.holdsProperty = true }
+                root.update(outer[...]) { $0.node.holdsProperty = true }
             }
             root.update(path[...]) {
-                $0.isProperty = true
-                $0.merge = member.declaration.merge
+                $0.node.isProperty = true
+                $0.node.merge = member.declaration.merge
             }
             addRules(of: property, member.declaration, at: path)
         }
     }
 
-    private mutating func addRelation(
+    private func addRelation(
         _ property: CompiledProperty,
         _ declaration: PropertyDeclaration,
         at path: [PathStep]
@@ -241,76 +184,72 @@ struct ModelCompiler {
         }
         if !isDerived { reading.relations.insert(relation.model) }
         root.update(path[...]) {
-            $0.relation = Int32(relation.model)
-            $0.deletesFormer = declaration.former == .delete
-            $0.arity = relation.arity == .many && isNested ? nil : relation.arity
+            $0.node.relation = Int32(relation.model)
+            $0.node.deletesFormer = declaration.former == .delete
+            $0.node.arity = relation.arity == .many && isNested ? nil : relation.arity
         }
     }
 
-    private mutating func addRules(
-        of property: CompiledProperty,
-        _ declaration: PropertyDeclaration,
-        at path: [PathStep]
-    ) {
+    private func addRules(of property: CompiledProperty, _ declaration: PropertyDeclaration, at path: [PathStep]) {
         // A value combined from several sources is checked as a whole, and the wire does not contain it.
         guard declaration.parts.isEmpty else { return }
         if !declaration.checks.isEmpty {
-            addRule(at: path) {
-                $0.property = property.name
-                $0.checked = property.conversion
-            }
+            reading.isPlain = false
+            changeRule(at: path) { ($0.property, $0.checked) = (property.name, property.conversion) }
         }
         guard property.isRequired, !path.contains(.elements) else { return }
         let bit = reading.required.firstIndex(of: property.name) ?? reading.required.count
         guard bit < 64 else { return }
         if bit == reading.required.count { reading.required.append(property.name) }
-        addRule(at: path) {
-            $0.property = property.name
-            $0.required = 1 << UInt64(bit)
-        }
+        changeRule(at: path) { ($0.property, $0.required) = (property.name, 1 << UInt64(bit)) }
     }
 
-    private mutating func addRule(at path: [PathStep], _ change: (inout MemberRule) -> Void) {
-        if let index = rulePlaces[path] { return change(&rules[index].rule) }
-        var rule = MemberRule(property: "")
-        change(&rule)
-        rulePlaces[path] = rules.count
-        rules.append((path, rule))
+    private func changeRule(at path: [PathStep], _ change: (inout MemberRule) -> Void) {
+        root.update(path[...]) { branch in
+            var rule = branch.rule ?? MemberRule()
+            change(&rule)
+            branch.rule = rule
+        }
     }
 }
 
 /// Resolves entries of a declaration to members.
 extension ModelCompiler {
-    private func parts(_ entries: [String], as use: String, from first: Int) throws(MappingError) -> [CompiledModel
-        .Part]
-    {
-        var parts: [CompiledModel.Part] = []
-        var capture = first
+    /// The parts of the identity or the keys, whose members are marked in the tree.
+    private func parts(_ entries: [String], as use: String) throws(MappingError) -> [CompiledModel.Part] {
         var seen: Set<[PathStep]> = []
-        for entry in entries {
+        return try entries.map { (entry) throws(MappingError) in
             // The name of a property read from the context means that context value.
             let source = sources(entry)[0]
             if ContextValue.isSpelled(source) {
                 guard let value = ContextValue(source), let path = value.names else {
                     throw .invalidKeyPath(source, usedBy: use, model: declaration.name)
                 }
-                parts.append(.context(value, path: path))
-                continue
+                return .context(value, path: path)
             }
             let paths = try spellings(of: entry, as: use)
             // Two models derived from one base may each name the same member.
             guard seen.insert(paths[0].map(PathStep.name)).inserted || isOpen else {
                 throw .namedTwice(entry, usedBy: use, model: declaration.name)
             }
-            parts.append(.member(paths: paths, capture: capture))
-            capture += 1
+            let capture = reading.captureCount
+            reading.captureCount += 1
+            for path in paths {
+                var isList = false
+                root.update(path) {
+                    // No model has more than 64 captures. A key beyond them is not read.
+                    if capture < 64 { $0.node.captures |= 1 << UInt64(capture) }
+                    $0.node.isIdentity = $0.node.isIdentity || use == "identity"
+                    isList = $0.node.relation >= 0 && $0.node.arity != .one
+                }
+                if isList, use == "identity" { throw .identityIsList(entry, model: declaration.name) }
+            }
+            return .member(paths: paths, capture: capture)
         }
-        return parts
     }
 
-    private mutating func compile(_ condition: Condition?, as use: String) throws(MappingError) -> CompiledCondition? {
-        guard let condition else { return nil }
-        return try condition.spelled(by: sources).compiled { (path) throws(MappingError) in
+    private func compile(_ condition: Condition?, as use: String) throws(MappingError) -> CompiledCondition? {
+        try condition?.spelled(by: sources).compiled { (path) throws(MappingError) in
             try names(at: path, entry: path, as: use)
         }
     }
@@ -321,10 +260,12 @@ extension ModelCompiler {
         for entry in entries {
             for source in sources(entry) {
                 let path = try resolve(source, as: use)
-                // Two models derived from one base may each name the same member.
-                if isOpen, seen.contains(path) { continue }
-                guard seen.insert(path).inserted else { throw .namedTwice(entry, usedBy: use, model: declaration.name) }
-                paths.append(path)
+                if seen.insert(path).inserted {
+                    paths.append(path)
+                } else if !isOpen {
+                    // Two models derived from one base may each name the same member.
+                    throw .namedTwice(entry, usedBy: use, model: declaration.name)
+                }
             }
         }
         return paths
@@ -332,9 +273,7 @@ extension ModelCompiler {
 
     /// The member names of an entry in each spelling, the preferred one first; no array may be on the path.
     private func spellings(of entry: String, as use: String) throws(MappingError) -> [[String]] {
-        var spellings: [[String]] = []
-        for source in sources(entry) { spellings.append(try names(at: source, entry: entry, as: use)) }
-        return spellings
+        try sources(entry).map { (source) throws(MappingError) in try names(at: source, entry: entry, as: use) }
     }
 
     private func names(at path: String, entry: String, as use: String) throws(MappingError) -> [String] {
@@ -349,24 +288,16 @@ extension ModelCompiler {
         let path = try steps(from, use)
         guard let prefix = root.relationPrefix(of: path) else { return path }
         let owner = Array(path[..<prefix])
-        for property in members.map(\.declaration) {
-            if let relation = property.relation, KeyPathSyntax.steps(of: property.from) == owner {
-                throw .crossesRelation(
-                    from,
-                    usedBy: use,
-                    property: property.name,
-                    model: declaration.name,
-                    other: relation.model
-                )
-            }
+        for property in members.map(\.declaration) where KeyPathSyntax.steps(of: property.from) == owner {
+            guard let other = property.relation?.model else { continue }
+            let model = declaration.name
+            throw .crossesRelation(from, usedBy: use, property: property.name, model: model, other: other)
         }
         return path
     }
 
     private func steps(_ path: String, _ use: String) throws(MappingError) -> [PathStep] {
-        guard let steps = KeyPathSyntax.steps(of: path) else {
-            throw .invalidKeyPath(path, usedBy: use, model: declaration.name)
-        }
+        let steps = try KeyPathSyntax.steps(of: path, usedBy: use, model: declaration.name)
         // The elements of a list of objects are addressed by the list.
         return steps.last == .elements && steps.dropLast().last != .elements && listPaths.contains(path)
             ? steps.dropLast() : steps

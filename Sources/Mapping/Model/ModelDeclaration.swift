@@ -61,14 +61,8 @@ public struct ModelDeclaration: Sendable, Equatable {
         let names = member.split(separator: "/", omittingEmptySubsequences: false).map { component in
             MemberPath(pointer: String(component)).name ?? String(component)
         }
-        if let property = properties.first(where: { KeyPathSyntax.components(of: $0.from) == names }) {
-            return property.name
-        }
-        return names.map { name in
-            let isForeign = name == "$" || name.hasPrefix("/") || name.hasPrefix("{")
-            return (isForeign ? "\\" : "")
-                + name.replacing("\\", with: "\\\\").replacing(".", with: "\\.").replacing("[", with: "\\[")
-        }.joined(separator: ".")
+        let property = properties.first { KeyPathSyntax.components(of: $0.from) == names }
+        return property?.name ?? names.map(KeyPathSyntax.escaped).joined(separator: ".")
     }
 }
 
@@ -79,6 +73,11 @@ public enum Naming: Sendable, Equatable {
     ///
     /// These acronyms are written in capitals in property names.
     case snakeCase(acronyms: [String])
+
+    /// The members that an entry such as `identity: catID` may mean where no property has its name, the exact one first.
+    func spellings(of entry: String) -> [String] {
+        Models.isValidName(entry) ? MemberNaming(self).members(for: entry) : [entry]
+    }
 }
 
 /// The changes of one version to a model's upstream JSON (Mantle's archives).

@@ -1,6 +1,5 @@
 extension Models {
-    /// Every mistake in the declarations that can be found independently of the others, in the order of the
-    /// declarations.
+    /// Every mistake in the declarations that can be found independently of the others, in their order.
     ///
     /// `init` throws one of them, if there are any.
     public static func mistakes(in declarations: [ModelDeclaration]) -> [ModelMistake] {
@@ -17,15 +16,18 @@ struct MistakeList {
     private var errors: Set<MappingError> = []
 
     /// Adds a mistake, once for each place.
-    mutating func report(_ error: MappingError, model: Int, property: Int? = nil) {
-        let mistake = ModelMistake(model: model, property: property, error: error)
-        errors.insert(error)
+    mutating func report(_ mistake: ModelMistake) {
+        errors.insert(mistake.error)
         if known.insert(mistake).inserted { mistakes.append(mistake) }
     }
 
+    mutating func report(_ error: MappingError, model: Int, property: Int? = nil) {
+        report(ModelMistake(model: model, property: property, error: error))
+    }
+
     /// Adds a mistake, unless it is known from another place.
-    mutating func reportNew(_ error: MappingError, model: Int, property: Int? = nil) {
-        if !errors.contains(error) { report(error, model: model, property: property) }
+    mutating func reportNew(_ error: MappingError, model: Int) {
+        if !errors.contains(error) { report(error, model: model) }
     }
 
     /// Adds names of models and properties that are invalid, or equal except for case.
@@ -52,24 +54,17 @@ struct MistakeList {
     /// If no choice decides, an object is read with the declarations of all of them.
     mutating func report(_ faults: [MappingError], amongRelativesOf base: Int, _ declarations: [ModelDeclaration]) {
         for fault in faults {
-            let owner = declarations.firstIndex { fault.entry.map($0.names) ?? false } ?? base
-            reportNew(fault.attributed(to: declarations[owner].name), model: owner)
+            let entry = fault.entry
+            let owner = entry.flatMap { entry in declarations.firstIndex { $0.names(entry.text, in: entry.use) } }
+            reportNew(entry?.attributed(declarations[owner ?? base].name) ?? fault, model: owner ?? base)
         }
     }
 
-    /// Adds what another list found, unless it is known from another place.
-    mutating func reportNew(_ other: MistakeList) {
-        for mistake in other.mistakes { reportNew(mistake.error, model: mistake.model, property: mistake.property) }
-    }
-
-    /// The first mistake found.
-    var first: MappingError? { mistakes.first?.error }
-
     /// Whether a circle or an undeclared model is already reported for one of these models.
     func concernCluster(ofAny models: [Int]) -> Bool {
-        mistakes.contains { mistake in
-            switch mistake.error {
-            case .circularCluster, .unknownModel: models.contains(mistake.model)
+        mistakes.contains {
+            switch $0.error {
+            case .circularCluster, .unknownModel: models.contains($0.model)
             default: false
             }
         }
@@ -77,32 +72,24 @@ struct MistakeList {
 }
 
 extension MappingError {
-    /// The entry that contradicts another model, and the part of the declaration it is in.
-    fileprivate var entry: (use: String, text: String)? {
+    /// The entry that contradicts another model, the part of the declaration it is in, and the same error for another
+    /// model.
+    fileprivate var entry: (text: String, use: String, attributed: (_ model: String) -> MappingError)? {
         switch self {
-        case .crossesRelation(let text, let use, _, _, _), .invalidKeyPath(let text, let use, _): (use, text)
-        case .secretIdentity(let text, let use, _): (use, text)
+        case .crossesRelation(let text, let use, let property, _, let other):
+            (text, use, { .crossesRelation(text, usedBy: use, property: property, model: $0, other: other) })
+        case .invalidKeyPath(let text, let use, _): (text, use, { .invalidKeyPath(text, usedBy: use, model: $0) })
+        case .secretIdentity(let text, let use, _): (text, use, { .secretIdentity(text, usedBy: use, model: $0) })
         default: nil
-        }
-    }
-
-    /// The same error for another model.
-    fileprivate func attributed(to name: String) -> MappingError {
-        switch self {
-        case .crossesRelation(let path, let use, let property, _, let other):
-            .crossesRelation(path, usedBy: use, property: property, model: name, other: other)
-        case .invalidKeyPath(let path, let use, _): .invalidKeyPath(path, usedBy: use, model: name)
-        case .secretIdentity(let path, let use, _): .secretIdentity(path, usedBy: use, model: name)
-        default: self
         }
     }
 }
 
 extension ModelDeclaration {
     /// Whether the model itself has this entry, directly or by the name of a property.
-    fileprivate func names(_ entry: (use: String, text: String)) -> Bool {
+    fileprivate func names(_ entry: String, in use: String) -> Bool {
         let entries: [String] =
-            switch entry.use {
+            switch use {
             case "identity": identity
             case "keys": keys
             case "local": local
@@ -112,7 +99,7 @@ extension ModelDeclaration {
             default: []
             }
         return entries.contains { name in
-            name == entry.text || properties.contains { $0.name == name && $0.from == entry.text }
+            name == entry || properties.contains { $0.name == name && $0.from == entry }
         }
     }
 }
@@ -124,9 +111,4 @@ public struct ModelMistake: Sendable, Hashable {
     /// The index of the property within it, if one is to blame.
     public var property: Int?
     public var error: MappingError
-
-    /// A mistake in the model, or the property, at this index.
-    public init(model: Int, property: Int? = nil, error: MappingError) {
-        (self.model, self.property, self.error) = (model, property, error)
-    }
 }

@@ -12,8 +12,6 @@ public struct Models: Sendable {
     public let haveDeletions: Bool
     /// Whether any relation deletes objects that it no longer names.
     public let deleteFormer: Bool
-    /// By declared model, its migrations.
-    private let migrations: [[CompiledMigration]]
     /// By declared model, whether it is plain, and has neither deletions nor versions.
     private let simple: [Bool]
     /// By compiled model, whether the known members of its objects are simply the newest.
@@ -30,40 +28,21 @@ public struct Models: Sendable {
 
     /// Checks and compiles the declarations; reports every mistake in them, and throws one.
     init(_ declarations: [ModelDeclaration], _ mistakes: inout MistakeList) throws(MappingError) {
-        self.declarations = declarations
-        indexes = Dictionary(declarations.enumerated().map { ($1.name, $0) }) { first, _ in first }
-        let clusters = Clusters(declarations, indexes: indexes, &mistakes)
-        var compiler = ModelsCompiler(declarations, indexes: indexes, clusters, mistakes)
+        let clusters = Clusters(declarations, &mistakes)
+        var compiler = ModelsCompiler(clusters, mistakes)
         let compiled = compiler.compile()
         mistakes = compiler.mistakes
-        clusters.reportCircularChoices(indexes: indexes, &mistakes)
+        clusters.reportCircularChoices(&mistakes)
         mistakes.reportNames(of: declarations)
-        var migrations: [[CompiledMigration]] = []
-        for (index, declaration) in declarations.enumerated() {
-            do throws(MappingError) {
-                migrations.append(
-                    try declaration.migrations.map { (migration) throws(MappingError) in
-                        try CompiledMigration(migration, model: declaration.name)
-                    }
-                )
-            } catch {
-                mistakes.reportNew(error, model: index)
-            }
-        }
         // A mistake in one model would be reported again for its relatives.
-        if mistakes.first == nil { mistakes.reportNew(compiler.relatives) }
-        if let first = mistakes.first { throw first }
-        (self.compiled, self.migrations) = (compiled, migrations)
-        (tree, rules) = (compiler.tree, compiler.rules)
-        let plain = Self.spread(compiled.map { !$0.reading.isPlain }, over: compiled).map { !$0 }
-        self.plain = plain
+        if mistakes.mistakes.isEmpty { mistakes = compiler.relatives }
+        if let first = mistakes.mistakes.first { throw first.error }
+        (self.declarations, self.compiled, indexes) = (declarations, compiled, clusters.indexes)
+        (tree, rules) = (compiler.tree, compiler.tree.rules)
+        plain = Self.spread(compiled.map { !$0.reading.isPlain }, over: compiled).map { !$0 }
         choosing = Self.spread(compiled.map { !$0.reading.choices.isEmpty }, over: compiled)
-        let deletable = Set(
-            declarations.indices.filter { declarations[$0].deletedWhen != nil }.map { compiled[$0].objectName }
-        )
-        simple = declarations.indices.map { index in
-            plain[index] && declarations[index].version == 0 && !deletable.contains(compiled[index].objectName)
-        }
+        let deletable = Set(zip(declarations, compiled).filter { $0.0.deletedWhen != nil }.map(\.1.objectName))
+        simple = zip(plain, compiled).map { $0 && $1.declaration.version == 0 && !deletable.contains($1.objectName) }
         haveSecrets = compiled.contains { !$0.declaration.secret.isEmpty }
         haveDeletions = compiled.contains { $0.reading.deletedWhen != nil }
         deleteFormer = tree.nodes.contains(where: \.deletesFormer)
@@ -71,7 +50,6 @@ public struct Models: Sendable {
 
     /// By model, whether something is so of it, of a model embedded in its objects, or of one of its choices.
     private static func spread(_ isSo: [Bool], over compiled: [CompiledModel]) -> [Bool] {
-        var isSo = isSo
         // By model, those in which it is embedded or chosen.
         var holders = Array(repeating: [Int](), count: compiled.count)
         for (index, model) in compiled.enumerated() {
@@ -80,14 +58,8 @@ public struct Models: Sendable {
                 holders[other].append(index)
             }
         }
-        var rest = isSo.indices.filter { isSo[$0] }
-        while let index = rest.popLast() {
-            for holder in holders[index] where !isSo[holder] {
-                isSo[holder] = true
-                rest.append(holder)
-            }
-        }
-        return isSo
+        let found = Set(reachable(from: isSo.indices.filter { isSo[$0] }) { holders[$0] })
+        return isSo.indices.map(found.contains)
     }
 
     /// No models: every response stays as it is.
@@ -96,6 +68,7 @@ public struct Models: Sendable {
     }()
 
     func index(of model: String) -> Int? { indexes[model] }
+
     /// The declaration of a model by its name; nil if there is no such model.
     public func declaration(of model: String) -> ModelDeclaration? { indexes[model].map { declarations[$0] } }
 
@@ -114,18 +87,16 @@ public struct Models: Sendable {
 
     /// Migrates a payload that was stored under an earlier version of its model.
     public func migrate(_ payload: [UInt8], of model: String, from version: Int) -> [UInt8] {
-        guard let index = indexes[model] else { return payload }
-        return migrations[index].reduce(payload) { payload, migration in
-            migration.to > version ? migration.apply(to: payload) : payload
-        }
+        migrations(of: model, after: version).reduce(payload) { $1.apply(to: $0) }
     }
 
     /// The same for the values of members with a policy of their own.
     public func migrate(_ gathered: GatheredValues, of model: String, from version: Int) -> GatheredValues {
-        guard let index = indexes[model], !gathered.isEmpty else { return gathered }
-        return migrations[index].reduce(gathered) { gathered, migration in
-            migration.to > version ? migration.apply(to: gathered) : gathered
-        }
+        migrations(of: model, after: version).reduce(gathered) { $1.apply(to: $0) }
+    }
+
+    private func migrations(of model: String, after version: Int) -> [CompiledMigration] {
+        indexes[model].map { compiled[$0].reading.migrations.filter { $0.to > version } } ?? []
     }
 
     /// The keys by which an object can be found, read from its JSON: the entry of `keys` and the canonical text.
@@ -146,12 +117,7 @@ public struct Models: Sendable {
         guard let index = indexes[model], let base = indexes[compiled[index].objectName], base != index,
             declarations.contains(where: { $0.choices.contains { $0.model == model } }), let object = JSONSlice(json)
         else { return true }
-        var current = base
-        while let next = choice(of: current, for: object) {
-            if next.model == index { return true }
-            current = next.model
-        }
-        return false
+        return sequence(first: base) { choice(of: $0, for: object)?.model }.contains(index)
     }
 
     /// The models whose objects are stored under a name: all models of a cluster, or the one.
@@ -169,24 +135,17 @@ public struct Models: Sendable {
     }
 
     /// The choice of a cluster that fits an object; nil if there are none, or none fits.
-    ///
-    /// Members that the object does not show are taken from `known`.
     func choice(of model: Int, for object: JSONSlice, else known: [JSONSlice] = []) -> CompiledModel.Choice? {
         compiled[model].reading.choices.first { $0.condition?.holds(for: object, else: known) ?? true }
     }
 
     /// Whether an object of a cluster may turn out to be of another model than `concrete` says.
     func isOpen(_ model: Int, for object: JSONSlice, else known: [JSONSlice] = []) -> Bool {
-        if compiled[model].reading.choices.contains(where: { $0.condition?.isOpen(for: object, else: known) ?? false })
-        {
-            return true
-        }
-        return choice(of: model, for: object, else: known).map { isOpen($0.model, for: object, else: known) } ?? false
+        compiled[model].reading.choices.contains { $0.condition?.isOpen(for: object, else: known) ?? false }
+            || choice(of: model, for: object, else: known).map { isOpen($0.model, for: object, else: known) } ?? false
     }
 
-    /// The merge policy of a member.
-    ///
-    /// Nil if the member is not declared. In a cluster, the base or any of its concrete models may declare it.
+    /// The merge policy of a member; nil if the member is not declared.
     func merge(of path: MemberPath, model: Int) -> MergePolicy? {
         node(of: path, in: model).map { tree.nodes[$0].merge }
     }
@@ -194,10 +153,8 @@ public struct Models: Sendable {
     /// The node of a declared member; in a cluster, the one in the base or the first concrete model that declares it.
     func node(of path: MemberPath, in model: Int) -> Int? {
         guard let names = path.names else { return nil }
-        let candidates = reachable(from: [model, compiled[model].fallback]) {
-            compiled[$0].reading.choices.map(\.model)
-        }
-        return candidates.lazy.compactMap { self.node(of: names, from: self.compiled[$0].root) }.first
+        let family = reachable(from: [model, compiled[model].fallback]) { compiled[$0].reading.choices.map(\.model) }
+        return family.lazy.compactMap { self.node(of: names, from: self.compiled[$0].root) }.first
     }
 
     private func node(of names: [String], from root: Int) -> Int? {

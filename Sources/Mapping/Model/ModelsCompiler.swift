@@ -1,64 +1,48 @@
 /// Compiles all declared models and collects every mistake in them.
 struct ModelsCompiler {
-    private let declarations: [ModelDeclaration]
-    private let indexes: [String: Int]
-    private let clusters: Clusters
     /// A choice of a cluster before it is compiled.
     typealias Choice = (condition: Condition?, model: Int, shown: Int)
 
+    private let clusters: Clusters
+    private var declarations: [ModelDeclaration] { clusters.declarations }
     private(set) var mistakes: MistakeList
     /// Contradictions between models derived from one base, each sound in itself.
     private(set) var relatives = MistakeList()
     /// The chains of the compiled models; those of the declared models come first, in their order.
     private var chains: [[Int]]
+    /// By chain.
+    private var choices: [[Choice]] = []
     private var compilers: [ModelCompiler] = []
     private(set) var tree = PathTree()
     /// By the bases with choices in a chain.
     private var askedTrees: [[Int]: (asked: Int, candidates: Int)] = [:]
-    private(set) var rules: [MemberRule] = []
 
     /// Creates a compiler that adds to the mistakes found so far.
-    init(_ declarations: [ModelDeclaration], indexes: [String: Int], _ clusters: Clusters, _ mistakes: MistakeList) {
-        (self.declarations, self.indexes, self.clusters, self.mistakes) = (declarations, indexes, clusters, mistakes)
-        chains = declarations.indices.map(clusters.chain)
+    init(_ clusters: Clusters, _ mistakes: MistakeList) {
+        (self.clusters, self.mistakes, chains) = (clusters, mistakes, clusters.chains)
     }
 
     /// The compiled models: the declared ones in their order, then those of choices that are derived from no base, and
     /// those for objects that no choice takes.
     mutating func compile() -> [CompiledModel] {
-        var choices: [[Choice]] = []
         // Choices may add chains while the loop runs.
-        while choices.count < chains.count { choices.append(self.choices(of: chains[choices.count])) }
-        var fallbacks = Array(chains.indices)
-        /// The bases with derived models that no choice leads to.
-        var opened: [Int] = []
-        for (index, chain) in chains.enumerated() {
-            add(ModelCompiler(chain, declarations, indexes: indexes, clusters), chain, choices[index])
-        }
+        while choices.count < chains.count { choices.append(choices(of: chains[choices.count])) }
+        for (chain, choices) in zip(chains, choices) { compile(ModelCompiler(chain, clusters), choices) }
+        var fallbacks: [Int: Int] = [:]
         for index in declarations.indices {
             let unchosen = clusters.unchosen(of: index)
             guard !unchosen.isEmpty else { continue }
-            opened.append(index)
             fallbacks[index] = compilers.count
-            fallbacks.append(compilers.count)
-            let compiler = ModelCompiler(chains[index], with: unchosen, declarations, indexes: indexes, clusters)
-            add(compiler, chains[index], choices[index])
+            compile(ModelCompiler(chains[index], with: unchosen, clusters), choices[index])
         }
-        for index in chains.indices { connectCompletions(of: index, choices) }
-        for index in chains.indices { orderWriting(of: index) }
+        for index in chains.indices { connectCompletions(of: index) }
+        for index in chains.indices { orderWriting(of: compilers[index]) }
         reportCircles()
-        return compilers.indices.map { index in
-            let chain = index < chains.count ? chains[index] : chains[opened[index - chains.count]]
-            let root = compilers[index].append(to: &tree, rules: &rules)
-            let (asked, candidates) = asked(of: chain)
-            return CompiledModel(
-                compilers[index],
-                objectName: declarations[chain[0]].name,
-                root: root,
-                asked: asked,
-                candidates: candidates,
-                fallback: fallbacks[index]
-            )
+        return compilers.enumerated().map { index, compiler in
+            let root = tree.append(compiler.root)
+            let (asked, candidates) = asked(of: compiler.chain)
+            let fallback = fallbacks[index] ?? index
+            return CompiledModel(compiler, root: root, asked: asked, candidates: candidates, fallback: fallback)
         }
     }
 
@@ -70,15 +54,15 @@ struct ModelsCompiler {
         if let known = askedTrees[bases] { return known }
         var branch = PathBranch()
         for path in bases.flatMap({ compilers[$0].reading.choices.compactMap(\.condition) }).flatMap(\.paths) {
-            branch.update(path.map(PathStep.name)[...]) { $0.isAsked = true }
+            branch.update(path) { $0.node.isAsked = true }
         }
         let asked = tree.append(branch)
         let family = reachable(from: bases) { compilers[$0].reading.choices.map(\.model) }
-        for property in family.flatMap({ compilers[$0].members })
-        where property.declaration.relation == nil && [.latest, .replace].contains(property.declaration.merge) {
-            for source in property.spellings where !ContextValue.isSpelled(source) {
+        for member in family.flatMap({ compilers[$0].members })
+        where member.declaration.relation == nil && member.declaration.merge.takesNewest {
+            for source in member.spellings where !ContextValue.isSpelled(source) {
                 guard let path = KeyPathSyntax.steps(of: source), !path.contains(.elements) else { continue }
-                branch.update(path[...]) { $0.isAsked = true }
+                branch.update(path[...]) { $0.node.isAsked = true }
             }
         }
         let trees = (asked, tree.append(branch))
@@ -86,15 +70,12 @@ struct ModelsCompiler {
         return trees
     }
 
-    private mutating func add(_ new: ModelCompiler, _ chain: [Int], _ choices: [Choice]) {
-        var compiler = new
+    private mutating func compile(_ compiler: ModelCompiler, _ choices: [Choice]) {
         compiler.compile(choices: choices)
         if compiler.isOpen {
-            relatives.report(compiler.mistakes.map(\.error), amongRelativesOf: chain[chain.count - 1], declarations)
+            relatives.report(compiler.mistakes.map(\.error), amongRelativesOf: compiler.model, declarations)
         } else {
-            for mistake in compiler.mistakes {
-                mistakes.report(mistake.error, model: mistake.model, property: mistake.property)
-            }
+            for mistake in compiler.mistakes { mistakes.report(mistake) }
         }
         compilers.append(compiler)
     }
@@ -105,7 +86,7 @@ struct ModelsCompiler {
         let model = chain[chain.count - 1]
         var choices: [Choice] = []
         for choice in declarations[model].choices {
-            guard let index = indexes[choice.model] else {
+            guard let index = clusters.indexes[choice.model] else {
                 let name = declarations[model].name
                 mistakes.report(.unknownModel(choice.model, property: "cluster", model: name), model: model)
                 continue
@@ -115,12 +96,9 @@ struct ModelsCompiler {
                 continue
             }
             let own = clusters.chain(ofChoice: index, within: chain)
-            if let known = own == clusters.chain(of: index) ? index : chains.firstIndex(of: own) {
-                choices.append((choice.condition, index, known))
-            } else {
-                choices.append((choice.condition, index, chains.count))
-                chains.append(own)
-            }
+            let known = own == clusters.chains[index] ? index : chains.firstIndex(of: own)
+            if known == nil { chains.append(own) }
+            choices.append((choice.condition, index, known ?? chains.count - 1))
         }
         return choices
     }
@@ -134,11 +112,12 @@ struct ModelsCompiler {
         func report(_ use: String, _ isEdge: (_ from: Int, PropertyDeclaration, _ to: Int) -> Bool) {
             let edges = declarations.indices.map { model -> [Int] in
                 var seen: Set<Int> = []
-                return compilers[model].members.map(\.declaration).compactMap { property in
-                    (property.relation?.model).flatMap { indexes[$0] }.flatMap {
-                        isEdge(model, property, $0) ? $0 : nil
-                    }
-                }.filter { seen.insert($0).inserted }
+                return compilers[model].members.compactMap { member in
+                    guard let relation = member.declaration.relation, let target = clusters.indexes[relation.model],
+                        isEdge(model, member.declaration, target), seen.insert(target).inserted
+                    else { return nil }
+                    return target
+                }
             }
             for cycle in cycles(in: edges) {
                 mistakes.report(.circle(cycle.map { declarations[$0].name }, use: use), model: cycle[0])
@@ -156,71 +135,65 @@ struct ModelsCompiler {
     /// Finds the relation that each write path completes, and the property there.
     ///
     /// The write path has the default of that property, and its relation and conversion unless it has its own.
-    private mutating func connectCompletions(of index: Int, _ choices: [[Choice]]) {
-        var properties = compilers[index].properties
-        for (position, property) in properties.all.enumerated() where !property.completes.isEmpty {
-            guard let child = properties.places[property.completes[0]], properties.all[child].relation?.arity == .one,
-                let (model, name) = target(of: property.completes[...], in: index, choices)
+    private mutating func connectCompletions(of index: Int) {
+        let compiler = compilers[index]
+        for (position, property) in compiler.properties.all.enumerated() where !property.completes.isEmpty {
+            guard let child = compiler.properties.places[property.completes[0]],
+                compiler.properties.all[child].relation?.arity == .one,
+                let (model, name) = target(of: property.completes[...], in: index)
             else {
-                let member = compilers[index].places[position]
-                let error = MappingError.writesIntoNothing(property.name, model: declarations[member.model].name)
-                mistakes.report(error, model: member.model, property: member.index)
+                let member = compiler.places[position]
+                report(.writesIntoNothing(property.name, model: declarations[member.model].name), at: member)
                 continue
             }
-            properties.all[child].completedBy.append(position)
+            compiler.properties.all[child].completedBy.append(position)
             guard let place = compilers[model].properties.places[name] else { continue }
             let completed = compilers[model].properties.all[place]
-            properties.all[position].completedDefault = completed.defaultValue
+            compiler.properties.all[position].completedDefault = completed.defaultValue
             guard property.relation == nil, property.conversion.isTrivial else { continue }
-            properties.all[position].relation = completed.relation
-            properties.all[position].conversion = completed.conversion
+            compiler.properties.all[position].relation = completed.relation
+            compiler.properties.all[position].conversion = completed.conversion
         }
-        compilers[index].properties = properties
+    }
+
+    private mutating func report(_ error: MappingError, at member: ModelMember) {
+        mistakes.report(error, model: member.model, property: member.index)
     }
 
     /// The model in which a path of property names ends, and the property there.
     ///
     /// The path leads through relations to one object each, from a compiled model or one of its choices.
-    private func target(
-        of path: ArraySlice<String>,
-        in index: Int,
-        _ choices: [[Choice]],
-        depth: Int = 0
-    ) -> (model: Int, name: String)? {
+    private func target(of path: ArraySlice<String>, in index: Int, depth: Int = 0) -> (model: Int, name: String)? {
         if let name = path.first, let property = compilers[index].property(named: name) {
             if path.count == 1 { return (index, name) }
-            if let relation = property.relation, relation.arity == .one, let next = indexes[relation.model],
-                let found = target(of: path.dropFirst(), in: next, choices, depth: depth)
+            if let relation = property.relation, relation.arity == .one, let next = clusters.indexes[relation.model],
+                let found = target(of: path.dropFirst(), in: next, depth: depth)
             {
                 return found
             }
         }
         // Circular clusters are reported elsewhere.
         guard depth < 4 else { return nil }
-        for choice in choices[index] {
-            if let found = target(of: path, in: choice.shown, choices, depth: depth + 1) { return found }
-        }
-        return nil
+        return choices[index].lazy.compactMap { target(of: path, in: $0.shown, depth: depth + 1) }.first
     }
 
     // MARK: The way back
 
     /// Orders properties within others' values last; two properties with one place are a mistake.
-    private mutating func orderWriting(of index: Int) {
-        let (properties, places) = (compilers[index].properties.all, compilers[index].places)
-        var outputs: [(property: Int, path: [PathStep])] = []
-        var writers: [[PathStep]: [Int]] = [:]
-        for (property, compiled) in properties.enumerated() {
-            for path in compiled.output.ownPaths {
-                if let other = writers[path]?.first { reportSameOutput(path, places[other], places[property]) }
-                outputs.append((property, path))
-                writers[path, default: []].append(property)
-            }
+    private mutating func orderWriting(of compiler: ModelCompiler) {
+        let (properties, places) = (compiler.properties.all, compiler.places)
+        let outputs = properties.enumerated().flatMap { index, property in
+            property.output.ownPaths.map { (property: index, path: $0) }
+        }
+        let writers = Dictionary(grouping: outputs, by: \.path)
+        var seen: Set<[PathStep]> = []
+        for (property, path) in outputs where !seen.insert(path).inserted {
+            let first = writers[path]?.first?.property ?? property
+            reportSameOutput(path, places[first], places[property])
         }
         var derived: Set<Int> = []
         for inner in outputs {
-            let outer = inner.path.outer.flatMap { path in (writers[path] ?? []).map { (property: $0, path: path) } }
-                .filter { $0.property != inner.property }
+            let outer = inner.path.outer.flatMap { writers[$0] ?? [] }.filter { $0.property != inner.property }
             if !outer.isEmpty { derived.insert(inner.property) }
             // A `to:` must not lie within a value which another property writes whole, nor the other way round.
             let overlap = outer.first { outer in
@@ -230,36 +203,25 @@ struct ModelsCompiler {
             guard let overlap else { continue }
             let (first, second) = (places[overlap.property], places[inner.property])
             let error = MappingError.outputWithin(
-                Self.text(of: inner.path),
-                outer: Self.text(of: overlap.path),
+                KeyPathSyntax.text(of: inner.path),
+                outer: KeyPathSyntax.text(of: overlap.path),
                 properties: [second.declaration.name, first.declaration.name],
                 model: declarations[second.model].name
             )
-            mistakes.report(error, model: second.model, property: second.index)
+            report(error, at: second)
         }
-        compilers[index].properties.derived = derived
-        compilers[index].properties.writingOrder =
-            properties.indices.filter { !derived.contains($0) } + derived.sorted()
+        compiler.properties.derived = derived
+        compiler.properties.writingOrder = properties.indices.filter { !derived.contains($0) } + derived.sorted()
     }
 
     private mutating func reportSameOutput(_ path: [PathStep], _ first: ModelMember, _ second: ModelMember) {
         let names = [first.declaration.name, second.declaration.name]
-        let model = declarations[second.model].name
+        let (path, model) = (KeyPathSyntax.text(of: path), declarations[second.model].name)
         // If neither has a `to:`, they collide at the place they are read from.
         let isDerived = first.declaration.output == .derived && second.declaration.output == .derived
         let error: MappingError =
             isDerived
-            ? .sameKeyPath(Self.text(of: path), properties: names, model: model)
-            : .sameOutput(Self.text(of: path), properties: names, model: model)
-        mistakes.report(error, model: second.model, property: second.index)
-    }
-
-    private static func text(of path: [PathStep]) -> String {
-        path.reduce(into: "") { text, step in
-            switch step {
-            case .name(let name): text += (text.isEmpty ? "" : ".") + name
-            case .elements: text += "[]"
-            }
-        }
+            ? .sameKeyPath(path, properties: names, model: model) : .sameOutput(path, properties: names, model: model)
+        report(error, at: second)
     }
 }

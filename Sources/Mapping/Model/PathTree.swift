@@ -49,6 +49,8 @@ struct PathTree: Sendable {
     }
 
     private(set) var nodes: [Node] = []
+    /// Further declarations about members; the nodes refer to them by index.
+    private(set) var rules: [MemberRule] = []
     private(set) var children: [Child] = []
     private(set) var names: [UInt8] = []
 
@@ -61,11 +63,14 @@ struct PathTree: Sendable {
     }
 
     private mutating func fill(_ index: Int, from branch: PathBranch) {
+        if let rule = branch.rule {
+            nodes[index].rule = Int32(rules.count)
+            rules.append(rule)
+        }
         let firstChild = children.count
-        nodes[index].firstChild = Int32(firstChild)
-        nodes[index].childCount = Int32(branch.children.count)
-        for child in branch.children {
-            let name = Array(child.name.utf8)
+        var named: [PathBranch] = []
+        for case (.name(let name), let branch) in branch.children {
+            let name = Array(name.utf8)
             nodes[index].filter |= 1 << name.withUnsafeBufferPointer { Self.hash($0.baseAddress!, $0.count) }
             children.append(
                 Child(
@@ -76,15 +81,15 @@ struct PathTree: Sendable {
                 )
             )
             names += name
-            nodes.append(child.branch.node)
+            nodes.append(branch.node)
+            named.append(branch)
         }
-        for (offset, child) in branch.children.enumerated() {
-            fill(Int(children[firstChild + offset].node), from: child.branch)
+        nodes[index].firstChild = Int32(firstChild)
+        nodes[index].childCount = Int32(named.count)
+        for (offset, branch) in named.enumerated() { fill(Int(children[firstChild + offset].node), from: branch) }
+        for case (.elements, let element) in branch.children {
+            nodes[index].element = Int32(append(element))
         }
-        guard let element = branch.element.first else { return }
-        nodes[index].element = Int32(nodes.count)
-        nodes.append(element.node)
-        fill(Int(nodes[index].element), from: element)
     }
 
     func children(of node: Node) -> [Int] {
@@ -168,43 +173,36 @@ struct PathTree: Sendable {
 /// One node of a model's path tree under construction.
 struct PathBranch {
     var node = PathTree.Node()
-    private(set) var children: [(name: String, branch: PathBranch)] = []
-    // Names are compared as bytes: canonically equivalent names are equal in Swift, but not in JSON.
-    private var positions: [[UInt8]: Int] = [:]
-    /// The node of the elements, if the value here is an array; at most one.
-    var element: [PathBranch] = []
+    var rule: MemberRule?
+    private(set) var children: [(step: PathStep, branch: PathBranch)] = []
+    private var positions: [PathStep: Int] = [:]
 
-    /// Changes the node at a path; creates it if needed.
-    mutating func update(_ path: ArraySlice<PathStep>, _ change: (inout PathTree.Node) -> Void) {
-        guard let step = path.first else { return change(&node) }
-        switch step {
-        case .elements:
-            if element.isEmpty { element = [PathBranch()] }
-            element[0].update(path.dropFirst(), change)
-        case .name(let name):
-            if let index = positions[Array(name.utf8)] {
-                children[index].branch.update(path.dropFirst(), change)
-            } else {
-                var branch = PathBranch()
-                branch.update(path.dropFirst(), change)
-                positions[Array(name.utf8)] = children.count
-                children.append((name, branch))
-            }
+    /// Changes the branch at a path; creates it if needed.
+    mutating func update(_ path: ArraySlice<PathStep>, _ change: (inout PathBranch) -> Void) {
+        guard let step = path.first else { return change(&self) }
+        let position = positions[step] ?? children.count
+        if position == children.count {
+            positions[step] = position
+            children.append((step, PathBranch()))
         }
+        children[position].branch.update(path.dropFirst(), change)
+    }
+
+    mutating func update(_ names: [String], _ change: (inout PathBranch) -> Void) {
+        update(names.map(PathStep.name)[...], change)
     }
 
     /// The slot of the value at these names; creates it if needed, after `count` others.
     mutating func slot(at names: [String], count: inout Int) -> Int {
         var slot = 0
-        let path = names.map(PathStep.name)
-        for inner in path.outer { update(inner[...]) { $0.isShown = true } }
-        update(path[...]) { node in
-            node.isShown = true
-            if node.slot < 0 {
-                node.slot = Int32(count)
+        for length in names.indices.dropFirst() { update(Array(names[..<length])) { $0.node.isShown = true } }
+        update(names) {
+            $0.node.isShown = true
+            if $0.node.slot < 0 {
+                $0.node.slot = Int32(count)
                 count += 1
             }
-            slot = Int(node.slot)
+            slot = Int($0.node.slot)
         }
         return slot
     }
@@ -213,15 +211,11 @@ struct PathBranch {
     func relationPrefix(of path: [PathStep]) -> Int? {
         var branch = self
         for (offset, step) in path.enumerated() {
-            switch step {
-            case .elements:
+            guard let position = branch.positions[step] else {
                 // The elements of a list of objects are the objects.
-                guard let element = branch.element.first else { return branch.node.relation >= 0 ? offset : nil }
-                branch = element
-            case .name(let name):
-                guard let position = branch.positions[Array(name.utf8)] else { return nil }
-                branch = branch.children[position].branch
+                return step == .elements && branch.node.relation >= 0 ? offset : nil
             }
+            branch = branch.children[position].branch
             if branch.node.relation >= 0, offset + 1 < path.count { return offset + 1 }
         }
         return nil

@@ -4,16 +4,12 @@ public struct PropertyDeclaration: Sendable, Equatable {
     ///
     /// A name with dots is a write path: `location.latitude` completes the child in the property `location`.
     public var name: String
-    /// The source of the value: a key path, or a value from the context (`ContextValue`).
+    /// The source of the value: a key path (`KeyPathSyntax`), or a value from the context (`ContextValue`).
     ///
-    /// If empty, the member's name is derived from the property's name by the model's naming. A key path is a list of
-    /// member names separated by dots. `\.` is a dot within a name, `\\` a backslash, and `name[]` means every element
-    /// of the array at `name`.
+    /// If empty, the member's name is derived from the property's name by the model's naming.
     public var from: String
     /// Several sources that are combined into one object, each under its own name; `from` is not used then.
     public var parts: [Part]
-    /// The relation, if the value is an object or several.
-    ///
     /// With `parts`, these are the parts of the identity of one object.
     public var relation: Relation?
     /// The key of the related model that stands in place of an object, instead of its identity.
@@ -34,9 +30,17 @@ public struct PropertyDeclaration: Sendable, Equatable {
     public var former = FormerPolicy.keep
     public var output = Output.derived
 
+    /// The names of a write path; empty for a plain property.
+    var completes: [String] {
+        let names = name.split(separator: ".", omittingEmptySubsequences: false)
+        return names.count > 1 ? names.map(String.init) : []
+    }
+
+    /// Whether the child is made of its parent's own members.
+    var isItself: Bool { ContextValue(from) == .itself && parts.isEmpty }
+
     /// One member of a combined object.
     public struct Part: Sendable, Equatable {
-        /// The member name in the combined object.
         public var name: String
         public var from: String
 
@@ -60,8 +64,7 @@ public struct PropertyDeclaration: Sendable, Equatable {
         conversion: ConversionDeclaration? = nil,
         parts: [Part] = []
     ) {
-        (self.name, self.from, self.relation) = (name, from, relation)
-        (self.conversion, self.parts) = (conversion, parts)
+        (self.name, self.from, self.relation, self.conversion, self.parts) = (name, from, relation, conversion, parts)
     }
 }
 
@@ -76,6 +79,8 @@ public enum MergePolicy: String, Sendable, CaseIterable {
     /// Lists are joined; each element occurs once, in the order of observation.
     case union
     case sum
+
+    var takesNewest: Bool { self == .latest || self == .replace }
 }
 
 /// The arrangement of objects at one place of a JSON text.
@@ -91,7 +96,6 @@ public enum Arity: UInt8, Sendable {
 ///
 /// In place of an object there may be its bare identity, or null.
 public struct Relation: Sendable, Equatable {
-    /// Whether there is one object or several, and in what form.
     public var arity: Arity
     /// The name of the related model; for a cluster, its base.
     public var model: String
@@ -140,19 +144,16 @@ extension Models {
     /// - Parameter model: the name of the object's model, or of its cluster's base.
     public func formerObjects(in change: MemberChange, of model: String) -> [ObjectName] {
         guard deleteFormer, let index = index(of: model),
-            let node = node(of: MemberPath(pointer: change.member), in: index)
+            let node = node(of: MemberPath(pointer: change.member), in: index).map({ tree.nodes[$0] }),
+            node.deletesFormer, let known = named(by: change.old, at: node), let named = named(by: change.new, at: node)
         else { return [] }
-        let place = tree.nodes[node]
-        guard place.deletesFormer, let old = JSONSlice(change.old), let new = JSONSlice(change.new),
-            let known = named(by: old, at: place), let named = named(by: new, at: place)
-        else { return [] }
-        let left = Set(named)
-        var seen: Set<ObjectName> = []
-        return known.filter { !left.contains($0) && seen.insert($0).inserted }
+        var seen = Set(named)
+        return known.filter { seen.insert($0).inserted }
     }
 
     /// The objects that the value of a relation names; nil if it contains anything but names and nulls.
-    private func named(by value: JSONSlice, at node: PathTree.Node) -> [ObjectName]? {
+    private func named(by json: [UInt8], at node: PathTree.Node) -> [ObjectName]? {
+        guard let value = JSONSlice(json) else { return nil }
         let values: [JSONSlice]
         switch (node.arity, value.kind) {
         case _ where value.isNull: values = []
@@ -162,11 +163,10 @@ extension Models {
         default: return nil
         }
         let model = compiled[Int(node.relation)]
-        var names: [ObjectName] = []
-        for value in values where !value.isNull {
-            guard let target = value.target(isStrict: model.distinguishesTypes) else { return nil }
-            names.append(target.name ?? ObjectName(model: model.objectName, identity: target.identity))
+        let named = values.filter { !$0.isNull }
+        let names = named.compactMap { $0.target(isStrict: model.distinguishesTypes) }.map {
+            $0.name ?? ObjectName(model: model.objectName, identity: $0.identity)
         }
-        return names
+        return names.count == named.count ? names : nil
     }
 }

@@ -6,14 +6,10 @@ public struct ViewColumn: Sendable, Equatable {
         case value(path: String)
         /// A value at this path that contains declared objects, so it may contain reference literals.
         case document(path: String)
-        /// A value at this path that is a reference literal (text beginning with U+0001, see `Reference`), a bare
-        /// identity, an embedded object without an identity, or null.
-        case one(path: String, model: String)
-        /// An array of such values at this path.
-        case many(path: String, model: String)
-        /// An object at this path whose members are such values.
-        case keyed(path: String, model: String)
-        /// The whole identity as text.
+        /// A related object at this path, or an array or an object of such.
+        ///
+        /// It is a reference literal (see `Reference`), a bare identity, an object without an identity, or null.
+        case relation(path: String, arity: Arity)
         case identity
         /// The values that `inner` gives for each element of the array at `path`.
         case elements(path: String, inner: Source)
@@ -36,20 +32,17 @@ public struct ViewColumn: Sendable, Equatable {
     /// The role of a column in its model; a property that is also the identity counts as identity.
     public enum Role: Sendable, Equatable { case identity, key, property }
 
-    /// The column's name: the property's, or one derived from the key path.
-    ///
-    /// It is unique in the view, regardless of case.
+    /// Unique in the view, regardless of case.
     public var name: String
     public var role: Role
     public var source: Source
-    /// The conversion declared for its property.
     public var conversion: ConversionDeclaration?
     /// Whether values of other types are converted too (`coerce`).
     public var coerces = false
 }
 
 extension Models {
-    /// Column names that every view has; no column of a model uses them.
+    /// Names of columns that every view has; no column of a model uses them.
     public static let reservedColumns = ["upstream", "principal", "context", "json"]
 
     /// Whether objects of this model have an identity; all others stay within the objects that show them.
@@ -70,18 +63,15 @@ extension Models {
         KeyPathSyntax.steps(of: path)?.names.map { KeyPathSyntax.sqlitePath($0) }
     }
 
-    /// The columns of a model's view: the whole identity, its members, the keys, then the properties.
+    /// The columns of a model's view: the whole identity, its members, the keys, then the properties that SQL can show.
     ///
     /// Empty for an unknown model. A concrete model of a cluster includes the columns of its base. A column has the
-    /// name of the property that reads its value, or else the member names joined by underscores. A property that no
-    /// column can show has none.
+    /// name of the property that reads its value, or else the member names joined by underscores.
     public func columns(of model: String) -> [ViewColumn] {
         guard let index = index(of: model) else { return [] }
         let model = compiled[index]
         var columns = ColumnList()
-        if model.hasIdentity {
-            columns.add(ViewColumn(name: "identity", role: .identity, source: .identity), at: [.name("@")])
-        }
+        if model.hasIdentity { columns.add(ViewColumn("identity", .identity, .identity), at: [.name("@")]) }
         let identity = zip(model.identityNames, model.reading.identity).map { ($0, $1, ViewColumn.Role.identity) }
         for (name, part, role) in identity + model.reading.keys.map({ ($0.name, $0.part, .key) }) {
             let paths = part.paths.map { $0.map(PathStep.name) }
@@ -89,38 +79,30 @@ extension Models {
             let property =
                 model.members.first { $0.declaration.name == name }
                 ?? model.members.first { $0.spellings.contains { steps(of: $0) == paths[0] } }
-            var column = ViewColumn(
-                name: property?.index.map { _ in property?.declaration.name ?? name }
-                    ?? part.paths[0].joined(separator: "_"),
-                role: role,
-                source: source
-            )
+            let title =
+                property.flatMap { $0.index == nil ? nil : $0.declaration.name }
+                ?? part.paths[0].joined(separator: "_")
             // References are compared with the identity, so it is not converted.
-            if role == .key { column.take(property?.declaration) }
-            columns.add(column, at: paths[0])
+            let declaration = role == .key ? property?.declaration : nil
+            columns.add(ViewColumn(title, role, source, of: declaration), at: paths[0])
         }
         for member in model.members where member.index != nil {
             let property = member.declaration
             let paths = member.spellings.compactMap(steps)
             if !property.parts.isEmpty {
                 let source = source(ofPartsOf: property, in: index)
-                columns.add(
-                    ViewColumn(name: property.name, role: .property, source: source),
-                    at: [.name("@" + property.name)]
-                )
+                columns.add(ViewColumn(property.name, .property, source), at: [.name("@" + property.name)])
             } else if let path = paths.first, let source = source(of: paths, in: index) {
-                var column = ViewColumn(name: property.name, role: .property, source: source)
-                column.take(property)
-                columns.add(column, at: path)
+                columns.add(ViewColumn(property.name, .property, source, of: property), at: path)
             }
         }
         return columns.columns
     }
 
-    /// The conditions that decide whether an object of a cluster belongs to one of its concrete models.
+    /// The conditions that decide whether an object of a cluster belongs to one of its concrete models, in the order in
+    /// which they are tried; nil if nothing decides it.
     ///
-    /// Nil if nothing decides it. They are in the order in which they are tried: the object belongs to the model if the
-    /// last one holds and none before it does.
+    /// The object belongs to the model if the last one holds and none before it does.
     public func choiceConditions(of model: String) -> [Condition?]? {
         guard let index = index(of: model) else { return nil }
         let root = compiled[index].objectName
@@ -159,38 +141,32 @@ extension Models {
 
     /// The source for a key path of a model, following relations; nil if SQL cannot follow it.
     private func source(_ path: ArraySlice<PathStep>, in model: Int) -> ViewColumn.Source? {
-        var node = compiled[model].root
+        var node: Int? = compiled[model].root
         var names: [String] = []
-        var isDeclared = true
         for (offset, step) in path.enumerated() {
             let rest = path.dropFirst(offset + 1)
             guard case .name(let name) = step else {
                 // The values within elements are read element by element. Nested arrays are beyond a column.
-                guard rest.names != nil, isDeclared, tree.nodes[node].relation < 0 else { return nil }
-                let here = KeyPathSyntax.sqlitePath(names)
-                return .elements(path: here, inner: elementSource(rest, under: Int(tree.nodes[node].element)))
+                guard let inner = rest.names, let node, tree.nodes[node].relation < 0 else { return nil }
+                let source = elementSource(inner, under: Int(tree.nodes[node].element))
+                return .elements(path: KeyPathSyntax.sqlitePath(names), inner: source)
             }
             names.append(name)
-            guard isDeclared, let child = tree.child(of: node, named: name) else {
-                isDeclared = false
-                continue
-            }
-            node = child
-            let relation = tree.nodes[node].relation
-            guard relation >= 0 else { continue }
+            node = node.flatMap { tree.child(of: $0, named: name) }
+            guard let place = node.map({ tree.nodes[$0] }), place.relation >= 0 else { continue }
             let here = KeyPathSyntax.sqlitePath(names)
-            let target = compiled[Int(relation)].objectName
-            if rest.isEmpty { return related(tree.nodes[node].arity, path: here, model: target) }
+            let target = compiled[Int(place.relation)]
+            if rest.isEmpty { return .relation(path: here, arity: place.arity ?? .many) }
             // A key path does not lead through several objects, so there is never a value.
-            guard tree.nodes[node].arity == .one else { return nil }
-            guard compiled[Int(relation)].hasIdentity else {
-                // The object is always embedded in the same payload.
-                node = compiled[Int(relation)].root
-                continue
+            guard place.arity == .one else { return nil }
+            if target.hasIdentity {
+                let inner = source(rest, in: Int(place.relation))
+                return inner.map { .derived(path: here, model: target.objectName, inner: $0) }
             }
-            return source(rest, in: Int(relation)).map { .derived(path: here, model: target, inner: $0) }
+            // The object is always embedded in the same payload.
+            node = target.root
         }
-        return plain(path: KeyPathSyntax.sqlitePath(names), at: isDeclared ? node : nil)
+        return plain(path: KeyPathSyntax.sqlitePath(names), at: node)
     }
 
     /// The source of a value that is not a relation itself.
@@ -206,26 +182,12 @@ extension Models {
     }
 
     /// The source for a path within an element of an array.
-    private func elementSource(_ path: ArraySlice<PathStep>, under element: Int) -> ViewColumn.Source {
-        var node = element
-        var names: [String] = []
-        for case .name(let name) in path {
-            names.append(name)
-            if node >= 0 { node = tree.child(of: node, named: name) ?? -1 }
-        }
-        let here = KeyPathSyntax.sqlitePath(names)
-        guard node >= 0 else { return .value(path: here) }
-        guard tree.nodes[node].relation >= 0 else { return plain(path: here, at: node) }
-        let target = compiled[Int(tree.nodes[node].relation)].objectName
-        return .one(path: here, model: target)
-    }
-
-    private func related(_ arity: Arity?, path: String, model: String) -> ViewColumn.Source {
-        switch arity {
-        case .one: .one(path: path, model: model)
-        case .many, nil: .many(path: path, model: model)
-        case .keyed: .keyed(path: path, model: model)
-        }
+    private func elementSource(_ names: [String], under element: Int) -> ViewColumn.Source {
+        let path = KeyPathSyntax.sqlitePath(names)
+        let root = element < 0 ? nil : element
+        let node = names.reduce(root) { node, name in node.flatMap { tree.child(of: $0, named: name) } }
+        guard let node, tree.nodes[node].relation >= 0 else { return plain(path: path, at: node) }
+        return .relation(path: path, arity: .one)
     }
 }
 
@@ -245,8 +207,9 @@ private struct ColumnList {
 }
 
 extension ViewColumn {
-    /// Takes over what a property declares about its value.
-    fileprivate mutating func take(_ property: PropertyDeclaration?) {
+    /// A column with what a property declares about its value.
+    fileprivate init(_ name: String, _ role: Role, _ source: Source, of property: PropertyDeclaration? = nil) {
+        self.init(name: name, role: role, source: source)
         guard let property, property.relation == nil else { return }
         (conversion, coerces) = (property.conversion, property.coerces)
     }

@@ -152,9 +152,9 @@ private struct ViewExpression {
         switch source {
         case .value(let path): extract(path)
         case .document(let path): Self.plain(extract(path))
-        case .one(let path, _): one(path)
-        case .many(let path, _): many(path)
-        case .keyed(let path, _): keyed(path)
+        case .relation(let path, .one): one(path)
+        case .relation(let path, .many): many(path)
+        case .relation(let path, .keyed): keyed(path)
         // The identity is in the row itself; only the object's own column uses it.
         case .identity: "NULL"
         case .elements(let path, let inner): elements(path, inner)
@@ -169,8 +169,8 @@ private struct ViewExpression {
     /// The value as a part of other JSON.
     private func json(of source: ViewColumn.Source) -> String {
         switch source {
-        case .many, .keyed, .elements, .object: "json(\(value(of: source)))"
-        case .document(let path), .one(let path, _):
+        case .relation(_, .many), .relation(_, .keyed), .elements, .object: "json(\(value(of: source)))"
+        case .document(let path), .relation(let path, .one):
             "CASE WHEN \(type(path)) IN ('object', 'array') THEN json(\(value(of: source))) ELSE \(value(of: source)) END"
         case .value, .identity, .reference, .derived, .first: value(of: source)
         }

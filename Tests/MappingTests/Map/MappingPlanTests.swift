@@ -1,4 +1,4 @@
-import Mapping
+@testable import Mapping
 import Testing
 
 @Suite struct MappingPlanTests {
