@@ -31,9 +31,9 @@ public struct Normaliser: Sendable {
             guard body.isUTF8 else { return .opaque(.notUTF8) }
             guard walk.found.contains(where: { $0.name != nil }) else { return .opaque(warnings.first) }
             var parts = DecomposedBody(walk.text, found: walk.found, keyed: walk.keyedStarts, warnings: warnings)
-            if let (slot, keys) = walk.boundKeys() {
-                let index = walk.found[..<slot].count { $0.name != nil }
-                parts.occurrences[index].boundKeys = keys
+            let keys = walk.boundKeys()
+            if !keys.isEmpty {
+                parts.occurrences[walk.found[..<walk.boundSlot].count { $0.name != nil }].boundKeys = keys
             }
             return .objects(parts)
         }
@@ -60,13 +60,15 @@ public struct Normaliser: Sendable {
         body.withUnsafeBufferPointer { text in
             models.tree.withView { tree in
                 var walk = BodyWalk(
-                    body,
-                    text,
+                    body: body,
+                    text: text,
+                    scanner: JSONScanner(text, allowsReferences: false),
                     plan: plan,
                     models: models,
                     tree: tree,
                     context: context,
-                    objectLimit: objectLimit
+                    objectLimit: objectLimit,
+                    budget: text.count * 8
                 )
                 let end = walk.walk()
                 return finish(walk, end)
