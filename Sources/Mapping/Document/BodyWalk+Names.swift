@@ -120,13 +120,9 @@ extension BodyWalk {
         return reading
     }
 
-    // MARK: Keys from the route
-
-    /// The keys that the route's path gives to its object and the body does not.
-    func boundKeys() -> [(member: String, value: String)] {
-        guard found.indices.contains(boundSlot), found[boundSlot].name != nil, !context.bound.isEmpty else { return [] }
-        let object = found[boundSlot]
-        return models.compiled[object.model].reading.keys.compactMap { key in
+    /// The keys that the route's path gives to an object and the body does not.
+    func boundKeys(of object: Found) -> [(member: String, value: String)] {
+        models.compiled[object.model].reading.keys.compactMap { key in
             guard let value = context.bound[key.name], case .text(let text) = Identity.read(text: value),
                 !object.keys.contains(where: { $0.member == key.name && $0.value.utf8.elementsEqual(text.utf8) })
             else { return nil }
