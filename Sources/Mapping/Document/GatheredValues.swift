@@ -11,8 +11,7 @@ public struct GatheredValues: Sendable, Equatable {
         var origin: Int64
         var value: JSONSlice
 
-        /// Whether it comes before another element of a union: by time, then by position, and for lists of the same
-        /// time by its bytes, so that the order of arrival never matters.
+        /// Whether it comes before another element of a union: by time, position and bytes, however they arrived.
         func precedes(_ other: Item) -> Bool {
             (time, origin) == (other.time, other.origin)
                 ? value.bytes.lexicographicallyPrecedes(other.value.bytes) : (time, origin) < (other.time, other.origin)
@@ -38,17 +37,14 @@ public struct GatheredValues: Sendable, Equatable {
         let time = contribution.observation.effectiveTime
         for (path, member) in members.gathered where !members.quarantined.contains(path) && !member.value.isNull {
             switch member.policy {
-            case .keep: keep(Item(time: time, origin: 0, value: member.value), at: path)
+            case .keep:
+                if let known = items[path]?.first, known.time <= time { continue }
+                items[path] = [Item(time: time, origin: 0, value: member.value)]
             case .union: join(member.value, member.link, time: time, at: path)
             case .sum: add(Item(time: time, origin: contribution.origin, value: member.value), at: path)
             case .latest, .replace: break
             }
         }
-    }
-
-    private mutating func keep(_ item: Item, at path: MemberPath) {
-        guard let known = items[path]?.first else { return items[path] = [item] }
-        if item.time < known.time { items[path] = [item] }
     }
 
     private mutating func join(_ list: JSONSlice, _ link: ObservedMember.Link?, time: Int64, at path: MemberPath) {
@@ -85,10 +81,11 @@ public struct GatheredValues: Sendable, Equatable {
 
     /// Renames a member for a new version of its model; an existing entry under the new name stays.
     mutating func rename(_ from: MemberPath, to: MemberPath) {
-        for (path, gathered) in items {
-            guard let renamed = path.moved(from: from, to: to), items[renamed] == nil else { continue }
-            items[path] = nil
-            items[renamed] = gathered
+        for (path, gathered) in items where path == from || path.isWithin(from) {
+            let rest = path.text.utf8.dropFirst(from.text.utf8.count)
+            let renamed = MemberPath(pointer: to.text + String(decoding: rest, as: UTF8.self))
+            guard items[renamed] == nil else { continue }
+            (items[path], items[renamed]) = (nil, gathered)
         }
     }
 
@@ -99,15 +96,11 @@ public struct GatheredValues: Sendable, Equatable {
             guard !item.value.containsReference,
                 case .value(let json) = converter.forward(Array(item.value.bytes)), let value = JSONSlice(json)
             else { return item }
-            var converted = item
-            converted.value = value
-            return converted
+            return Item(time: item.time, origin: item.origin, value: value)
         }
     }
 
-    mutating func remove(_ path: MemberPath) {
-        for known in items.keys where known.moved(from: path, to: path) != nil { items[known] = nil }
-    }
+    mutating func remove(_ path: MemberPath) { items = items.filter { $0.key != path && !$0.key.isWithin(path) } }
 
     // MARK: Results
 
@@ -135,9 +128,8 @@ public struct GatheredValues: Sendable, Equatable {
     }
 
     private static func sum(_ items: [Item]) -> [UInt8]? {
-        guard let first = items.first else { return nil }
         // A single addend keeps its spelling.
-        guard items.count > 1 else { return Array(first.value.bytes) }
+        guard items.count > 1 else { return items.first.map { Array($0.value.bytes) } }
         var total = DecimalSum()
         for item in items { total.add(item.value.withBytes(JSONNumber.init)) }
         return total.literal
@@ -147,19 +139,16 @@ public struct GatheredValues: Sendable, Equatable {
 
     /// Reads the form written by `bytes`; anything else is ignored.
     public init(bytes: [UInt8]) {
-        guard !bytes.isEmpty, let value = JSONSlice(bytes) else { return }
-        for member in value.members {
-            guard let path = member.value.elements.first?.string else { continue }
-            items[MemberPath(pointer: path)] = member.value.elements.dropFirst().compactMap { entry in
+        for member in JSONSlice(bytes)?.members ?? [] {
+            let entries = member.value.elements
+            guard let path = entries.first?.string else { continue }
+            items[MemberPath(pointer: path)] = entries.dropFirst().compactMap { entry in
                 let parts = entry.elements
                 guard parts.count == 3, let time = Self.integer(parts[0]), let origin = Self.integer(parts[1]) else {
                     return nil
                 }
-                return Item(
-                    time: time,
-                    origin: origin,
-                    value: JSONSlice(Array(parts[2].bytes), 0..<parts[2].range.count)
-                )
+                let value = JSONSlice(Array(parts[2].bytes), 0..<parts[2].range.count)
+                return Item(time: time, origin: origin, value: value)
             }
         }
     }
@@ -183,14 +172,4 @@ public struct GatheredValues: Sendable, Equatable {
     }
 
     private static func integer(_ value: JSONSlice) -> Int64? { Int64(String(decoding: value.bytes, as: UTF8.self)) }
-}
-
-extension MemberPath {
-    /// The path with a prefix replaced; nil if the path has another prefix.
-    fileprivate func moved(from: MemberPath, to: MemberPath) -> MemberPath? {
-        guard text.utf8.starts(with: from.text.utf8) else { return nil }
-        let rest = text.utf8.dropFirst(from.text.utf8.count)
-        guard rest.isEmpty || rest.first == UInt8(ascii: "/") else { return nil }
-        return MemberPath(pointer: to.text + String(decoding: rest, as: UTF8.self))
-    }
 }
