@@ -1,12 +1,8 @@
 /// Where a route finds objects in a response body, and of which models.
 public struct BodyRule: Sendable, Equatable {
     public var model: String
-    /// Whether there is one object or several, and in what form.
     public private(set) var arity: Arity
-    /// The key path to the objects.
-    ///
-    /// Nil for the body itself. It leads to a list, not to its elements: `items[]` is read as `items` with several
-    /// objects.
+    /// The key path to the objects, or nil for the body itself; `items[]` is read as `items` with several objects.
     public private(set) var root: String?
     /// The model of the envelope's own members, such as the total count of a page; only the mapped view shows it.
     public var envelope: String?

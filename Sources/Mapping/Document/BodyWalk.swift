@@ -114,7 +114,15 @@ struct BodyWalk {
         for _ in 0..<model.reading.captureCount { captures.append(Capture()) }
         let end = members(start, of: model.root, depth: depth)
         guard end >= 0 else { return end }
-        if model.hasRequired { noteMissing(of: model, at: start) }
+        for (bit, property) in model.reading.required.enumerated() where seen & 1 << UInt64(bit) == 0 {
+            notes.note(
+                .requiredMissing,
+                at: start,
+                model: model.name,
+                property: property,
+                "Property \(property) is required and absent."
+            )
+        }
         close(slot, model, end: end)
         captures.removeLast(captures.count - firstCapture)
         (parent, firstCapture, seen) = outer
@@ -196,18 +204,6 @@ struct BodyWalk {
             "Property \(rule.property) fails a check: \(fault)."
         )
         return false
-    }
-
-    private mutating func noteMissing(of model: CompiledModel, at start: Int) {
-        for (index, property) in model.reading.required.enumerated() where seen & 1 << UInt64(index) == 0 {
-            notes.note(
-                .requiredMissing,
-                at: start,
-                model: model.name,
-                property: property,
-                "Property \(property) is required and absent."
-            )
-        }
     }
 }
 

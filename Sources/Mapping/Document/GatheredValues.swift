@@ -1,8 +1,8 @@
 /// The values of an object's members with the policy `keep`, `union` or `sum`.
 ///
-/// Such members never move between responses; each response keeps its own literal. Their values are stored apart from
-/// the object's contributions, because a value counts once it has been seen, whatever was seen later. The result does
-/// not depend on the order of arrival: each value carries the time of its observation.
+/// Each response keeps its own literal of such a member. The values are stored apart from the object's contributions,
+/// because a value counts once it has been seen, whatever was seen later. Each carries the time of its observation, so
+/// that the result does not depend on the order of arrival.
 public struct GatheredValues: Sendable, Equatable {
     struct Item: Sendable {
         /// The time of the observation: the start of a read, the end of a write.
@@ -53,8 +53,7 @@ public struct GatheredValues: Sendable, Equatable {
             let item = Item(time: time, origin: Int64(index), value: element)
             if let same = known.firstIndex(where: { $0.value.isEqual(to: element, as: link?.one) }) {
                 let isEarlier = item.precedes(known[same])
-                // A reference says more than a bare identity. Of two spellings, the earlier stays, whichever arrived
-                // first.
+                // A reference says more than a bare identity. Of two spellings, the earlier stays.
                 let isBetter = element.isReference == known[same].value.isReference ? isEarlier : element.isReference
                 if isBetter { known[same].value = element }
                 if isEarlier { (known[same].time, known[same].origin) = (time, item.origin) }
@@ -121,10 +120,9 @@ public struct GatheredValues: Sendable, Equatable {
         var output = [UInt8(ascii: "[")]
         for item in items {
             output.appendComma()
-            output.append(contentsOf: item.value.bytes)
+            output += item.value.bytes
         }
-        output.append(UInt8(ascii: "]"))
-        return output
+        return output + [UInt8(ascii: "]")]
     }
 
     private static func sum(_ items: [Item]) -> [UInt8]? {

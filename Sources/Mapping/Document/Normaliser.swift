@@ -9,9 +9,7 @@ public struct Normaliser: Sendable {
     ///   memory until it is stored, however few bytes it has.
     public init(models: Models, objectLimit: Int = .max) { (self.models, self.objectLimit) = (models, objectLimit) }
 
-    /// Decomposes one body.
-    ///
-    /// Never fails: parts that do not fit stay literal, with a warning.
+    /// Decomposes one body; parts that do not fit stay literal, with a warning.
     ///
     /// Costs one scan and one copy of the body. Objects in clusters, or identified by their surroundings, are read a
     /// bounded number of times more.
@@ -106,10 +104,8 @@ public struct Normaliser: Sendable {
         case JSONScanner.Failure.reserved:
             return MappingWarning(.reservedText, "A string of the body begins with \\u0001, which is reserved.")
         case JSONScanner.Failure.tooManyObjects:
-            return MappingWarning(
-                .tooManyObjects,
-                "The body contains more than \(objectLimit) objects (limits: objects). It is stored whole, and none of its objects."
-            )
+            let many = "The body contains more than \(objectLimit) objects (limits: objects)."
+            return MappingWarning(.tooManyObjects, many + " It is stored whole, and none of its objects.")
         default:
             // An empty body is normal: 204, HEAD.
             guard text.contains(where: { $0 > 0x20 }) else { return nil }
@@ -190,9 +186,7 @@ public struct DecomposedBody: Sendable {
     public var warnings: [MappingWarning]
     /// The offsets in the skeleton of objects whose members are the rule's objects, in order.
     public var keyed: [Int] = []
-    /// Whether the body contains a secret and must not reach the disk.
-    ///
-    /// The parts given here are without the secrets, so they do not recompose to the received body.
+    /// Whether the body contains a secret and must not reach the disk; the parts do not show it.
     public var showsSecret = false
 
     private var payloads: [[UInt8]] { occurrences.map(\.payload) }
@@ -236,10 +230,9 @@ public struct Occurrence: Sendable {
     public var boundKeys: [(member: String, value: String)] = []
 }
 
-/// Rebuilds a body from its skeleton and its payloads in pre-order.
+/// Rebuilds a body from its skeleton and its payloads in pre-order; nil if their number does not match.
 ///
-/// Nil if the number of payloads does not match. Costs one pass over all bytes. Before a body is stored, the result is
-/// checked against the received bytes.
+/// Before a body is stored, the result is checked against the received bytes.
 public func recompose(skeleton: [UInt8], payloads: [[UInt8]]) -> [UInt8]? {
     var output: [UInt8] = []
     output.reserveCapacity(payloads.reduce(skeleton.count) { $0 + $1.count })

@@ -14,18 +14,15 @@ struct SeparatorStyle {
     /// Reads the separators of all texts of a document: its skeleton and its payloads.
     init(of texts: [[UInt8]]) {
         for text in texts {
-            if let index = try? JSONIndex(text) { add(text, index) }
-        }
-    }
-
-    private mutating func add(_ text: [UInt8], _ index: JSONIndex) {
-        for container in index.nodes.indices {
-            var opening: ArraySlice<UInt8>?
-            var position = index.range(container).lowerBound + 1
-            index.forEachEntry(of: container) { entry in
-                let between = text[position..<entry.lowerBound]
-                if let opening { note(between, opening: opening) } else { opening = between }
-                position = entry.upperBound
+            guard let index = try? JSONIndex(text) else { continue }
+            for container in index.nodes.indices {
+                var opening: ArraySlice<UInt8>?
+                var position = index.range(container).lowerBound + 1
+                index.forEachEntry(of: container) { entry in
+                    let between = text[position..<entry.lowerBound]
+                    if let opening { note(between, opening: opening) } else { opening = between }
+                    position = entry.upperBound
+                }
             }
         }
     }
