@@ -227,16 +227,16 @@ extension ConfigReader {
     /// The member of a body that contains the model.
     fileprivate mutating func root(_ node: Node) -> String? {
         guard let path = text(node, wanted: "the name of a member") else { return nil }
-        switch BodyRule.fitness(ofRoot: path) {
-        case .fitting: return path
-        case .withinElements:
+        switch BodyRule.leadsIntoElements(path) {
+        case false: return path
+        case true:
             warning(
                 node.place,
                 "\"\(path)\" leads into the elements of a list: the objects there are known, but the mapped view shows such a "
                     + "body as it came"
             )
             return path
-        case .malformed:
+        case nil:
             return failHere(
                 node.place,
                 "\"\(path)\" is not a key path; \(BodyRule.complaint(aboutRoot: path) ?? "write names with dots between them")"

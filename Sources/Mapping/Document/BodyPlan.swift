@@ -13,70 +13,59 @@ struct BodyPlan {
         /// path if two are the same.
         var name: String
         /// Whether this is the rule itself, to whose object the route's captures are bound.
-        var isMain = false
+        var isMain: Bool
         /// Whether the place is unique: the path does not lead over the elements of a list.
         var isSingle: Bool { !path.contains(.elements) }
-    }
 
-    private(set) var main: Content
-    /// The other places (`also`), except invalid ones; of two that are the same, the first counts.
-    private(set) var others: [Content] = []
-    let envelope: Int?
-
-    /// The places that objects are taken from: those within another one belong to the object there.
-    var targets: [Content] {
-        others.reduce(into: [main]) { targets, other in
-            if !targets.contains(where: { other.path.starts(with: $0.path) }) { targets.append(other) }
+        init(_ rule: BodyRule, _ models: Models, isMain: Bool = false) throws(MappingWarning) {
+            guard let model = models.index(of: rule.model) else { throw .unknownModel(rule.model) }
+            guard let path = rule.root.map(KeyPathSyntax.steps(of:)) ?? [] else {
+                throw MappingWarning(.envelopeMissing, "The envelope's key path is invalid.", model: rule.model)
+            }
+            (self.model, self.path, self.isMain) = (model, path, isMain)
+            (arity, root, name) = (rule.arity, rule.root ?? "", path.leadingNames.last ?? "")
         }
     }
+
+    /// The rule itself and its other places (`also`), except invalid ones; of two that are the same, the first counts.
+    private var contents: [Content]
+    let envelope: Int?
+    /// The places that objects are taken from: those within another one belong to the object there.
+    let targets: [Content]
+
+    /// Whether the objects are below the body's own members.
+    var isEnveloped: Bool { envelope != nil && targets.allSatisfy { !$0.path.isEmpty } }
+    var main: Content { contents[0] }
+    var others: ArraySlice<Content> { contents[1...] }
 
     /// Throws the mistake in the rule itself.
     init(_ rule: BodyRule, _ models: Models) throws(MappingWarning) {
-        main = try Content(rule, models)
-        main.isMain = true
-        envelope = try rule.envelope.map { (name) throws(MappingWarning) in
-            guard let envelope = models.index(of: name) else { throw .unknownModel(name) }
-            return envelope
-        }
+        contents = [try Content(rule, models, isMain: true)]
+        envelope = rule.envelope.flatMap(models.index)
+        if let name = rule.envelope, envelope == nil { throw .unknownModel(name) }
         for part in rule.also {
-            guard let other = try? Content(part, models), !([main] + others).contains(where: { $0.path == other.path })
-            else { continue }
-            others.append(other)
+            guard let other = try? Content(part, models), !contents.contains(where: { $0.path == other.path }) else {
+                continue
+            }
+            contents.append(other)
+        }
+        targets = contents.reduce(into: []) { targets, content in
+            if !targets.contains(where: { content.path.starts(with: $0.path) }) { targets.append(content) }
         }
         distinguishNames()
     }
 
     /// Renames contents with equal names to their whole key paths, as the rule spells them.
     private mutating func distinguishNames() {
-        var isChanged = true
+        var ambiguous: [Int]
         // A whole path such as `a\.b` may equal the last name of another one, which must then be renamed too.
-        while isChanged {
-            isChanged = false
-            var times: [[UInt8]: Int] = [:]
-            for content in [main] + others { times[Array(content.name.utf8), default: 0] += 1 }
-            func widen(_ content: inout Content) {
-                guard content.name != content.root, times[Array(content.name.utf8), default: 0] > 1 else { return }
-                content.name = content.root
-                isChanged = true
+        repeat {
+            ambiguous = contents.indices.filter { index in
+                let content = contents[index]
+                return content.name != content.root
+                    && contents.count { $0.name.utf8.elementsEqual(content.name.utf8) } > 1
             }
-            widen(&main)
-            for index in others.indices { widen(&others[index]) }
-        }
-    }
-}
-
-extension BodyPlan.Content {
-    init(_ rule: BodyRule, _ models: Models) throws(MappingWarning) {
-        guard let model = models.index(of: rule.model) else { throw .unknownModel(rule.model) }
-        guard let path = rule.root.map(KeyPathSyntax.steps(of:)) ?? [] else {
-            throw MappingWarning(.envelopeMissing, "The envelope's key path is invalid.", model: rule.model)
-        }
-        self.init(
-            model: model,
-            arity: rule.arity,
-            path: path,
-            root: rule.root ?? "",
-            name: path.leadingNames.last ?? ""
-        )
+            for index in ambiguous { contents[index].name = contents[index].root }
+        } while !ambiguous.isEmpty
     }
 }

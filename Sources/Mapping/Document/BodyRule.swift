@@ -1,13 +1,8 @@
 /// Where a route finds objects in a response body, and of which models.
 public struct BodyRule: Sendable, Equatable {
-    /// The model of the object, or of each of several.
     public var model: String
-    /// Whether there is one object or several, and in what form.
     public private(set) var arity: Arity
-    /// The key path to the objects.
-    ///
-    /// Nil for the body itself. It leads to a list, not to its elements: `items[]` is read as `items` with several
-    /// objects.
+    /// The key path to the objects, or nil for the body itself; `items[]` is read as `items` with several objects.
     public private(set) var root: String?
     /// The model of the envelope's own members, such as the total count of a page; only the mapped view shows it.
     public var envelope: String?
@@ -20,11 +15,8 @@ public struct BodyRule: Sendable, Equatable {
     /// Describes a body.
     public init(model: String, arity: Arity, root: String? = nil, envelope: String? = nil, also: [BodyRule] = []) {
         self.model = model
-        if arity != .keyed, let root, let list = KeyPathSyntax.list(ofElements: root) {
-            (self.arity, self.root) = (.many, list)
-        } else {
-            (self.arity, self.root) = (arity, root)
-        }
+        let list = arity == .keyed ? nil : root.flatMap(KeyPathSyntax.list(ofElements:))
+        (self.arity, self.root) = (list == nil ? arity : .many, list ?? root)
         (self.envelope, self.also) = (envelope, also)
     }
 
@@ -38,25 +30,16 @@ public struct BodyRule: Sendable, Equatable {
         if isObject { (arity, envelope) = (.one, nil) }
     }
 
-    /// The verdict on a `root`.
-    public enum RootFitness: Sendable {
-        case fitting
-        /// It leads into the elements of a list.
-        ///
-        /// Objects are found there, but the mapped view has no single place for them.
-        case withinElements
-        /// It is not a key path.
-        case malformed
-    }
-
     /// Advice on how to correct a malformed `root`.
     public static func complaint(aboutRoot path: String) -> String? { KeyPathSyntax.complaint(about: path) }
 
-    /// Checks a `root` without reading a body.
-    public static func fitness(ofRoot path: String) -> RootFitness {
-        guard var steps = KeyPathSyntax.steps(of: path) else { return .malformed }
+    /// Whether a `root` leads into the elements of a list; nil if it is not a key path.
+    ///
+    /// Objects are found there, but the mapped view has no single place for them.
+    public static func leadsIntoElements(_ root: String) -> Bool? {
+        guard var steps = KeyPathSyntax.steps(of: root) else { return nil }
         if steps.last == .elements { steps.removeLast() }
-        return steps.contains(.elements) ? .withinElements : .fitting
+        return steps.contains(.elements)
     }
 
     /// Describes a body with one object or an array of objects.

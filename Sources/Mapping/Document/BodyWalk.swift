@@ -12,140 +12,120 @@ struct BodyWalk {
         var start: Int
         var end = 0
         var model: Int
+        /// Whether the rule expects it, so that a missing identity is worth a warning.
+        var isExpected: Bool
         /// The index after the last object within this one.
         var subtreeEnd = 0
         var name: ObjectName?
         var keys: [(member: String, value: String)] = []
         /// The enclosing object of a declared model, or -1.
-        var parent = -1
-        var place = Place()
+        var parent: Int
+        var place: Place
     }
 
     /// The position of an object in its container.
     struct Place {
         /// The index in the list, or -1.
         var index = -1
-        /// The range of the quoted member name, for objects keyed by name.
-        var keyStart = 0
-        var keyEnd = 0
+        /// The quoted member name, for objects keyed by name; else empty.
+        var key = 0..<0
     }
 
     /// The value of an identity or key member.
     struct Capture {
-        var start = 0
-        var end = 0
+        /// Empty until the member is read.
+        var range = 0..<0
         var isRepeated = false
     }
 
     let body: [UInt8]
     let text: UnsafeBufferPointer<UInt8>
     let scanner: JSONScanner
+    let plan: BodyPlan
     let models: Models
+    let tree: PathTree.View
     let context: MappingContext
-    private let tree: PathTree.View
-    /// The captures of all open objects, innermost last.
-    var captures: [Capture] = []
-    /// For each open object whose model has required properties: those seen so far.
-    var seen: [UInt64] = []
-    /// The innermost open object, or -1.
-    var parent = -1
-    /// The object that the route's captures are bound to, or -1.
-    var boundSlot = -1
+    let objectLimit: Int
     /// How many bytes may still be read out of turn.
     var budget: Int
+    /// The captures of all open objects, innermost last.
+    var captures: [Capture] = []
+    /// The innermost open object, or -1.
+    var parent = -1
+    /// The first of its captures.
+    var firstCapture = 0
+    /// Those of its required properties seen so far.
+    var seen: UInt64 = 0
+    /// The object that the route's captures are bound to, or -1.
+    var boundSlot = -1
     var found: [Found] = []
-    /// Objects whose identity depends partly on their surroundings; they are named at the end of the walk.
-    var pending: [PendingName] = []
+    /// Objects whose identity depends partly on their surroundings, with those parts of it that do not; they are named
+    /// at the end of the walk.
+    var pending: [(slot: Int, parts: [String?])] = []
     /// The offsets of the route's objects that are keyed by name.
     var keyedStarts: [Int] = []
     /// The offsets of secret values, which must not reach the disk, in order.
     var secrets: [Int] = []
     var notes = WarningNotes()
-    /// Values of enclosing objects that identities use, each looked up once.
-    var lookedUp: [Lookup: Identity.Reading] = [:]
-    let hasEnvelope: Bool
-    private let targets: [BodyPlan.Content]
-    private let objectLimit: Int
-
-    init(
-        _ body: [UInt8],
-        _ text: UnsafeBufferPointer<UInt8>,
-        plan: BodyPlan,
-        models: Models,
-        tree: PathTree.View,
-        context: MappingContext,
-        objectLimit: Int
-    ) {
-        (self.objectLimit, self.body, self.text) = (objectLimit, body, text)
-        (self.models, self.tree, self.context) = (models, tree, context)
-        targets = plan.targets
-        hasEnvelope = plan.envelope != nil && targets.allSatisfy { !$0.path.isEmpty }
-        budget = text.count * 8
-        scanner = JSONScanner(text, allowsReferences: false)
-    }
+    /// Values of enclosing objects (-1: the body) that identities use, each looked up once.
+    var lookedUp: [Int: [[PathStep]: Identity.Reading]] = [:]
 
     /// Walks the whole body; returns the offset of its end or a `JSONScanner.Failure`.
     mutating func walk() -> Int {
-        let start = scanner.skipSpace(0)
-        let end =
-            targets[0].path.isEmpty
-            ? content(start, targets[0], depth: 0)
-            : envelope(start, targets.map { ($0, $0.path[...]) }, depth: 0)
+        let end = envelope(scanner.skipSpace(0), plan.targets.map { ($0, $0.path[...]) }, depth: 0)
         guard end >= 0 else { return end }
         let textEnd = scanner.skipSpace(end)
         guard textEnd == text.count else { return JSONScanner.Failure.malformed }
-        if !pending.isEmpty { namePending() }
+        namePending()
         return textEnd
     }
 
+    func literal(_ range: Range<Int>) -> UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(rebasing: text[range]) }
+
     // MARK: Values of declared models
 
-    mutating func objects(_ open: Int, model: Int, depth: Int, areExpected: Bool) -> Int {
-        var index = 0
-        return scanner.scanElements(open, depth: depth) { element in
-            defer { index += 1 }
-            guard scanner.byte(element) == UInt8(ascii: "{") else {
-                return scanner.scanValue(element, depth: depth + 1)
-            }
-            let place = Place(index: index)
-            return object(element, model: model, depth: depth + 1, isExpected: areExpected, place: place)
+    private mutating func objects(_ open: Int, model: Int, depth: Int, areExpected: Bool) -> Int {
+        var place = Place()
+        return scanner.scanElements(open, depth: depth) { value in
+            place.index += 1
+            guard scanner.byte(value) == UInt8(ascii: "{") else { return scanner.scanValue(value, depth: depth + 1) }
+            return object(value, model: model, depth: depth + 1, isExpected: areExpected, place)
         }
     }
 
     /// Walks an object whose members are objects of the model.
-    mutating func keyed(_ open: Int, model: Int, depth: Int, areExpected: Bool) -> Int {
-        var index = 0
+    private mutating func keyed(_ open: Int, model: Int, depth: Int, areExpected: Bool) -> Int {
+        var place = Place()
         return scanner.scanMembers(open, depth: depth) { nameStart, name, value in
-            defer { index += 1 }
+            place = Place(index: place.index + 1, key: nameStart..<name.end)
             guard scanner.byte(value) == UInt8(ascii: "{") else { return scanner.scanValue(value, depth: depth + 1) }
-            let place = Place(index: index, keyStart: nameStart, keyEnd: name.end)
-            return object(value, model: model, depth: depth + 1, isExpected: areExpected, place: place)
+            return object(value, model: model, depth: depth + 1, isExpected: areExpected, place)
         }
     }
 
-    mutating func object(
-        _ start: Int,
-        model declared: Int,
-        depth: Int,
-        isExpected: Bool,
-        place: Place = Place()
-    ) -> Int {
-        let index = concrete(declared, at: start, depth: depth)
+    mutating func object(_ start: Int, model: Int, depth: Int, isExpected: Bool, _ place: Place = Place()) -> Int {
+        let index = concrete(model, at: start, depth: depth)
         let model = models.compiled[index]
         let slot = found.count
         guard slot < objectLimit else { return JSONScanner.Failure.tooManyObjects }
-        let firstCapture = captures.count
-        found.append(Found(start: start, model: index, parent: parent, place: place))
+        found.append(Found(start: start, model: index, isExpected: isExpected, parent: parent, place: place))
+        let outer = (parent, firstCapture, seen)
+        (parent, firstCapture, seen) = (slot, captures.count, 0)
         for _ in 0..<model.reading.captureCount { captures.append(Capture()) }
-        if model.hasRequired { seen.append(0) }
-        let outer = parent
-        parent = slot
-        let end = members(start, of: model.root, firstCapture: firstCapture, depth: depth)
-        parent = outer
+        let end = members(start, of: model.root, depth: depth)
         guard end >= 0 else { return end }
-        if model.hasRequired { checkRequired(model, seen.removeLast(), at: start) }
-        close(slot, model, end: end, firstCapture: firstCapture, isExpected: isExpected)
+        for (bit, property) in model.reading.required.enumerated() where seen & 1 << UInt64(bit) == 0 {
+            notes.note(
+                .requiredMissing,
+                at: start,
+                model: model.name,
+                property: property,
+                "Property \(property) is required and absent."
+            )
+        }
+        close(slot, model, end: end)
         captures.removeLast(captures.count - firstCapture)
+        (parent, firstCapture, seen) = outer
         return end
     }
 
@@ -160,42 +140,39 @@ struct BodyWalk {
     }
 
     /// Walks the members of an object at a node of the model's path tree.
-    private mutating func members(_ start: Int, of node: Int, firstCapture: Int, depth: Int) -> Int {
+    private mutating func members(_ start: Int, of node: Int, depth: Int) -> Int {
         let declared = tree.nodes[node]
         guard declared.hasChildren else { return scanner.scanValue(start, depth: depth) }
         return scanner.scanMembers(start, depth: depth) { nameStart, name, value in
-            guard let child = child(of: declared, nameStart, name.end, name.isEscaped) else {
-                return scanner.scanValue(value, depth: depth + 1)
-            }
-            return member(value, at: child, firstCapture: firstCapture, depth: depth + 1)
+            let (inner, count) = (nameStart + 1, name.end - nameStart - 2)
+            let child =
+                name.isEscaped
+                ? models.tree.child(of: node, spelled: literal(nameStart..<name.end))
+                : tree.child(of: declared, scanner.base + inner, count, readable: text.count - inner)
+            guard let child else { return scanner.scanValue(value, depth: depth + 1) }
+            return member(value, at: child, depth: depth + 1)
         }
     }
 
-    private mutating func member(_ start: Int, at index: Int, firstCapture: Int, depth: Int) -> Int {
+    private mutating func member(_ start: Int, at index: Int, depth: Int) -> Int {
         let node = tree.nodes[index]
+        let relation = Int(node.relation)
         let end: Int
         switch scanner.byte(start) {
-        case UInt8(ascii: "{") where node.relation >= 0:
-            if node.arity == .keyed {
-                end = keyed(start, model: Int(node.relation), depth: depth, areExpected: false)
-            } else {
-                if node.isMany {
-                    notes.note(.objectForList, at: start, model: models.compiled[Int(node.relation)].name)
-                }
-                end = object(start, model: Int(node.relation), depth: depth, isExpected: false)
-            }
-        case UInt8(ascii: "[") where node.relation >= 0 && (node.isMany || node.arity == nil):
-            end = objects(start, model: Int(node.relation), depth: depth, areExpected: false)
+        case UInt8(ascii: "{") where relation >= 0 && node.arity == .keyed:
+            end = keyed(start, model: relation, depth: depth, areExpected: false)
+        case UInt8(ascii: "{") where relation >= 0:
+            if node.isMany { notes.note(.objectForList, at: start, model: models.compiled[relation].name) }
+            end = object(start, model: relation, depth: depth, isExpected: false)
+        case UInt8(ascii: "[") where relation >= 0 && (node.isMany || node.arity == nil):
+            end = objects(start, model: relation, depth: depth, areExpected: false)
         case UInt8(ascii: "{") where node.hasChildren:
-            end = members(start, of: index, firstCapture: firstCapture, depth: depth)
+            end = members(start, of: index, depth: depth)
         case UInt8(ascii: "[") where node.element >= 0:
-            let element = Int(node.element)
-            end = scanner.scanElements(start, depth: depth) { position in
-                member(position, at: element, firstCapture: firstCapture, depth: depth + 1)
-            }
-        default:
-            if node.relation >= 0, scanner.byte(start) == UInt8(ascii: "[") {
-                notes.note(.arrayForObject, at: start, model: models.compiled[Int(node.relation)].name)
+            end = scanner.scanElements(start, depth: depth) { member($0, at: Int(node.element), depth: depth + 1) }
+        case let first:
+            if relation >= 0, first == UInt8(ascii: "[") {
+                notes.note(.arrayForObject, at: start, model: models.compiled[relation].name)
             }
             end = scanner.scanValue(start, depth: depth)
         }
@@ -205,77 +182,42 @@ struct BodyWalk {
         while bits != 0 {
             let capture = firstCapture + bits.trailingZeroBitCount
             bits &= bits - 1
-            captures[capture].isRepeated = captures[capture].end > 0
-            captures[capture].start = start
-            captures[capture].end = end
+            captures[capture] = Capture(range: start..<end, isRepeated: !captures[capture].range.isEmpty)
         }
         return end
     }
 
-    // MARK: Names
-
-    @inline(__always)
-    private func child(of node: PathTree.Node, _ open: Int, _ end: Int, _ isEscaped: Bool) -> Int? {
-        isEscaped
-            ? escapedChild(of: node, open, end)
-            : tree.child(of: node, scanner.base + open + 1, end - open - 2, readable: text.count - open - 1)
-    }
-
-    @inline(never)
-    private func escapedChild(of node: PathTree.Node, _ open: Int, _ end: Int) -> Int? {
-        guard var name = JSONString.text(UnsafeBufferPointer(rebasing: text[open..<end])), !name.isEmpty else {
-            return nil
-        }
-        return name.withUTF8 { tree.child(of: node, $0.baseAddress!, $0.count, readable: $0.count) }
-    }
-}
-
-/// Checks, required properties and secrets.
-extension BodyWalk {
     /// Whether a value passes its checks; also records required properties and secrets, and notes failed checks.
     @inline(never)
-    mutating func isAllowed(_ rule: MemberRule, _ start: Int, _ end: Int) -> Bool {
+    private mutating func isAllowed(_ rule: MemberRule, _ start: Int, _ end: Int) -> Bool {
         // Nothing but null begins with this letter.
         if rule.isSecret, text[start] != UInt8(ascii: "n") { secrets.append(start) }
-        if rule.required != 0, !seen.isEmpty { seen[seen.count - 1] |= rule.required }
+        seen |= rule.required
         guard let checked = rule.checked, let fault = checked.fault(in: JSONSlice(body, start..<end)) else {
             return true
         }
         notes.note(
             .quarantined,
             at: start,
-            model: parent >= 0 ? models.compiled[found[parent].model].name : nil,
+            model: models.compiled[found[parent].model].name,
             property: rule.property,
             "Property \(rule.property) fails a check: \(fault)."
         )
         return false
     }
-
-    mutating func checkRequired(_ model: CompiledModel, _ seen: UInt64, at start: Int) {
-        for (index, property) in model.reading.required.enumerated() where seen & 1 << UInt64(index) == 0 {
-            notes.note(
-                .requiredMissing,
-                at: start,
-                model: model.name,
-                property: property,
-                "Property \(property) is required and absent."
-            )
-        }
-    }
 }
 
 /// The way from the body to the objects of the rule.
 extension BodyWalk {
-    mutating func envelope(
-        _ position: Int,
-        _ active: [(target: BodyPlan.Content, path: ArraySlice<PathStep>)],
-        depth: Int
-    ) -> Int {
-        if let here = active.first(where: { $0.path.isEmpty }) { return content(position, here.target, depth: depth) }
+    /// A place that objects are taken from, and the rest of the path to it.
+    typealias Target = (content: BodyPlan.Content, path: ArraySlice<PathStep>)
+
+    private mutating func envelope(_ position: Int, _ active: [Target], depth: Int) -> Int {
+        if let here = active.first(where: { $0.path.isEmpty }) { return content(position, here.content, depth: depth) }
         switch scanner.byte(position) {
         case UInt8(ascii: "{"): return envelopeMembers(position, active, depth: depth)
         case UInt8(ascii: "[") where active.contains { $0.path.first == .elements }:
-            let inner = active.filter { $0.path.first == .elements }.map { ($0.target, $0.path.dropFirst()) }
+            let inner = active.filter { $0.path.first == .elements }.map { ($0.content, $0.path.dropFirst()) }
             return scanner.scanElements(position, depth: depth) { envelope($0, inner, depth: depth + 1) }
         default:
             notes.note(.envelopeMissing, at: position)
@@ -283,41 +225,32 @@ extension BodyWalk {
         }
     }
 
-    private mutating func envelopeMembers(
-        _ open: Int,
-        _ active: [(target: BodyPlan.Content, path: ArraySlice<PathStep>)],
-        depth: Int
-    ) -> Int {
+    private mutating func envelopeMembers(_ open: Int, _ active: [Target], depth: Int) -> Int {
         var hits = [Int](repeating: 0, count: active.count)
-        let (before, beforePending, beforeKeyed) = (found.count, pending.count, keyedStarts.count)
+        let before = (found: found.count, pending: pending.count, keyed: keyedStarts.count)
         let end = scanner.scanMembers(open, depth: depth) { nameStart, name, value in
-            var inner: [(target: BodyPlan.Content, path: ArraySlice<PathStep>)] = []
-            let literal = UnsafeBufferPointer(rebasing: text[nameStart..<name.end])
-            for (index, entry) in active.enumerated() {
-                guard case .name(let step) = entry.path.first, JSONString.content(of: literal, is: step.utf8) else {
-                    continue
-                }
-                hits[index] += 1
-                inner.append((entry.target, entry.path.dropFirst()))
+            let spelled = literal(nameStart..<name.end)
+            let inner = active.indices.filter { index in
+                active[index].path.first?.name.map { JSONString.content(of: spelled, is: $0.utf8) } ?? false
             }
             guard !inner.isEmpty else { return scanner.scanValue(value, depth: depth + 1) }
-            return envelope(value, inner, depth: depth + 1)
+            for index in inner { hits[index] += 1 }
+            return envelope(value, inner.map { (active[$0].content, active[$0].path.dropFirst()) }, depth: depth + 1)
         }
-        if hits.contains(where: { $0 > 1 }) {
+        let isRepeated = hits.contains { $0 > 1 }
+        if isRepeated {
             // A repeated member is no observation (law 6), so everything found below it is discarded.
-            found.removeSubrange(before...)
-            pending.removeSubrange(beforePending...)
-            keyedStarts.removeSubrange(beforeKeyed...)
+            found.removeSubrange(before.found...)
+            pending.removeSubrange(before.pending...)
+            keyedStarts.removeSubrange(before.keyed...)
             boundSlot = -1
-            notes.note(.envelopeMissing, at: open)
-        } else if hits.allSatisfy({ $0 == 0 }) {
-            notes.note(.envelopeMissing, at: open)
         }
+        if isRepeated || hits.allSatisfy({ $0 == 0 }) { notes.note(.envelopeMissing, at: open) }
         return end
     }
 
     /// Walks the value that holds the object or objects of a target.
-    mutating func content(_ position: Int, _ target: BodyPlan.Content, depth: Int) -> Int {
+    private mutating func content(_ position: Int, _ target: BodyPlan.Content, depth: Int) -> Int {
         let name = models.compiled[target.model].name
         switch (scanner.byte(position), target.arity) {
         case (UInt8(ascii: "{"), .keyed):
@@ -329,12 +262,9 @@ extension BodyWalk {
             return object(position, model: target.model, depth: depth, isExpected: true)
         case (UInt8(ascii: "["), .many):
             return objects(position, model: target.model, depth: depth, areExpected: true)
-        case (UInt8(ascii: "["), _):
-            notes.note(.arrayForObject, at: position, model: name)
-        case (UInt8(ascii: "n"), _):
-            break
-        default:
-            notes.note(.notAnObject, at: position, model: name)
+        case (UInt8(ascii: "["), _): notes.note(.arrayForObject, at: position, model: name)
+        case (UInt8(ascii: "n"), _): break
+        default: notes.note(.notAnObject, at: position, model: name)
         }
         return scanner.scanValue(position, depth: depth)
     }

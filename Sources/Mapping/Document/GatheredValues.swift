@@ -1,8 +1,8 @@
 /// The values of an object's members with the policy `keep`, `union` or `sum`.
 ///
-/// Such members never move between responses; each response keeps its own literal. Their values are stored apart from
-/// the object's contributions, because a value counts once it has been seen, whatever was seen later. The result does
-/// not depend on the order of arrival: each value carries the time of its observation.
+/// Each response keeps its own literal of such a member. The values are stored apart from the object's contributions,
+/// because a value counts once it has been seen, whatever was seen later. Each carries the time of its observation, so
+/// that the result does not depend on the order of arrival.
 public struct GatheredValues: Sendable, Equatable {
     struct Item: Sendable {
         /// The time of the observation: the start of a read, the end of a write.
@@ -11,8 +11,7 @@ public struct GatheredValues: Sendable, Equatable {
         var origin: Int64
         var value: JSONSlice
 
-        /// Whether it comes before another element of a union: by time, then by position, and for lists of the same
-        /// time by its bytes, so that the order of arrival never matters.
+        /// Whether it comes before another element of a union: by time, position and bytes, however they arrived.
         func precedes(_ other: Item) -> Bool {
             (time, origin) == (other.time, other.origin)
                 ? value.bytes.lexicographicallyPrecedes(other.value.bytes) : (time, origin) < (other.time, other.origin)
@@ -38,17 +37,14 @@ public struct GatheredValues: Sendable, Equatable {
         let time = contribution.observation.effectiveTime
         for (path, member) in members.gathered where !members.quarantined.contains(path) && !member.value.isNull {
             switch member.policy {
-            case .keep: keep(Item(time: time, origin: 0, value: member.value), at: path)
+            case .keep:
+                if let known = items[path]?.first, known.time <= time { continue }
+                items[path] = [Item(time: time, origin: 0, value: member.value)]
             case .union: join(member.value, member.link, time: time, at: path)
             case .sum: add(Item(time: time, origin: contribution.origin, value: member.value), at: path)
             case .latest, .replace: break
             }
         }
-    }
-
-    private mutating func keep(_ item: Item, at path: MemberPath) {
-        guard let known = items[path]?.first else { return items[path] = [item] }
-        if item.time < known.time { items[path] = [item] }
     }
 
     private mutating func join(_ list: JSONSlice, _ link: ObservedMember.Link?, time: Int64, at path: MemberPath) {
@@ -57,8 +53,7 @@ public struct GatheredValues: Sendable, Equatable {
             let item = Item(time: time, origin: Int64(index), value: element)
             if let same = known.firstIndex(where: { $0.value.isEqual(to: element, as: link?.one) }) {
                 let isEarlier = item.precedes(known[same])
-                // A reference says more than a bare identity. Of two spellings, the earlier stays, whichever arrived
-                // first.
+                // A reference says more than a bare identity. Of two spellings, the earlier stays.
                 let isBetter = element.isReference == known[same].value.isReference ? isEarlier : element.isReference
                 if isBetter { known[same].value = element }
                 if isEarlier { (known[same].time, known[same].origin) = (time, item.origin) }
@@ -85,10 +80,11 @@ public struct GatheredValues: Sendable, Equatable {
 
     /// Renames a member for a new version of its model; an existing entry under the new name stays.
     mutating func rename(_ from: MemberPath, to: MemberPath) {
-        for (path, gathered) in items {
-            guard let renamed = path.moved(from: from, to: to), items[renamed] == nil else { continue }
-            items[path] = nil
-            items[renamed] = gathered
+        for (path, gathered) in items where path == from || path.isWithin(from) {
+            let rest = path.text.utf8.dropFirst(from.text.utf8.count)
+            let renamed = MemberPath(pointer: to.text + String(decoding: rest, as: UTF8.self))
+            guard items[renamed] == nil else { continue }
+            (items[path], items[renamed]) = (nil, gathered)
         }
     }
 
@@ -99,15 +95,11 @@ public struct GatheredValues: Sendable, Equatable {
             guard !item.value.containsReference,
                 case .value(let json) = converter.forward(Array(item.value.bytes)), let value = JSONSlice(json)
             else { return item }
-            var converted = item
-            converted.value = value
-            return converted
+            return Item(time: item.time, origin: item.origin, value: value)
         }
     }
 
-    mutating func remove(_ path: MemberPath) {
-        for known in items.keys where known.moved(from: path, to: path) != nil { items[known] = nil }
-    }
+    mutating func remove(_ path: MemberPath) { items = items.filter { $0.key != path && !$0.key.isWithin(path) } }
 
     // MARK: Results
 
@@ -128,16 +120,14 @@ public struct GatheredValues: Sendable, Equatable {
         var output = [UInt8(ascii: "[")]
         for item in items {
             output.appendComma()
-            output.append(contentsOf: item.value.bytes)
+            output += item.value.bytes
         }
-        output.append(UInt8(ascii: "]"))
-        return output
+        return output + [UInt8(ascii: "]")]
     }
 
     private static func sum(_ items: [Item]) -> [UInt8]? {
-        guard let first = items.first else { return nil }
         // A single addend keeps its spelling.
-        guard items.count > 1 else { return Array(first.value.bytes) }
+        guard items.count > 1 else { return items.first.map { Array($0.value.bytes) } }
         var total = DecimalSum()
         for item in items { total.add(item.value.withBytes(JSONNumber.init)) }
         return total.literal
@@ -147,19 +137,16 @@ public struct GatheredValues: Sendable, Equatable {
 
     /// Reads the form written by `bytes`; anything else is ignored.
     public init(bytes: [UInt8]) {
-        guard !bytes.isEmpty, let value = JSONSlice(bytes) else { return }
-        for member in value.members {
-            guard let path = member.value.elements.first?.string else { continue }
-            items[MemberPath(pointer: path)] = member.value.elements.dropFirst().compactMap { entry in
+        for member in JSONSlice(bytes)?.members ?? [] {
+            let entries = member.value.elements
+            guard let path = entries.first?.string else { continue }
+            items[MemberPath(pointer: path)] = entries.dropFirst().compactMap { entry in
                 let parts = entry.elements
                 guard parts.count == 3, let time = Self.integer(parts[0]), let origin = Self.integer(parts[1]) else {
                     return nil
                 }
-                return Item(
-                    time: time,
-                    origin: origin,
-                    value: JSONSlice(Array(parts[2].bytes), 0..<parts[2].range.count)
-                )
+                let value = JSONSlice(Array(parts[2].bytes), 0..<parts[2].range.count)
+                return Item(time: time, origin: origin, value: value)
             }
         }
     }
@@ -183,14 +170,4 @@ public struct GatheredValues: Sendable, Equatable {
     }
 
     private static func integer(_ value: JSONSlice) -> Int64? { Int64(String(decoding: value.bytes, as: UTF8.self)) }
-}
-
-extension MemberPath {
-    /// The path with a prefix replaced; nil if the path has another prefix.
-    fileprivate func moved(from: MemberPath, to: MemberPath) -> MemberPath? {
-        guard text.utf8.starts(with: from.text.utf8) else { return nil }
-        let rest = text.utf8.dropFirst(from.text.utf8.count)
-        guard rest.isEmpty || rest.first == UInt8(ascii: "/") else { return nil }
-        return MemberPath(pointer: to.text + String(decoding: rest, as: UTF8.self))
-    }
 }

@@ -25,7 +25,9 @@ enum Identity {
         case UInt8(ascii: "n"): return .none
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
             guard literal.count <= maximumLength else { return .unusable }
-            return .text(numberText(literal))
+            // A plain integer is its own canonical text.
+            let isPlain = literal.count <= 40 && literal.allSatisfy(\.isDigit)
+            return .text(isPlain ? String(decoding: literal, as: UTF8.self) : JSONNumber(literal).canonicalText)
         default: return .unusable
         }
     }
@@ -47,12 +49,6 @@ enum Identity {
         let quote = UInt8(ascii: "\"")
         guard identity.utf8.count >= 2, identity.utf8.first == quote, identity.utf8.last == quote else { return nil }
         return String(identity.dropFirst().dropLast())
-    }
-
-    private static func numberText(_ literal: UnsafeBufferPointer<UInt8>) -> String {
-        // A plain integer is its own canonical text.
-        let isPlain = literal.count <= 40 && literal.allSatisfy(\.isDigit)
-        return isPlain ? String(decoding: literal, as: UTF8.self) : JSONNumber(literal).canonicalText
     }
 
     /// Joins several parts to one identity, with colons, which are escaped within the parts.
@@ -77,24 +73,20 @@ public struct ObjectName: Sendable {
     public init(model: String, identity: String) { (self.model, self.identity) = (model, identity) }
 }
 
-extension ObjectName: Hashable {
-    // Names are compared byte by byte: canonically equivalent text is equal in Swift, but not in JSON.
-
-    /// Whether both have the same model and the same code points.
+extension ObjectName: Hashable, CustomStringConvertible {
+    /// Compares byte by byte: canonically equivalent text is equal in Swift, but not in JSON.
     public static func == (left: ObjectName, right: ObjectName) -> Bool {
         left.identity.utf8.elementsEqual(right.identity.utf8) && left.model.utf8.elementsEqual(right.model.utf8)
     }
 
-    /// Hashes the model and the identity.
+    /// Hashes the bytes that are compared.
     public func hash(into hasher: inout Hasher) {
         var (model, identity) = (model, identity)
         model.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
         hasher.combine(0xFF as UInt8)
         identity.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     }
-}
 
-extension ObjectName: CustomStringConvertible {
     /// A text such as `User:583231`, for messages.
     public var description: String { "\(model):\(identity)" }
 }

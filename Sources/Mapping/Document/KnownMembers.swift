@@ -40,7 +40,7 @@ struct KnownMembers {
                 Member(settled: Settled(value: value, clock: clock, doubt: nil, source: base.sequence))
             }
         case .groups(let groups):
-            let observed = ObjectReader(models: reader.models, model: reader.model).observed(payload).sound
+            let observed = ObservedMembers(payload, model: reader.model, models: reader.models).sound
             var byMember: [MemberPath: Int] = [:]
             for (index, group) in groups.enumerated() {
                 for member in group.members ?? [] { byMember[MemberPath(pointer: member)] = index }
@@ -53,20 +53,12 @@ struct KnownMembers {
     }
 
     /// The clock of members that one observation shows.
-    private func clock(
-        of members: [MemberPath: ObservedMember],
-        in observation: Observation,
-        isEmbedded: Bool
-    ) -> Knowledge.Clock {
-        let lo = observation.lo(isEmbedded: isEmbedded, lag: lag)
-        let stamp = observation.counting(reader.stamp(in: members))
-        return Knowledge.Clock(lo: lo, hi: observation.hi, stamp: stamp)
+    func clock(of members: [MemberPath: ObservedMember], in seen: Observation, isEmbedded: Bool) -> Knowledge.Clock {
+        let lo = seen.lo(isEmbedded: isEmbedded, lag: lag)
+        return Knowledge.Clock(lo: lo, hi: seen.hi, stamp: seen.counting(reader.stamp(in: members)))
     }
 
-    /// Merges what one response shows of the object, at one place or several.
-    ///
-    /// - Parameters:
-    ///   - history, asksFrom: as in `ObjectState.merge`.
+    /// Merges what one response shows of the object, as `ObjectState.merge` does.
     mutating func merge(
         _ seen: Sighting,
         _ history: ObjectHistory,
@@ -78,10 +70,11 @@ struct KnownMembers {
         }
         for (path, observed) in seen.outermostFirst {
             guard var member = members[path] else {
-                // Row F is not for it.
-                if observed.kind == .delivery { continue }
                 let time = max(observed.lo, observed.hi)
-                guard isKnownContainer(path.parent, showing: seen, by: time) else { continue }
+                // Row F is not for a delivery.
+                guard observed.kind != .delivery, isKnownContainer(path.parent, showing: seen, by: time) else {
+                    continue
+                }
                 var first = Member(settled: SettledMember(first: observed))
                 if let writtenUnseen { first.settled.doubt(until: writtenUnseen) }
                 if history.wrote > writtenUnseen ?? .min, observed.lo <= history.wrote {
@@ -102,7 +95,12 @@ struct KnownMembers {
                 case .unordered, .confirmed, .ignored, .doubted: nil
                 }
             if let rule {
-                note(observed, at: path, insteadOf: old, by: seen)
+                if old.isShared || observed.value.isShared, !old.agrees(with: observed.value) {
+                    effect.isChanged = true
+                    let (before, after) = (Array(old.value.bytes), Array(observed.value.value.bytes))
+                    let change = MemberChange(member: path.text, old: before, new: after, observation: seen.observation)
+                    effect.changes.append(change)
+                }
                 let isShort = old.value.range.count <= Knowledge.Former.limit && !old.isContainer
                 member.former = isShort ? Knowledge.Former(value: Array(old.value.bytes), rule: rule) : nil
             }
@@ -128,15 +126,13 @@ struct KnownMembers {
     /// Row W4 for a write whose response shows the object without some of its members: these are in doubt, except its
     /// identity, which a write cannot change.
     mutating func doubtMembersMissing(in write: Sighting) {
-        let constant = reader.models.compiled[reader.model].identityMembers
+        let (end, constant) = (write.observation.end, reader.models.compiled[reader.model].identityMembers)
         for (path, member) in members where write.members[path] == nil && !constant.contains(path) {
-            let settled = member.settled.value
-            guard settled.isShared, !settled.isContainer, member.settled.clock.lo <= write.observation.end else {
-                continue
-            }
+            let settled = member.settled
+            guard settled.value.isShared, !settled.value.isContainer, settled.clock.lo <= end else { continue }
             // Also of a member that was in doubt before: until now it may have been served.
             effect.hasDoubtChanged = true
-            members[path]?.doubtStrictly(until: write.observation.end)
+            members[path]?.doubtStrictly(until: end)
         }
     }
 
@@ -146,24 +142,6 @@ struct KnownMembers {
         let isMarked = doubt.challenger == nil && writtenUnseen.map { doubt.rest <= $0 } ?? false
         // The mark may be of another principal's write, after which less is asked for.
         return !isMarked || member.isLeftOut
-    }
-
-    private mutating func note(
-        _ observed: Settled.Observed,
-        at path: MemberPath,
-        insteadOf old: ObservedMember,
-        by seen: Sighting
-    ) {
-        guard old.isShared || observed.value.isShared, !old.agrees(with: observed.value) else { return }
-        effect.isChanged = true
-        effect.changes.append(
-            MemberChange(
-                member: path.text,
-                old: Array(old.value.bytes),
-                new: Array(observed.value.value.bytes),
-                observation: seen.observation
-            )
-        )
     }
 
     /// Whether a member's parent is known to be an object, and was not observed as one only later.
@@ -191,16 +169,12 @@ struct KnownMembers {
         return MergedWriter.json(members.mapValues(\.settled.value), inShapeOf: value, leavingOut: Set(unknown))
     }
 
-    /// The clocks of all members.
-    ///
-    /// - Parameter base: the version that gives the shape.
+    /// The clocks of all members; `base` is the version that gives the shape.
     func knowledge(base: Contribution) -> Knowledge {
         let groups = sortedGroups(base: base.observation.sequence)
-        guard let first = groups.first?.key else { return .whole(isEmbedded: base.isEmbedded) }
         let clock = clock(of: members.mapValues(\.settled.value), in: base.observation, isEmbedded: base.isEmbedded)
-        if groups.count == 1, first == GroupKey(source: base.observation.sequence, clock: clock) {
-            return .whole(isEmbedded: base.isEmbedded)
-        }
+        let own = GroupKey(source: base.observation.sequence, clock: clock)
+        if groups.allSatisfy({ $0.key == own }) { return .whole(isEmbedded: base.isEmbedded) }
         return .groups(
             groups.enumerated().compactMap { index, group in
                 let isRest = index == 0 && group.key.path == nil
@@ -237,9 +211,8 @@ struct KnownMembers {
 extension KnownMembers.Member {
     init(_ value: ObservedMember, _ group: Knowledge.Group) {
         let doubt = group.doubt.map { known in
-            let challenger = JSONSlice(known.value).map { slice in
-                let (value, source) = (value.with(slice), known.source)
-                return KnownMembers.Settled.Challenger(value: value, lo: known.lo, hi: known.hi, source: source)
+            let challenger = JSONSlice(known.value).map {
+                KnownMembers.Settled.Challenger(value: value.with($0), lo: known.lo, hi: known.hi, source: known.source)
             }
             return KnownMembers.Settled.Doubt(challenger: challenger, rest: known.rest)
         }
@@ -279,19 +252,13 @@ public struct ObjectHistory {
     var word: (_ source: Int64) -> LastWord?
     /// The latest `hi` of a write to the object, besides the one being merged; `Int64.min` if there was none.
     var wrote: Int64
-    /// Up to when the words of documents may have been lost in a crash.
-    ///
-    /// The record of a write is never lost.
+    /// Up to when the words of documents may have been lost in a crash; the record of a write never is.
     var restarted: Int64
     /// The time of a write whose effect on the member no response has shown (row W4).
     var unseen = Int64.min
 
     /// Describes what is known.
-    public init(
-        wrote: Int64 = .min,
-        restarted: Int64 = .min,
-        word: @escaping (_ source: Int64) -> LastWord? = { _ in nil }
-    ) {
+    public init(wrote: Int64 = .min, restarted: Int64 = .min, word: @escaping (Int64) -> LastWord? = { _ in nil }) {
         (self.word, self.wrote, self.restarted) = (word, wrote, restarted)
     }
 }
@@ -305,9 +272,7 @@ public struct MemberChange: Sendable, Equatable {
     public var observation: Observation
 }
 
-/// Writes an object with the newest value of every declared member, in the shape of one contribution.
-///
-/// Members that the shape lacks are appended.
+/// Writes an object with the newest value of each member, in the shape of one contribution; the others are appended.
 struct MergedWriter {
     private let newest: [MemberPath: ObservedMember]
     /// Members of the shape that fail their checks; they are left out if no better value is known.
@@ -322,17 +287,14 @@ struct MergedWriter {
         inShapeOf value: JSONSlice,
         leavingOut quarantined: Set<MemberPath> = []
     ) -> [UInt8] {
-        var writer = MergedWriter(newest, leavingOut: quarantined)
+        let byParent = Dictionary(grouping: newest.map { (path: $0.key, member: $0.value) }, by: \.path.parent)
+        var writer = MergedWriter(
+            newest: newest,
+            quarantined: quarantined.filter { newest[$0] == nil },
+            byParent: byParent.mapValues { $0.sorted { $0.path.text < $1.path.text } }
+        )
         writer.write(value, at: .root)
         return writer.output
-    }
-
-    private init(_ newest: [MemberPath: ObservedMember], leavingOut quarantined: Set<MemberPath>) {
-        self.newest = newest
-        self.quarantined = quarantined.filter { newest[$0] == nil }
-        var byParent: [MemberPath: [(path: MemberPath, member: ObservedMember)]] = [:]
-        for (path, member) in newest { byParent[path.parent, default: []].append((path, member)) }
-        self.byParent = byParent.mapValues { $0.sorted { $0.path.text < $1.path.text } }
     }
 
     /// Writes `value`, which is at `path`, with its newest members.
@@ -359,7 +321,13 @@ struct MergedWriter {
             shown.insert(inner)
             guard let known = newest[inner] else { continue }
             output.append(contentsOf: value.text[position..<member.value.range.lowerBound])
-            writeMember(known, shownAs: member.value, at: inner)
+            let shown = member.value
+            if known.isContainer {
+                write(shown.kind == .object ? shown : known.value, at: inner)
+            } else {
+                let isSame = known.agrees(with: ObservedMember(value: shown, isShared: true, link: known.link))
+                output.append(contentsOf: (isSame ? shown : known.value).bytes)
+            }
             position = member.value.range.upperBound
         }
         output.append(contentsOf: value.text[position..<value.range.upperBound - 1])
@@ -372,15 +340,5 @@ struct MergedWriter {
             write(member.value, at: inner)
         }
         output.append(UInt8(ascii: "}"))
-    }
-
-    private mutating func writeMember(_ newest: ObservedMember, shownAs value: JSONSlice, at path: MemberPath) {
-        if newest.isContainer {
-            write(value.kind == .object ? value : newest.value, at: path)
-        } else if newest.agrees(with: ObservedMember(value: value, isShared: true, link: newest.link)) {
-            output.append(contentsOf: value.bytes)
-        } else {
-            output.append(contentsOf: newest.value.bytes)
-        }
     }
 }

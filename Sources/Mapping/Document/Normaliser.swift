@@ -9,33 +9,26 @@ public struct Normaliser: Sendable {
     ///   memory until it is stored, however few bytes it has.
     public init(models: Models, objectLimit: Int = .max) { (self.models, self.objectLimit) = (models, objectLimit) }
 
-    /// Decomposes one body.
-    ///
-    /// Never fails: parts that do not fit stay literal, with a warning.
+    /// Decomposes one body; parts that do not fit stay literal, with a warning.
     ///
     /// Costs one scan and one copy of the body. Objects in clusters, or identified by their surroundings, are read a
     /// bounded number of times more.
     public func decompose(_ body: [UInt8], as rule: BodyRule, in context: MappingContext = .none) -> Decomposition {
         let plan: BodyPlan
-        do throws(MappingWarning) {
-            plan = try BodyPlan(rule, models)
-        } catch {
-            return .opaque(error)
-        }
+        do throws(MappingWarning) { plan = try BodyPlan(rule, models) } catch { return .opaque(error) }
         return walk(body, plan, context, objectLimit: objectLimit) { walk, end in
             guard end >= 0 else { return .opaque(failure(end, in: walk.text)) }
             let warnings = walk.notes.warnings(about: body)
             guard walk.secrets.isEmpty else {
-                return .objects(withoutSecrets(body, walk.secrets, rule, context, warnings: warnings))
+                let stripped = JSONSlice(body).map { strip($0, of: walk.secrets.sorted()) } ?? []
+                var parts = DecomposedBody(skeleton: stripped, occurrences: [], warnings: [])
+                if case .objects(let decomposed) = decompose(stripped, as: rule, in: context) { parts = decomposed }
+                (parts.warnings, parts.showsSecret) = (warnings, true)
+                return .objects(parts)
             }
             guard body.isUTF8 else { return .opaque(.notUTF8) }
             guard walk.found.contains(where: { $0.name != nil }) else { return .opaque(warnings.first) }
-            var parts = DecomposedBody(walk.text, found: walk.found, keyed: walk.keyedStarts, warnings: warnings)
-            if let (slot, keys) = walk.boundKeys() {
-                let index = walk.found[..<slot].count { $0.name != nil }
-                parts.occurrences[index].boundKeys = keys
-            }
-            return .objects(parts)
+            return .objects(DecomposedBody(walk, warnings: warnings))
         }
     }
 
@@ -60,13 +53,15 @@ public struct Normaliser: Sendable {
         body.withUnsafeBufferPointer { text in
             models.tree.withView { tree in
                 var walk = BodyWalk(
-                    body,
-                    text,
+                    body: body,
+                    text: text,
+                    scanner: JSONScanner(text, allowsReferences: false),
                     plan: plan,
                     models: models,
                     tree: tree,
                     context: context,
-                    objectLimit: objectLimit
+                    objectLimit: objectLimit,
+                    budget: text.count * 8
                 )
                 let end = walk.walk()
                 return finish(walk, end)
@@ -74,20 +69,33 @@ public struct Normaliser: Sendable {
         }
     }
 
-    private func withoutSecrets(
-        _ body: [UInt8],
-        _ secrets: [Int],
-        _ rule: BodyRule,
-        _ context: MappingContext,
-        warnings: [MappingWarning]
-    ) -> DecomposedBody {
-        var stripper = SecretStripper(secrets: secrets)
-        let stripped = stripper.strip(body)
-        var parts = DecomposedBody(skeleton: stripped, occurrences: [], warnings: [])
-        if case .objects(let decomposed) = decompose(stripped, as: rule, in: context) { parts = decomposed }
-        parts.warnings = warnings
-        parts.showsSecret = true
-        return parts
+    /// A body without the members and elements at these offsets, which must not reach the disk.
+    private func strip(_ body: JSONSlice, of secrets: [Int]) -> [UInt8] {
+        var output: [UInt8] = []
+        output.reserveCapacity(body.range.count)
+        func firstSecret(in value: JSONSlice) -> Int? {
+            let first = secrets.boundary(where: { $0 >= value.range.lowerBound })
+            return first < secrets.count && value.range.contains(secrets[first]) ? secrets[first] : nil
+        }
+        func isSecret(_ value: JSONSlice) -> Bool { firstSecret(in: value) == value.range.lowerBound }
+        func write(_ value: JSONSlice) {
+            guard firstSecret(in: value) != nil else { return output.append(contentsOf: value.bytes) }
+            let isObject = value.kind == .object
+            output.append(isObject ? UInt8(ascii: "{") : UInt8(ascii: "["))
+            for member in value.members where !isSecret(member.value) {
+                output.appendComma()
+                output.append(contentsOf: value.text[member.nameRange])
+                output.append(UInt8(ascii: ":"))
+                write(member.value)
+            }
+            for element in value.elements where !isSecret(element) {
+                output.appendComma()
+                write(element)
+            }
+            output.append(isObject ? UInt8(ascii: "}") : UInt8(ascii: "]"))
+        }
+        write(body)
+        return output
     }
 
     private func failure(_ failure: Int, in text: UnsafeBufferPointer<UInt8>) -> MappingWarning? {
@@ -96,10 +104,8 @@ public struct Normaliser: Sendable {
         case JSONScanner.Failure.reserved:
             return MappingWarning(.reservedText, "A string of the body begins with \\u0001, which is reserved.")
         case JSONScanner.Failure.tooManyObjects:
-            return MappingWarning(
-                .tooManyObjects,
-                "The body contains more than \(objectLimit) objects (limits: objects). It is stored whole, and none of its objects."
-            )
+            let many = "The body contains more than \(objectLimit) objects (limits: objects)."
+            return MappingWarning(.tooManyObjects, many + " It is stored whole, and none of its objects.")
         default:
             // An empty body is normal: 204, HEAD.
             guard text.contains(where: { $0 > 0x20 }) else { return nil }
@@ -109,56 +115,52 @@ public struct Normaliser: Sendable {
 }
 
 extension DecomposedBody {
-    /// Cuts the text along the objects found in it.
-    init(_ text: UnsafeBufferPointer<UInt8>, found: [BodyWalk.Found], keyed: [Int], warnings: [MappingWarning]) {
-        let cutter = BodyCutter(text: text, found: found)
+    /// Cuts a body along the objects found in it.
+    fileprivate init(_ walk: BodyWalk, warnings: [MappingWarning]) {
+        let found = walk.found
         var occurrences: [Occurrence] = []
         occurrences.reserveCapacity(found.count)
         for (index, object) in found.enumerated() {
             guard let name = object.name else { continue }
-            let payload = cutter.cut(object.start..<object.end, from: index + 1, to: object.subtreeEnd)
-            occurrences.append(Occurrence(name: name, payload: payload, keys: object.keys))
+            let payload = walk.cut(object.start..<object.end, index + 1..<object.subtreeEnd)
+            let bound = index == walk.boundSlot ? walk.boundKeys(of: object) : []
+            occurrences.append(Occurrence(name: name, payload: payload, keys: object.keys, boundKeys: bound))
         }
-        skeleton = cutter.cut(0..<text.count, from: 0, to: found.count)
+        skeleton = walk.cut(0..<walk.text.count, found.indices)
         (self.occurrences, self.warnings) = (occurrences, warnings)
         // A container within another object belongs to that object.
-        self.keyed = keyed.filter { start in
+        let containers = walk.keyedStarts.filter { start in
             !found.contains { $0.name != nil && $0.start < start && start < $0.end }
-        }.map { start in
-            let count = found.firstIndex { $0.start > start } ?? found.count
-            return cutter.cut(0..<start, from: 0, to: count).count
+        }
+        keyed = containers.map { start in
+            walk.cut(0..<start, 0..<(found.firstIndex { $0.start > start } ?? found.count)).count
         }.sorted()
     }
 }
 
-/// Copies stretches of a body, with references in place of the objects within.
-private struct BodyCutter {
-    let text: UnsafeBufferPointer<UInt8>
-    let found: [BodyWalk.Found]
-
-    /// Copies `range`; the objects directly in it are among `found[first..<last]`.
-    func cut(_ range: Range<Int>, from first: Int, to last: Int) -> [UInt8] {
+extension BodyWalk {
+    /// Copies a range of the body, with references in place of the objects directly in it, which are among `inner`.
+    fileprivate func cut(_ range: Range<Int>, _ inner: Range<Int>) -> [UInt8] {
         var size = range.count
-        forEachChild(first, last) { size += 48 - ($0.end - $0.start) }
+        forEachChild(inner) { child, _ in size += 48 - (child.end - child.start) }
         var output: [UInt8] = []
         output.reserveCapacity(max(size, 16))
         var position = range.lowerBound
-        forEachChild(first, last) { child in
-            guard let name = child.name else { return }
-            output.append(contentsOf: UnsafeBufferPointer(rebasing: text[position..<child.start]))
+        forEachChild(inner) { child, name in
+            output.append(contentsOf: literal(position..<child.start))
             Reference.append(name, to: &output)
             position = child.end
         }
-        output.append(contentsOf: UnsafeBufferPointer(rebasing: text[position..<range.upperBound]))
+        output.append(contentsOf: literal(position..<range.upperBound))
         return output
     }
 
     @inline(__always)
-    private func forEachChild(_ first: Int, _ last: Int, _ body: (BodyWalk.Found) -> Void) {
-        var index = first
-        while index < last {
-            if found[index].name != nil {
-                body(found[index])
+    private func forEachChild(_ inner: Range<Int>, _ body: (Found, ObjectName) -> Void) {
+        var index = inner.lowerBound
+        while index < inner.upperBound {
+            if let name = found[index].name {
+                body(found[index], name)
                 index = found[index].subtreeEnd
             } else {
                 // An object without an identity: its contents belong to the enclosing object.
@@ -184,22 +186,20 @@ public struct DecomposedBody: Sendable {
     public var warnings: [MappingWarning]
     /// The offsets in the skeleton of objects whose members are the rule's objects, in order.
     public var keyed: [Int] = []
-    /// Whether the body contains a secret and must not reach the disk.
-    ///
-    /// The parts given here are without the secrets, so they do not recompose to the received body.
+    /// Whether the body contains a secret and must not reach the disk; the parts do not show it.
     public var showsSecret = false
 
-    /// The JSON pointer (RFC 6901) of an occurrence within the body.
-    ///
-    /// Nil if there is none with this index. Costs a pass over the body.
+    private var payloads: [[UInt8]] { occurrences.map(\.payload) }
+
+    /// The JSON pointer (RFC 6901) of an occurrence within the body; nil if there is none with this index.
     public func pointer(toOccurrence index: Int) -> String? {
         guard occurrences.indices.contains(index) else { return nil }
-        return PinTree(skeleton: skeleton, pins: occurrences.map(\.payload))?.pointer(to: index)
+        return PinTree(skeleton: skeleton, pins: payloads)?.pointer(to: index)
     }
 
     /// By occurrence, whether it is within another object, or one of several in a response about a single object.
     public func areEmbedded(in kind: Observation.Kind) -> [Bool] {
-        Self.areEmbedded(skeleton: skeleton, payloads: occurrences.map(\.payload), in: kind)
+        Self.areEmbedded(skeleton: skeleton, payloads: payloads, in: kind)
     }
 
     /// The same for a document's pins; in a list, none counts as embedded.
@@ -212,7 +212,7 @@ public struct DecomposedBody: Sendable {
 
     /// Whether recomposition yields exactly these bytes.
     public func recomposes(to body: [UInt8]) -> Bool {
-        guard let recomposed = recompose(skeleton: skeleton, payloads: occurrences.map(\.payload)) else { return false }
+        guard let recomposed = recompose(skeleton: skeleton, payloads: payloads) else { return false }
         return recomposed.withUnsafeBufferPointer { recomposed in
             body.withUnsafeBufferPointer { recomposed.hasSameBytes(as: $0) }
         }
@@ -230,10 +230,9 @@ public struct Occurrence: Sendable {
     public var boundKeys: [(member: String, value: String)] = []
 }
 
-/// Rebuilds a body from its skeleton and its payloads in pre-order.
+/// Rebuilds a body from its skeleton and its payloads in pre-order; nil if their number does not match.
 ///
-/// Nil if the number of payloads does not match. Costs one pass over all bytes. Before a body is stored, the result is
-/// checked against the received bytes.
+/// Before a body is stored, the result is checked against the received bytes.
 public func recompose(skeleton: [UInt8], payloads: [[UInt8]]) -> [UInt8]? {
     var output: [UInt8] = []
     output.reserveCapacity(payloads.reduce(skeleton.count) { $0 + $1.count })
@@ -241,49 +240,4 @@ public func recompose(skeleton: [UInt8], payloads: [[UInt8]]) -> [UInt8]? {
         output.append(contentsOf: stretch)
     }
     return isWhole ? output : nil
-}
-
-/// Removes secret members, which must not reach the disk, from a body.
-struct SecretStripper {
-    private let secrets: [Int]
-    private var output: [UInt8] = []
-
-    init(secrets: [Int]) { self.secrets = secrets.sorted() }
-
-    /// The body without its secrets; `body` must be valid JSON.
-    mutating func strip(_ body: [UInt8]) -> [UInt8] {
-        output = []
-        output.reserveCapacity(body.count)
-        if let value = JSONSlice(body) { write(value) }
-        return output
-    }
-
-    private mutating func write(_ value: JSONSlice) {
-        guard firstSecret(from: value.range.lowerBound) < value.range.upperBound else {
-            return output.append(contentsOf: value.bytes)
-        }
-        let isObject = value.kind == .object
-        output.append(isObject ? UInt8(ascii: "{") : UInt8(ascii: "["))
-        for member in value.members where !isSecret(member.value) {
-            output.appendComma()
-            output.append(contentsOf: value.text[member.nameRange])
-            output.append(UInt8(ascii: ":"))
-            write(member.value)
-        }
-        for element in value.elements where !isSecret(element) {
-            output.appendComma()
-            write(element)
-        }
-        output.append(isObject ? UInt8(ascii: "}") : UInt8(ascii: "]"))
-    }
-
-    private func isSecret(_ value: JSONSlice) -> Bool {
-        firstSecret(from: value.range.lowerBound) == value.range.lowerBound
-    }
-
-    /// The first secret at or after an offset; beyond all offsets if there is none.
-    private func firstSecret(from offset: Int) -> Int {
-        let first = secrets.boundary(where: { $0 >= offset })
-        return first < secrets.count ? secrets[first] : .max
-    }
 }

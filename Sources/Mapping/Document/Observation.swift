@@ -25,9 +25,7 @@ public struct Observation: Sendable, Equatable {
         (self.sequence, self.start, self.end, self.kind) = (sequence, start, end, kind)
     }
 
-    /// The start of the interval in which the observed values were true at some time.
-    ///
-    /// - Parameter isEmbedded: whether the object is within another one, or one of several.
+    /// The start of the interval in which the values were true at some time; embedded objects may lag like a list.
     public func lo(isEmbedded: Bool, lag: Lag) -> Int64 {
         switch kind {
         case .seed: start
@@ -40,9 +38,7 @@ public struct Observation: Sendable, Equatable {
         }
     }
 
-    /// The end of that interval.
-    ///
-    /// What was given is older than every response that is complete later, however far that one may lag.
+    /// The end of that interval; what was given is older than every response that is complete later.
     var hi: Int64 { kind == .seed ? Self.beforeAll : end }
 
     /// A time before that of any response; microseconds.
@@ -71,7 +67,6 @@ public struct Contribution: Sendable, Equatable {
     public var observation: Observation
     /// The store's number of the version; opaque here.
     public var version: Int64
-    /// The version's bytes in payload form.
     public var payload: [UInt8]
     /// The digest of the cache key under which it was shown, the same for every refresh; 0 if this is no longer needed.
     public var origin: Int64

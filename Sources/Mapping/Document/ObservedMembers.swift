@@ -12,23 +12,15 @@ struct ObservedMember: Sendable {
     }
 
     var value: JSONSlice
-    /// Whether this is an object literal whose members are observed one by one.
-    ///
-    /// The container's own value is only that it is an object.
+    /// Whether this is an object literal whose members are observed one by one; its own value is only that it is one.
     var isContainer = false
-    /// Whether it may move into other responses.
-    ///
-    /// Identities, keys and `modified` members are observed even if they may not.
+    /// Whether it may move into other responses; identities, keys and `modified` members are observed in any case.
     var isShared: Bool
-    /// Whether only members of its value are declared.
-    ///
-    /// Then it is observed as an object or as null. Other values, such as a bare identity, stay with their documents.
+    /// Whether only members of its value are declared: other values than objects and null stay with their documents.
     var isHolder = false
     var link: Link?
     /// Whether it replaces any other value, whatever members either has (`merge: replace`).
     var isWhole = false
-    /// Whether it occurs twice, and so is no observation (law 6).
-    var isRepeated = false
 
     func agrees(with other: ObservedMember) -> Bool {
         if isContainer || other.isContainer { return isContainer && other.isContainer }
@@ -69,14 +61,21 @@ struct ObservedMembers {
     private(set) var gathered: [MemberPath: Gathered] = [:]
     /// Members that fail their checks, and so are no observations.
     private(set) var quarantined: Set<MemberPath> = []
+    /// Members that occur twice in one object, and so are no observations (law 6).
+    private var repeated: Set<MemberPath> = []
     private let models: Models
     /// What else is known of the object; it chooses the models of clusters whose members a value does not show.
     private let known: [JSONSlice]
     /// Whether that has chosen another model than the one as which the body was taken apart.
     private let isOfKnownModel: Bool
-    private(set) var hasRepeated = false
     /// If requested, the members that belong to the response, and why.
     private(set) var rest: [(path: MemberPath, value: JSONSlice, standing: Provenance.Standing)]?
+
+    /// The members that occur once.
+    var sound: [MemberPath: ObservedMember] {
+        guard !repeated.isEmpty else { return members }
+        return members.filter { path, _ in !repeated.contains(path) && !repeated.contains(where: path.isWithin) }
+    }
 
     /// A member for `GatheredValues`.
     struct Gathered {
@@ -100,9 +99,6 @@ struct ObservedMembers {
             let isOpen = models.isOpen(model, for: value, else: known)
             readAsked(value, node: isOpen ? compiled.candidates : compiled.asked, at: .root)
         }
-        guard hasRepeated else { return }
-        let repeated = members.filter(\.value.isRepeated).map(\.key)
-        for path in members.keys where repeated.contains(where: path.isWithin) { members[path]?.isRepeated = true }
     }
 
     /// `shared` is whether undeclared members move too (`share: all`, or within a declared property).
@@ -124,8 +120,8 @@ struct ObservedMembers {
         }
     }
 
-    /// Reads the members by which the models of a cluster are chosen, or which may be properties of the object's model as
-    /// long as that is not known; they move nowhere, unless they are properties.
+    /// Reads the members by which the models of a cluster are chosen, or which may be properties as long as the model is
+    /// not known; they move nowhere, unless they are properties.
     private mutating func readAsked(_ object: JSONSlice, node: Int, at prefix: MemberPath) {
         var asked: Set<MemberPath> = []
         object.forEachMember { name, _, range in
@@ -144,7 +140,7 @@ struct ObservedMembers {
 
     private mutating func read(_ value: JSONSlice, child: Int, shared: Bool, at path: MemberPath) {
         let node = models.tree.nodes[child]
-        guard !node.isLocal else {
+        if node.isLocal {
             rest?.append((path, value, .local))
             return
         }
@@ -153,31 +149,29 @@ struct ObservedMembers {
             return
         }
         let link = node.relation >= 0 ? link(of: node) : nil
-        if node.merge != .latest, node.merge != .replace {
-            gather(Gathered(value: value, policy: node.merge, link: link), at: path)
+        let isWhole = node.merge == .replace
+        guard isWhole || node.merge == .latest else {
+            // A member that occurs twice is not gathered.
+            let known = gathered.updateValue(Gathered(value: value, policy: node.merge, link: link), forKey: path)
+            if known != nil { quarantined.insert(path) }
             return
         }
-        let isObject = value.kind == .object
+        let isShared = shared || node.isProperty
+        let isHolder = !isShared && node.holdsProperty
         if let link {
-            read(value, link: link, isWhole: node.merge == .replace, at: path)
-        } else if node.hasChildren, isObject, node.merge != .replace {
-            let isShared = shared || node.isProperty
-            let isHolder = !isShared && node.holdsProperty
-            add(
-                ObservedMember(value: value, isContainer: true, isShared: isShared || isHolder, isHolder: isHolder),
-                at: path
-            )
+            read(value, link: link, isWhole: isWhole, at: path)
+        } else if node.hasChildren, value.kind == .object, !isWhole {
+            let isMoved = isShared || isHolder
+            add(ObservedMember(value: value, isContainer: true, isShared: isMoved, isHolder: isHolder), at: path)
             read(value, node: child, shared: isShared, at: path)
         } else if node.isIdentity, case .text = value.withBytes({ Identity.read($0) }) {
             // Each document spells an identity in its own way.
             add(ObservedMember(value: value, isShared: false), at: path)
-        } else if value.isNull, node.holdsProperty, !shared, !node.isProperty {
+        } else if isHolder, value.isNull {
             // Null in the middle of a key path is null at its end.
             add(ObservedMember(value: value, isShared: true, isHolder: true), at: path)
-        } else if shared || node.isProperty {
-            add(ObservedMember(value: value, isShared: true, isWhole: node.merge == .replace), at: path)
-        } else if node.captures != 0 || node.isAsked {
-            add(ObservedMember(value: value, isShared: false), at: path)
+        } else if isShared || node.captures != 0 || node.isAsked {
+            add(ObservedMember(value: value, isShared: isShared, isWhole: isShared && isWhole), at: path)
         } else {
             rest?.append((path, value, .undeclared))
         }
@@ -208,15 +202,7 @@ struct ObservedMembers {
     }
 
     private mutating func add(_ member: ObservedMember, at path: MemberPath) {
-        if members.updateValue(member, forKey: path) != nil {
-            members[path]?.isRepeated = true
-            hasRepeated = true
-        }
-    }
-
-    /// A member that occurs twice is not gathered.
-    private mutating func gather(_ member: Gathered, at path: MemberPath) {
-        if gathered[path] != nil { quarantined.insert(path) } else { gathered[path] = member }
+        if members.updateValue(member, forKey: path) != nil { repeated.insert(path) }
     }
 
     /// Whether a value passes its checks; references count as objects, which the upstream sent in their place.
@@ -276,21 +262,13 @@ struct Sighting {
                 )
             }
         }
-        for path in contradicted {
-            members[path] = nil
-            for inner in members.keys where inner.isWithin(path) { members[inner] = nil }
-        }
+        for path in contradicted { members = members.filter { $0.key != path && !$0.key.isWithin(path) } }
     }
 
     /// The members, each after the object that contains it.
-    var outermostFirst: [(MemberPath, KnownMembers.Settled.Observed)] {
-        members.sorted { $0.key.text.utf8.count < $1.key.text.utf8.count }.map { ($0.key, $0.value) }
+    var outermostFirst: [(key: MemberPath, value: KnownMembers.Settled.Observed)] {
+        members.sorted { $0.key.text.utf8.count < $1.key.text.utf8.count }
     }
-}
-
-extension ObservedMembers {
-    /// The members that occur once; repeated ones are no observations.
-    var sound: [MemberPath: ObservedMember] { hasRepeated ? members.filter { !$0.value.isRepeated } : members }
 }
 
 extension [MemberPath: ObservedMember] {

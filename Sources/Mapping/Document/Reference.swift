@@ -4,7 +4,7 @@ import Glibc
 /// `"\u0001User:583231"`.
 public enum Reference {
     /// The prefix of every reference literal; nothing else in a skeleton or payload begins with it.
-    static let sentinel: [UInt8] = Array("\"\\u0001".utf8)
+    private static let sentinel: StaticString = "\"\\u0001"
 
     /// The literal for a name, quotes included.
     public static func literal(_ name: ObjectName) -> [UInt8] {
@@ -14,16 +14,14 @@ public enum Reference {
     }
 
     static func append(_ name: ObjectName, to output: inout [UInt8]) {
-        output.append(contentsOf: sentinel)
+        output.append(contentsOf: UnsafeBufferPointer(start: sentinel.utf8Start, count: sentinel.utf8CodeUnitCount))
         output.append(contentsOf: name.model.utf8)
         output.append(UInt8(ascii: ":"))
         JSONString.appendEscaped(name.identity, to: &output)
         output.append(UInt8(ascii: "\""))
     }
 
-    /// The name in the unescaped content of a reference literal, as returned by SQLite's JSON functions.
-    ///
-    /// Nil for other text.
+    /// The name in the unescaped content of a reference literal, as SQLite's JSON functions return it; else nil.
     public static func name(inText text: String) -> ObjectName? {
         guard text.utf8.first == 1, let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         let model = text[text.utf8.index(after: text.startIndex)..<colon]
@@ -33,13 +31,7 @@ public enum Reference {
     /// The names referred to directly in a skeleton or payload, in order.
     public static func names(in payload: [UInt8]) -> [ObjectName] {
         var names: [ObjectName] = []
-        payload.withUnsafeBufferPointer { payload in
-            var position = 0
-            while let found = next(in: payload, from: position) {
-                if let name = name(at: found, in: payload) { names.append(name) }
-                position = found.upperBound
-            }
-        }
+        forEach(in: payload) { _, name in if let name { names.append(name) } }
         return names
     }
 
@@ -61,25 +53,32 @@ public enum Reference {
     public static func plain(_ payload: [UInt8], identity: (ObjectName) -> [UInt8]? = { _ in nil }) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(payload.count)
-        payload.withUnsafeBufferPointer { payload in
-            var position = 0
-            while let found = next(in: payload, from: position) {
-                output.append(contentsOf: payload[position..<found.lowerBound])
-                if let name = name(at: found, in: payload) {
-                    if let known = identity(name) {
-                        output.append(contentsOf: known)
-                    } else {
-                        appendBare(name.identity, asNumber: isInteger(name.identity), to: &output)
-                    }
-                }
-                position = found.upperBound
+        var position = 0
+        forEach(in: payload) { range, name in
+            output.append(contentsOf: payload[position..<range.lowerBound])
+            position = range.upperBound
+            guard let name else { return }
+            if let known = identity(name) {
+                output.append(contentsOf: known)
+            } else {
+                appendBare(name.identity, asNumber: isInteger(name.identity), to: &output)
             }
-            output.append(contentsOf: payload[position...])
         }
+        output.append(contentsOf: payload[position...])
         return output
     }
 
-    /// Appends a bare identity.
+    /// Visits the reference literals of a skeleton or payload in order; one that is damaged has no name.
+    private static func forEach(in payload: [UInt8], _ body: (Range<Int>, ObjectName?) -> Void) {
+        payload.withUnsafeBufferPointer { payload in
+            var position = 0
+            while let found = next(in: payload, from: position) {
+                body(found, name(at: found, in: payload))
+                position = found.upperBound
+            }
+        }
+    }
+
     static func appendBare(_ identity: String, asNumber: Bool, to output: inout [UInt8]) {
         if asNumber {
             output.append(contentsOf: identity.utf8)
@@ -105,27 +104,18 @@ public enum Reference {
 
     /// The range of the next reference literal; nil if there is none, or the text is not a payload.
     static func next(in text: UnsafeBufferPointer<UInt8>, from start: Int) -> Range<Int>? {
-        guard let found = firstSentinel(in: text, from: start) else { return nil }
-        var position = found + sentinel.count
-        while position < text.count, text[position] != UInt8(ascii: "\"") {
-            position += text[position] == UInt8(ascii: "\\") ? 2 : 1
-        }
-        return position < text.count ? found..<position + 1 : nil
-    }
-
-    private static func firstSentinel(in text: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
         guard let base = UnsafeRawPointer(text.baseAddress) else { return nil }
         var position = start + 1
         // The search is for the backslash, which is rarer than the quote before it.
         while position < text.count, let found = memchr(base + position, 0x5C, text.count - position) {
-            let backslash = UnsafeRawPointer(found) - base
-            if backslash + 6 <= text.count, text[backslash - 1] == UInt8(ascii: "\""),
-                text[backslash + 1] == UInt8(ascii: "u"), text[backslash + 2] == 0x30, text[backslash + 3] == 0x30,
-                text[backslash + 4] == 0x30, text[backslash + 5] == 0x31, backslash > start
-            {
-                return backslash - 1
+            let quote = UnsafeRawPointer(found) - base - 1
+            position = quote + 2
+            guard isReference(text, at: quote) else { continue }
+            position = quote + sentinel.utf8CodeUnitCount
+            while position < text.count, text[position] != UInt8(ascii: "\"") {
+                position += text[position] == UInt8(ascii: "\\") ? 2 : 1
             }
-            position = backslash + 1
+            return position < text.count ? quote..<position + 1 : nil
         }
         return nil
     }
@@ -137,7 +127,7 @@ public enum Reference {
 
     /// Whether a reference literal begins here.
     static func isReference(_ text: UnsafeBufferPointer<UInt8>, at position: Int) -> Bool {
-        position + sentinel.count <= text.count
-            && (0..<sentinel.count).allSatisfy { text[position + $0] == sentinel[$0] }
+        guard let base = text.baseAddress, position + sentinel.utf8CodeUnitCount <= text.count else { return false }
+        return memcmp(base + position, sentinel.utf8Start, sentinel.utf8CodeUnitCount) == 0
     }
 }

@@ -4,33 +4,31 @@
 /// everywhere (`,` or `, `), or a comma followed by the white space after the opening bracket (indented text). A
 /// separator is known only if the document shows at least one and all of them agree with a style (law 6).
 struct SeparatorStyle {
-    private var hasEvidence = false
     /// Whether any separator has a line break, and whether any has none.
     private var (breaksLines, staysInLine) = (false, false)
-    /// The separator that all containers share; nil once two differ.
-    private var shared: ArraySlice<UInt8>? = []
+    /// The separator that all containers share, if there is one.
+    private var shared: ArraySlice<UInt8>?
     /// Whether each separator is a comma and the white space after its container's opening bracket.
     private var repeatsOpening = true
 
     /// Reads the separators of all texts of a document: its skeleton and its payloads.
-    init(of texts: [[UInt8]]) { for text in texts { add(text) } }
-
-    private mutating func add(_ text: [UInt8]) {
-        guard let index = try? JSONIndex(text) else { return }
-        for container in index.nodes.indices {
-            var opening: ArraySlice<UInt8>?
-            var position = index.range(container).lowerBound + 1
-            index.forEachEntry(of: container) { entry in
-                let between = text[position..<entry.lowerBound]
-                if let opening { note(between, opening: opening) } else { opening = between }
-                position = entry.upperBound
+    init(of texts: [[UInt8]]) {
+        for text in texts {
+            guard let index = try? JSONIndex(text) else { continue }
+            for container in index.nodes.indices {
+                var opening: ArraySlice<UInt8>?
+                var position = index.range(container).lowerBound + 1
+                index.forEachEntry(of: container) { entry in
+                    let between = text[position..<entry.lowerBound]
+                    if let opening { note(between, opening: opening) } else { opening = between }
+                    position = entry.upperBound
+                }
             }
         }
     }
 
     /// The separator of a list with this white space after its opening bracket; nil if the document does not show it.
     func separator(afterOpening opening: ArraySlice<UInt8>) -> [UInt8]? {
-        guard hasEvidence else { return nil }
         // Indented text indents each level differently, and is no evidence for lists written in one line.
         let isShown = Self.hasLineBreak(opening) ? breaksLines : staysInLine
         let repeated = repeatsOpening && isShown ? [UInt8(ascii: ",")] + opening : nil
@@ -40,8 +38,8 @@ struct SeparatorStyle {
     }
 
     private mutating func note(_ separator: ArraySlice<UInt8>, opening: ArraySlice<UInt8>) {
-        if !hasEvidence { shared = separator } else if shared != separator { shared = nil }
-        hasEvidence = true
+        let isFirst = !breaksLines && !staysInLine
+        shared = isFirst || shared == separator ? separator : nil
         if Self.hasLineBreak(separator) { breaksLines = true } else { staysInLine = true }
         if separator != [UInt8(ascii: ",")] + opening { repeatsOpening = false }
     }
@@ -50,9 +48,7 @@ struct SeparatorStyle {
 }
 
 extension CompositionAttempt {
-    /// The separator between two elements of a container.
-    ///
-    /// Nil, and the attempt fails, if the document does not show it.
+    /// The separator between two elements of a container; the attempt fails if the document does not show it.
     ///
     /// - Parameters:
     ///   - shown: the first separator within the container itself.
