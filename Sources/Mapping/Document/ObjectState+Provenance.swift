@@ -71,18 +71,21 @@ extension ObjectState {
     ) -> [Provenance.Member] {
         let shown = (base.map { [$0] } ?? []) + others
         guard let index = models.index(of: model) else { return Self.ownMembers(in: shown, nil) }
-        let names = PropertyNames(model: index, models: models)
+        let properties = Self.properties(of: index, models)
         let reader = reader(of: index, models)
         var members = settledMembers(reader, lag: lag) + gatheredMembers(reader)
         if !models.plain[index] { for contribution in shown { Self.quarantine(&members, contribution, reader) } }
         let isOutdated = isOutdated(lag: lag)
         for position in members.indices {
-            members[position].properties = names[members[position].pointer]
+            members[position].properties = properties[members[position].pointer]?.names ?? []
             guard isOutdated else { continue }
             members[position].moves = false
             if members[position].standing != .quarantined { members[position].standing = .outdated }
         }
-        members.sort { (names.position($0), $0.pointer) < (names.position($1), $1.pointer) }
+        func order(_ member: Provenance.Member) -> (Int, String) {
+            (properties[member.pointer]?.position ?? .max, member.pointer)
+        }
+        members.sort { order($0) < order($1) }
         let declared = Set(members.map(\.pointer))
         return members + Self.ownMembers(in: shown, reader).filter { !declared.contains($0.pointer) }
     }
@@ -95,8 +98,8 @@ extension ObjectState {
             let observed = reader?.observed(object, withRest: true).rest
             let own = observed ?? object.members.map { ($0.name, $0.value, .undeclared) }
             return own.filter { seen.insert($0.path).inserted }.map { path, value, standing in
-                let shown = Provenance.Sighting(value, contribution.observation)
-                return Provenance.Member(path, standing, value: shown.value, shown: shown)
+                let shown = sighting(value, in: contribution.observation)
+                return .init(pointer: "/" + path.text, standing: standing, value: shown.value, shown: shown)
             }
         }
     }
@@ -108,7 +111,8 @@ extension ObjectState {
             guard !settled.value.isContainer else { return nil }
             let (value, time) = (Self.plain(settled.value.value), max(settled.clock.lo, settled.clock.hi))
             let shown = Provenance.Sighting(value: value, source: settled.source, time: time)
-            var member = Provenance.Member(path, settled.doubt == nil ? .known : .doubt, value: value, shown: shown)
+            let standing: Provenance.Standing = settled.doubt == nil ? .known : .doubt
+            var member = Provenance.Member(pointer: "/" + path.text, standing: standing, value: value, shown: shown)
             member.policy = reader.policy(of: path) ?? .latest
             member.moves = settled.value.isShared
             member.replaced = known.former.map { Knowledge.Former(value: Reference.plain($0.value), rule: $0.rule) }
@@ -123,8 +127,8 @@ extension ObjectState {
         gathered.items.compactMap { path, items in
             guard let policy = reader.policy(of: path), policy != .latest, policy != .replace else { return nil }
             let value = gathered.values { $0 == path ? policy : nil }[path]
-            var member = Provenance.Member(path, .gathered, value: value.map { Reference.plain($0) })
-            member.policy = policy
+            var member = Provenance.Member(pointer: "/" + path.text, standing: .gathered, policy: policy)
+            member.value = value.map { Reference.plain($0) }
             member.items = items.map { Provenance.Item(value: Self.plain($0.value), time: $0.time) }
             return member
         }
@@ -135,63 +139,39 @@ extension ObjectState {
         guard let object = JSONSlice(seen.payload) else { return }
         for path in reader.observed(object).quarantined {
             guard let names = path.names, let value = object.value(at: names[...]) else { continue }
-            let sighting = Provenance.Sighting(value, seen.observation)
-            if let known = members.firstIndex(where: { $0.pointer == "/" + path.text }) {
-                members[known].quarantined.append(sighting)
+            let (pointer, shown) = ("/" + path.text, sighting(value, in: seen.observation))
+            if let known = members.firstIndex(where: { $0.pointer == pointer }) {
+                members[known].quarantined.append(shown)
             } else {
-                var member = Provenance.Member(path, .quarantined)
-                member.policy = reader.policy(of: path) ?? .latest
-                member.quarantined = [sighting]
-                members.append(member)
+                let policy = reader.policy(of: path) ?? .latest
+                members.append(.init(pointer: pointer, standing: .quarantined, policy: policy, quarantined: [shown]))
             }
         }
     }
 
-    fileprivate static func plain(_ value: JSONSlice) -> [UInt8] { Reference.plain(value.json) }
-}
+    private static func plain(_ value: JSONSlice) -> [UInt8] { Reference.plain(value.json) }
 
-extension Provenance.Sighting {
-    fileprivate init(_ value: JSONSlice, _ observation: Observation) {
-        self.init(value: ObjectState.plain(value), source: observation.sequence, time: observation.end)
+    private static func sighting(_ value: JSONSlice, in response: Observation) -> Provenance.Sighting {
+        Provenance.Sighting(value: plain(value), source: response.sequence, time: response.end)
     }
-}
 
-extension Provenance.Member {
-    fileprivate init(
-        _ path: MemberPath,
-        _ standing: Provenance.Standing,
-        value: [UInt8]? = nil,
-        shown: Provenance.Sighting? = nil
-    ) {
-        self.init(pointer: "/" + path.text, standing: standing, value: value, shown: shown)
-    }
-}
-
-/// The properties of a model, by the place they are read from.
-struct PropertyNames {
-    private var byPointer: [String: [String]] = [:]
-    private var order: [String: Int] = [:]
-
-    init(model: Int, models: Models) {
+    /// The properties of a model by the pointer that they are read from, and its position among all.
+    private static func properties(of model: Int, _ models: Models) -> [String: (position: Int, names: [String])] {
         // For a cluster, the properties of its base and all its concrete models.
         let family = reachable(from: [model, models.index(of: models.compiled[model].objectName) ?? model]) {
             models.compiled[$0].reading.choices.map(\.model)
         }
+        var found: [String: (position: Int, names: [String])] = [:]
         for member in family.flatMap({ models.compiled[$0].members }) where member.index != nil {
             let property = member.declaration
             for source in property.parts.isEmpty ? member.spellings : property.parts.map(\.from) {
                 guard let steps = KeyPathSyntax.steps(of: source) else { continue }
                 // A member of an array's elements is known only as part of the array.
                 let pointer = "/" + MemberPath(steps.leadingNames).text
-                order[pointer] = min(order[pointer] ?? .max, order.count)
-                if byPointer[pointer]?.contains(property.name) != true {
-                    byPointer[pointer, default: []].append(property.name)
-                }
+                let (position, names) = found[pointer] ?? (found.count, [])
+                found[pointer] = (position, names.contains(property.name) ? names : names + [property.name])
             }
         }
+        return found
     }
-
-    subscript(pointer: String) -> [String] { byPointer[pointer] ?? [] }
-
-    func position(_ member: Provenance.Member) -> Int { order[member.pointer] ?? .max }
 }

@@ -60,14 +60,13 @@ struct SettledMember<Value: MemberValue>: Sendable {
     /// The observation that settled or confirmed the value last: the one that was complete last.
     private(set) var source: Int64
 
+}
+
+extension SettledMember {
     /// Row F: the first observation.
     init(first seen: Observed) {
         (value, source) = (seen.value, seen.source)
         clock = Knowledge.Clock(lo: seen.lo, hi: seen.hi, stamp: seen.kind == .seed ? nil : seen.stamp)
-    }
-
-    init(value: Value, clock: Knowledge.Clock, doubt: Doubt?, source: Int64) {
-        (self.value, self.clock, self.doubt, self.source) = (value, clock, doubt, source)
     }
 
     /// Row W4: a write was complete at this time, and no response shows its effect on the member.
@@ -91,7 +90,7 @@ struct SettledMember<Value: MemberValue>: Sendable {
             if seen.isWrite {
                 // W1: the upstream's clocks differ; the last write holds.
                 if isNewest(seen) { return replace(by: seen, .lowerStampedWrite) }
-                if !isEqual, seen.hi >= clock.lo || doubt != nil { return merge(unordered: seen, settles: false) }  // W2
+                if !isEqual, seen.hi >= clock.lo || doubt != nil { return mergeWrite(seen, settles: false) }  // W2
             } else if seen.kind == .detail, isNewer, !isEqual, let since = clock.lowerSince, seen.lo - since >= lag {
                 clock.floor = nil
                 return replace(by: seen, .wentBack)  // S1
@@ -110,7 +109,7 @@ struct SettledMember<Value: MemberValue>: Sendable {
         if isAfterWrite { return settle(afterWrite: seen) }  // W5
         if isNewest(seen) { return replace(by: seen, .newer) }  // C2
         if doubt == nil, seen.hi < clock.lo { return .ignored }  // C3
-        if seen.isWrite, overlaps(seen) { return merge(unordered: seen, settles: true) }  // W3
+        if seen.isWrite, overlaps(seen) { return mergeWrite(seen, settles: true) }  // W3
         return challenge(seen)  // C4
     }
 
@@ -199,7 +198,7 @@ struct SettledMember<Value: MemberValue>: Sendable {
     }
 
     /// W2 and W3: a write that overlaps what is known.
-    private mutating func merge(unordered write: Observed, settles: Bool) -> Outcome {
+    private mutating func mergeWrite(_ write: Observed, settles: Bool) -> Outcome {
         let until = max(latest, write.hi)
         if settles {
             settle(write)
