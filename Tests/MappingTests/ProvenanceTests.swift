@@ -30,8 +30,8 @@ import Testing
     ) -> [String: Provenance.Member] {
         var state = ObjectState()
         for contribution in contributions { _ = state.merge(contribution, model: model, models: models, lag: lag) }
-        let provenance = state.provenance(model: model, models: models, lag: lag, others: others)
-        return Dictionary(uniqueKeysWithValues: provenance.members.map { ($0.pointer, $0) })
+        let found = state.provenance(model: model, models: models, lag: lag, others: others)
+        return Dictionary(uniqueKeysWithValues: found.map { ($0.pointer, $0) })
     }
 
     @Test func `provenance distinguishes declared, local and undeclared members`() throws {

@@ -149,7 +149,7 @@ extension RecordedExchange {
     ///
     /// The decoder took half of the time until a large recording was ready.
     init?(line: [UInt8]) {
-        guard let root = JSONOutline(line)?.root, let upstream = root["upstream"]?.text,
+        guard let root = JSONOutline(line), let upstream = root["upstream"]?.text,
             let request = root["request"].flatMap(Request.init), let response = root["response"].flatMap(Response.init)
         else { return nil }
         self.init(upstream: upstream, request: request, response: response)
@@ -160,7 +160,7 @@ extension RecordedExchange {
 }
 
 extension RecordedExchange.Request {
-    fileprivate init?(_ node: JSONOutline.Node) {
+    fileprivate init?(_ node: JSONOutline) {
         guard let method = node["method"]?.text, let target = node["target"]?.text else { return nil }
         self.init(method: method, target: target)
         guard node.read("fields", \.texts, into: &fields), node.read("body", \.text, into: &body) else { return nil }
@@ -168,14 +168,14 @@ extension RecordedExchange.Request {
 }
 
 extension RecordedExchange.Response {
-    fileprivate init?(_ node: JSONOutline.Node) {
+    fileprivate init?(_ node: JSONOutline) {
         guard let status = node["status"]?.integer, let fields = node["fields"]?.texts else { return nil }
         self.init(status: status, fields: fields)
         guard node.read("body", \.text, into: &body), node.read("delay", \.integer, into: &delay) else { return nil }
     }
 }
 
-extension JSONOutline.Node {
+extension JSONOutline {
     /// Reads a member that may be absent; returns false if it is there in another form.
     fileprivate func read<Value>(_ name: StaticString, _ form: (Self) -> Value?, into value: inout Value?) -> Bool {
         guard let member = self[name] else { return true }

@@ -297,7 +297,7 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
     /// The reason that a problem document of Larder's own contains; nil for other responses.
     private static func ownProblem(_ response: WholeExchange.Response) -> String? {
         guard response.fields.text("content-type") == ProblemDocument.mediaType,
-            response.body.starts(with: #"{"type":"urn:larder:"#.utf8), let problem = JSONOutline(response.body)?.root
+            response.body.starts(with: #"{"type":"urn:larder:"#.utf8), let problem = JSONOutline(response.body)
         else { return nil }
         return (problem["detail"] ?? problem["title"])?.text
     }

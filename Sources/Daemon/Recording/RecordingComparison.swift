@@ -405,14 +405,14 @@ package struct Drift: Sendable, Equatable {
     /// The types and values of a JSON text at each of its paths.
     private struct Shape {
         var paths: [String] = []
-        var kinds: [String: Set<JSONOutline.Kind>] = [:]
+        var kinds: [String: Set<JSONKind>] = [:]
         var values: [String: [ArraySlice<UInt8>]] = [:]
 
         init(_ outline: JSONOutline) {
-            for value in outline.values {
-                if kinds[value.path] == nil { paths.append(value.path) }
-                kinds[value.path, default: []].insert(value.kind)
-                if value.kind != .object, value.kind != .array { values[value.path, default: []].append(value.bytes) }
+            for (path, value) in outline.values {
+                if kinds[path] == nil { paths.append(path) }
+                kinds[path, default: []].insert(value.kind)
+                if value.kind != .object, value.kind != .array { values[path, default: []].append(value.bytes) }
             }
         }
     }
@@ -460,7 +460,7 @@ package struct Drift: Sendable, Equatable {
 
     private static func name(_ path: some StringProtocol) -> String { path.isEmpty ? "the body" : String(path) }
 
-    private static func words(_ kinds: Set<JSONOutline.Kind>) -> String {
+    private static func words(_ kinds: Set<JSONKind>) -> String {
         kinds.map(\.rawValue).sorted().joined(separator: " or ")
     }
 }

@@ -364,9 +364,9 @@ struct ForeignJSON {
             self.value = value
             return
         }
-        guard let root = JSONOutline(Array(data))?.root else { return nil }
+        guard let root = JSONOutline(Array(data)) else { return nil }
         var lost = 0
-        func readable(_ list: [JSONOutline.Node]) -> [Any] {
+        func readable(_ list: [JSONOutline]) -> [Any] {
             let values = list.compactMap {
                 try? JSONSerialization.jsonObject(with: Data($0.bytes), options: .fragmentsAllowed)
             }

@@ -171,7 +171,7 @@ final class Redactor {
     private func replacingKnown(inJSON bytes: [UInt8]) -> [UInt8]? {
         guard let outline = JSONOutline(bytes) else { return nil }
         var edits: [Edit] = []
-        for value in outline.values where value.kind == .number || value.kind == .string {
+        for (_, value) in outline.values where value.kind == .number || value.kind == .string {
             let inner = Array(value.kind == .number ? value.bytes : value.bytes.dropFirst().dropLast())
             guard let replaced = known.replacing(in: inner, by: placeholder(ofKnown:)) else { continue }
             let string = [0x22] + replaced + [0x22]

@@ -32,7 +32,7 @@ extension Conversion {
         switch value.number?.canonicalText {
         case "1": Array("true".utf8)
         case "0": Array("false".utf8)
-        default: value.kind == .word ? value.json : nil
+        default: value.kind == .boolean || value.isNull ? value.json : nil
         }
     }
 

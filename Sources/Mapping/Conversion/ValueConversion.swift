@@ -95,7 +95,7 @@ enum Coercion: Sendable {
             guard let text = value.string, JSONBody.isNumber(text) else { return nil }
             return Array(text.utf8)
         case .string:
-            guard value.kind == .number || value.kind == .word else { return nil }
+            guard value.kind == .number || value.kind == .boolean else { return nil }
             return [UInt8(ascii: "\"")] + value.bytes + [UInt8(ascii: "\"")]
         case .list:
             guard value.kind != .array else { return nil }
@@ -184,7 +184,7 @@ public struct ValueChecker: Sendable {
         case .string: value.kind == .string
         case .number: value.kind == .number
         case .integer: value.number?.isWhole ?? false
-        case .boolean: value.kind == .word && !value.isNull
+        case .boolean: value.kind == .boolean
         case .object: value.kind == .object
         case .array: value.kind == .array
         case .null: value.isNull
@@ -196,7 +196,7 @@ public struct ValueChecker: Sendable {
         switch value.kind {
         case .string: value.withBytes { JSONString.codePoints($0).count }
         case .array: value.elements.count
-        case .object, .number, .word: nil
+        case .object, .number, .boolean, .null: nil
         }
     }
 }

@@ -207,7 +207,7 @@ indirect enum ValueShape: Hashable {
             self = .object(Dictionary(value.members.map { ($0.name, ValueShape($0.value)) }) { first, _ in first })
         case .array:
             self = .list(Set(value.elements.map { ValueShape($0) }))
-        case .string, .number, .word:
+        case .string, .number, .boolean, .null:
             self = .plain
         }
     }

@@ -26,14 +26,10 @@ public enum ObjectMark: Sendable, Equatable {
     /// The mark in place of an earlier one: what may be older than the principal's own write, or than a deletion, stays so.
     public func replacing(_ earlier: ObjectMark?) -> ObjectMark {
         guard case .unobserved(let time, let isOwn, let isReused) = self, let earlier else { return self }
-        return .unobserved(
-            time,
-            isOwn: isOwn || earlier.isOwn,
-            isReused: isReused || earlier.isReused || earlier.isTombstone
-        )
+        let wasDeleted = isReused || earlier.isReused || earlier.isTombstone
+        return .unobserved(time, isOwn: isOwn || earlier.isOwn, isReused: wasDeleted)
     }
 
-    /// Whether a write of the principal's own caused it; false for a deletion.
     public var isOwn: Bool { if case .unobserved(_, let isOwn, _) = self { isOwn } else { false } }
 
     /// Whether the name may belong to another object since a deletion; false as long as the object counts as deleted.
@@ -79,18 +75,14 @@ extension Models {
     public func showsState(_ payload: [UInt8], of model: String) -> Bool {
         guard let index = index(of: model), let value = JSONSlice(payload) else { return false }
         let observed = ObservedMembers(value, model: index, models: self)
-        let identity = compiled[index].identityMembers
-        return !observed.gathered.isEmpty
-            || observed.members.contains { path, member in
-                member.isShared && !member.isContainer && !identity.contains(path)
-            }
+        let shared = observed.members.lazy.filter { $0.value.isShared && !$0.value.isContainer }
+        return !observed.gathered.isEmpty || !compiled[index].identityMembers.isSuperset(of: shared.map(\.key))
     }
 
     /// Whether an object shows the member that says when it changed (`modified`), with a value that can be compared.
     public func showsModification(_ payload: [UInt8], of model: String) -> Bool {
-        guard let index = index(of: model) else { return false }
-        let reader = ObjectReader(models: self, model: index)
-        return reader.sound(payload).flatMap(reader.stamp) != nil
+        let reader = index(of: model).map { ObjectReader(models: self, model: $0) }
+        return reader?.sound(payload).flatMap { reader?.stamp(in: $0) } != nil
     }
 
     /// The object that the captures of a path identify, if any: by its whole identity, or else by keys.
@@ -101,31 +93,24 @@ extension Models {
     public func object(boundBy bound: [String: String], captures: [String: String], of model: String) -> BoundObject? {
         guard let index = index(of: model), compiled[index].hasIdentity else { return nil }
         let model = compiled[index]
-        if let identity = Self.identity(of: model, boundBy: bound, captures: captures) {
-            return BoundObject(model: model.objectName, identity: identity)
-        }
-        let keys = model.reading.keys.compactMap { bound[$0.name] }
-        return keys.isEmpty ? nil : BoundObject(model: model.objectName, keys: keys)
+        let identity = model.identity(boundBy: bound, captures: captures)
+        let keys = identity == nil ? model.reading.keys.compactMap { bound[$0.name] } : []
+        guard identity != nil || !keys.isEmpty else { return nil }
+        return BoundObject(model: model.objectName, identity: identity, keys: keys)
     }
+}
 
-    private static func identity(
-        of model: CompiledModel,
-        boundBy bound: [String: String],
-        captures: [String: String]
-    ) -> String? {
+extension CompiledModel {
+    fileprivate func identity(boundBy bound: [String: String], captures: [String: String]) -> String? {
         var parts: [String] = []
-        for (name, part) in zip(model.identityNames, model.reading.identity) {
+        for (name, part) in zip(identityNames, reading.identity) {
             var value = bound[name]
-            switch part {
-            case .context(.capture(let name), _): value = value ?? captures[name]
-            case .context: break
-            case .member(let paths, _):
+            if value == nil, case .context(.capture(let name), _) = part { value = captures[name] }
+            if value == nil, case .member(let paths, _) = part {
                 // A property that reads this member may be bound instead.
                 let sources = paths.map { $0.joined(separator: ".") }
-                let reader = model.members.first {
-                    bound[$0.declaration.name] != nil && $0.spellings.contains(where: sources.contains)
-                }
-                value = value ?? reader.flatMap { bound[$0.declaration.name] }
+                let readers = members.lazy.filter { $0.spellings.contains(where: sources.contains) }
+                value = readers.compactMap { bound[$0.declaration.name] }.first
             }
             guard let value, case .text(let text) = Identity.read(text: value) else { return nil }
             parts.append(text)
@@ -142,8 +127,7 @@ public struct BoundObject: Sendable, Hashable, Codable {
     public var identity: String?
     public var keys: [String]
 
-    /// Names an object.
-    public init(model: String, identity: String? = nil, keys: [String] = []) {
+    package init(model: String, identity: String? = nil, keys: [String] = []) {
         (self.model, self.identity, self.keys) = (model, identity, keys)
     }
 }

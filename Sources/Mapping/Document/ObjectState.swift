@@ -12,8 +12,7 @@ public struct ObjectState: Sendable, Equatable {
     /// Set if a write may have changed the object, or if it is deleted.
     public var mark: ObjectMark?
 
-    /// Creates a state from stored parts.
-    public init(base: Contribution? = nil, knowledge: Knowledge = .whole(isEmbedded: false), mark: ObjectMark? = nil) {
+    package init(base: Contribution? = nil, knowledge: Knowledge = .whole(isEmbedded: false), mark: ObjectMark? = nil) {
         (self.base, self.knowledge, self.mark) = (base, knowledge, mark)
     }
 
@@ -37,12 +36,9 @@ public struct ObjectState: Sendable, Equatable {
     /// All versions have the same observation sequence.
     ///
     /// - Parameters:
-    ///   - new: the versions that the response shows.
     ///   - model: the object's model. If it is not declared, only the newest version is kept.
-    ///   - history: what is known of earlier words and writes.
-    ///   - asksFrom: called for each member that this response puts in doubt, with its pointer and the challenger.
-    ///     Returns the time from which documents that show the member are fetched again. By default they are fetched at
-    ///     once.
+    ///   - asksFrom: called for each member that this response puts in doubt; returns the time from which documents that
+    ///     show the member are fetched again. By default they are fetched at once.
     public mutating func merge(
         _ new: [Contribution],
         model: String,
@@ -53,7 +49,7 @@ public struct ObjectState: Sendable, Equatable {
     ) -> Merge {
         guard let index = models.index(of: model) else {
             guard let last = new.last else { return Merge() }
-            (base, merged, knowledge) = (last, nil, .whole(isEmbedded: last.isEmbedded))
+            set(last)
             return Merge(isChanged: true)
         }
         // A delivery gives an object neither its first values nor its shape, and it is no word about its deletion.
@@ -67,31 +63,30 @@ public struct ObjectState: Sendable, Equatable {
                 gathered.merge(reader.observed(value), from: contribution)
             }
         }
+        // Of what is shown for the first time, a deletion is always news.
+        let wasDeleted = base != nil && deletedSince != nil
+        var effect = Merge(isChanged: true)
         if base == nil, new.count == 1 {
-            (base, merged, knowledge) = (new[0], nil, .whole(isEmbedded: new[0].isEmbedded))
-            noteDeletion(by: new[0], model: model, models: models, lag: lag)
-            return Merge(isChanged: true, hasDeletionChanged: deletedSince != nil)
+            set(new[0])
+        } else {
+            guard !confirms(new, lag: lag), let seen = Sighting(new, reader, lag: lag) else { return Merge() }
+            var known = KnownMembers(self, reader, lag: lag)
+            known.merge(seen, history, asksFrom: asksFrom)
+            if seen.isWritten { known.doubtMembersMissing(in: seen) }
+            keep(known, seen: isDelivery ? nil : (new, seen))
+            effect = known.effect
         }
-        if confirms(new, lag: lag) { return Merge() }
-        guard let seen = Sighting(new, reader, lag: lag) else { return Merge() }
-        var known = KnownMembers(self, reader, lag: lag)
-        known.merge(seen, history, asksFrom: asksFrom)
-        if seen.isWritten { known.doubtMembersMissing(in: seen) }
-        keep(known, seen: isDelivery ? nil : (new, seen))
-        let wasDeleted = deletedSince != nil
-        if !isDelivery { noteDeletion(by: new[0], model: model, models: models, lag: lag) }
-        var effect = known.effect
+        if !isDelivery, models.haveDeletions {
+            let isDeleted = isDeleted(model: model, models: models)
+            deletedSince = isDeleted ? deletedSince ?? new[0].lo(lag: lag) : nil
+        }
         effect.hasDeletionChanged = wasDeleted != (deletedSince != nil)
         return effect
     }
 
-    private mutating func noteDeletion(by seen: Contribution, model: String, models: Models, lag: Lag) {
-        guard models.haveDeletions else { return }
-        if !isDeleted(model: model, models: models) {
-            deletedSince = nil
-        } else if deletedSince == nil {
-            deletedSince = seen.lo(lag: lag)
-        }
+    /// Makes one version all that is known.
+    private mutating func set(_ version: Contribution) {
+        (base, merged, knowledge) = (version, nil, .whole(isEmbedded: version.isEmbedded))
     }
 
     /// Handles the most frequent case, the same version seen again, without reading JSON.
@@ -103,32 +98,24 @@ public struct ObjectState: Sendable, Equatable {
         let isLater = new[0].lo(lag: lag) >= old.lo(isEmbedded: wasEmbedded, lag: lag) && seen.end >= old.end
         // What is given confirms a value, but takes no response's place.
         guard isLater, seen.sequence != old.sequence, seen.kind != .seed else { return false }
-        self.base = new[0]
-        knowledge = .whole(isEmbedded: new[0].isEmbedded)
+        set(new[0])
         return true
     }
 
-    private mutating func keep(
-        _ known: KnownMembers,
-        seen: (contributions: [Contribution], sighting: Sighting)? = nil
-    ) {
+    private mutating func keep(_ known: KnownMembers, seen: (versions: [Contribution], sighting: Sighting)? = nil) {
         // A version that shows everything by itself gives the shape.
-        if let (contributions, sighting) = seen,
-            let complete = sighting.versions.lastIndex(where: { known.isWhole($0) })
-        {
-            (base, merged) = (contributions[complete], nil)
+        if let seen, let complete = seen.sighting.versions.lastIndex(where: { known.isWhole($0) }) {
+            (base, merged) = (seen.versions[complete], nil)
         } else {
             // Otherwise the newest version does, unless an older one is complete.
-            if let last = seen?.contributions.last,
-                base.map({ $0.observation.end <= last.observation.end && !known.isWhole($0.payload) }) ?? true
-            {
-                base = last
+            if let last = seen?.versions.last {
+                let isKept = base.map { $0.observation.end > last.observation.end || known.isWhole($0.payload) }
+                if isKept != true { base = last }
             }
             merged = known.payload(in: base?.payload ?? [])
             if merged == base?.payload { merged = nil }
         }
-        guard let base else { return }
-        knowledge = known.knowledge(base: base)
+        if let base { knowledge = known.knowledge(base: base) }
     }
 
     /// Forgets the members that a write or deletion has outdated; if that is all of them, they are kept for display.
@@ -137,8 +124,7 @@ public struct ObjectState: Sendable, Equatable {
         var known = KnownMembers(self, reader(of: index, models), lag: lag)
         let count = known.members.count
         known.drop(until: mark.time)
-        guard !known.members.isEmpty, known.members.count < count else { return }
-        keep(known)
+        if !known.members.isEmpty, known.members.count < count { keep(known) }
     }
 
     /// Reads versions of the object; those known, and new ones, say of which model of a cluster it is.
@@ -160,36 +146,28 @@ public struct ObjectState: Sendable, Equatable {
     }
 
     /// Whether nothing known of the object is newer than a mark.
-    public func isOutdated(by mark: ObjectMark, lag: Lag) -> Bool { newest(lag: lag).map { $0 <= mark.time } ?? true }
+    public func isOutdated(by mark: ObjectMark, lag: Lag) -> Bool {
+        guard case .whole(let isEmbedded) = knowledge else {
+            return knowledge.groups.allSatisfy { $0.clock.lo <= mark.time }
+        }
+        return base.map { $0.observation.lo(isEmbedded: isEmbedded, lag: lag) <= mark.time } ?? true
+    }
 
     /// Whether everything known of the object is newer than a mark.
     public func isNewer(than mark: ObjectMark, lag: Lag) -> Bool {
-        switch knowledge {
-        case .whole: !isOutdated(by: mark, lag: lag)
-        case .groups(let groups): groups.allSatisfy { $0.clock.lo > mark.time }
-        }
-    }
-
-    /// The latest `lo` of any member.
-    private func newest(lag: Lag) -> Int64? {
-        switch knowledge {
-        case .whole(let isEmbedded): base?.observation.lo(isEmbedded: isEmbedded, lag: lag)
-        case .groups(let groups): groups.map(\.clock.lo).max()
-        }
+        !isOutdated(by: mark, lag: lag) && knowledge.groups.allSatisfy { $0.clock.lo > mark.time }
     }
 
     /// The latest time at which a known value was true.
     public var lastSeen: Int64? {
-        switch knowledge {
-        case .whole: base?.observation.end
-        case .groups(let groups): groups.map { max($0.clock.lo, $0.clock.hi) }.max()
-        }
+        guard case .groups(let groups) = knowledge else { return base?.observation.end }
+        return groups.map { max($0.clock.lo, $0.clock.hi) }.max()
     }
 
     /// The newest known members, with references.
     ///
-    /// Nil if nothing is known. Members with a policy of their own have their merged values. Values that fail their
-    /// checks are left out unless a sound value is known.
+    /// Members with a policy of their own have their merged values. Values that fail their checks are left out unless a
+    /// sound value is known.
     public func newestPayload(model: String, models: Models) -> [UInt8]? {
         // Earlier versions of Larder have stored objects of bodies in other encodings.
         guard let payload, payload.isUTF8 else { return nil }
@@ -205,11 +183,11 @@ public struct ObjectState: Sendable, Equatable {
 
     /// The settled values, with those that put them in doubt in their place; nil if there are none.
     public func challengedPayload(model: String, models: Models) -> [UInt8]? {
-        guard let index = models.index(of: model), case .groups(let groups) = knowledge,
-            groups.contains(where: { $0.doubt?.value.isEmpty == false }), let value = payload.flatMap({ JSONSlice($0) })
+        let doubts = knowledge.groups.filter { $0.doubt?.value.isEmpty == false }
+        guard let index = models.index(of: model), !doubts.isEmpty, let value = payload.flatMap({ JSONSlice($0) })
         else { return nil }
         var members = ObservedMembers(value, model: index, models: models).sound
-        for group in groups {
+        for group in doubts {
             guard let doubt = group.doubt, let member = group.members?.first else { continue }
             members.put(doubt.value, at: MemberPath(pointer: member))
         }
@@ -218,14 +196,14 @@ public struct ObjectState: Sendable, Equatable {
 
     /// Whether the object's known values show it to be deleted.
     public func isDeleted(model: String, models: Models) -> Bool {
-        guard models.haveDeletions, let payload = newestPayload(model: model, models: models) else { return false }
-        return models.saysDeleted(payload, of: model)
+        models.haveDeletions
+            && newestPayload(model: model, models: models).map { models.saysDeleted($0, of: model) } ?? false
     }
 
     /// The newest known JSON of the object for display, with references as bare identities.
     ///
-    /// Nil if nothing is known. `identity` returns the JSON by which the upstream identifies a referenced object. If it
-    /// returns nil, text that reads like an integer is shown as one.
+    /// `identity` returns the JSON by which the upstream identifies a referenced object. If it returns nil, text that
+    /// reads like an integer is shown as one.
     public func plainJSON(
         model: String,
         models: Models,
@@ -233,28 +211,24 @@ public struct ObjectState: Sendable, Equatable {
     ) -> [UInt8]? {
         guard let payload = newestPayload(model: model, models: models) else { return nil }
         return Reference.plain(payload) { name in
-            if let known = identity(name) { return known }
-            return models.distinguishesTypes(name.model) ? Reference.strict(name.identity) : nil
+            identity(name) ?? (models.distinguishesTypes(name.model) ? Reference.strict(name.identity) : nil)
         }
     }
 
-    /// The members on which the versions in one response disagree.
-    ///
-    /// Each has its JSON pointer within the object, without the leading slash, and the positions of two versions that
-    /// differ.
+    /// The members on which the versions in one response disagree: their JSON pointers within the object, without the
+    /// leading slash, and the positions of two versions that differ.
     public static func disagreements(
         among payloads: [[UInt8]],
         model: String,
         models: Models
     ) -> [(member: String, one: Int, other: Int)] {
         guard let index = models.index(of: model) else { return [] }
+        let versions = models.choosing[index] ? payloads.compactMap { JSONSlice($0) } : []
+        let reader = ObjectReader(models: models, model: index, known: versions)
         var known: [MemberPath: (position: Int, member: ObservedMember)] = [:]
         var found: [MemberPath: (one: Int, other: Int)] = [:]
-        let versions = models.choosing[index] ? payloads.compactMap { JSONSlice($0) } : []
         for (position, payload) in payloads.enumerated() {
-            guard let value = JSONSlice(payload) else { continue }
-            let observed = ObservedMembers(value, model: index, models: models, known: versions)
-            for (path, member) in observed.sound where found[path] == nil {
+            for (path, member) in reader.sound(payload) ?? [:] where found[path] == nil {
                 guard let first = known[path] else {
                     known[path] = (position, member)
                     continue
@@ -278,8 +252,7 @@ public struct ObjectState: Sendable, Equatable {
 
     /// The observation that settled or last confirmed a member.
     func source(of path: MemberPath) -> Int64? {
-        if case .whole = knowledge { return base?.observation.sequence }
-        return group(of: path)?.source
+        if case .whole = knowledge { base?.observation.sequence } else { group(of: path)?.source }
     }
 
     /// The observations that settled or last confirmed its values.
@@ -289,22 +262,21 @@ public struct ObjectState: Sendable, Equatable {
     }
 
     private func group(of path: MemberPath) -> Knowledge.Group? {
-        guard case .groups(let groups) = knowledge else { return nil }
+        let groups = knowledge.groups
         return groups.first { $0.members?.contains(path.text) == true } ?? groups.first { $0.members == nil }
     }
-}
 
-extension ObjectState {
-    /// The object for documents that only refer to it: the settled values of its shared members, references as bare
-    /// identities.
+    // MARK: For documents that only refer to the object
+
+    /// The settled values of the object's shared members, with references as bare identities.
     ///
     /// Members with a policy of their own are left out. Nil if the current values are unknown: nothing was observed
     /// since a write or deletion, a member is in doubt, or the object shows itself to be deleted.
     ///
     /// - Parameter identity: the JSON by which the upstream identifies a referenced object.
     public func sharedJSON(model: String, models: Models, lag: Lag, identity: (ObjectName) -> [UInt8]?) -> [UInt8]? {
-        sharedPayload(model: model, models: models, lag: lag).flatMap { shared in
-            shared.isInDoubt ? nil : Reference.plain(shared.bytes, identity: identity)
+        sharedPayload(model: model, models: models, lag: lag).flatMap {
+            $0.isInDoubt ? nil : Reference.plain($0.bytes, identity: identity)
         }
     }
 
@@ -316,12 +288,11 @@ extension ObjectState {
         let known = KnownMembers(self, reader(of: index, models), lag: lag).members
         // Of an embedded object, too, only what is known as its member.
         let nothing = JSONSlice(Array("{}".utf8), 0..<2)
-        let members = known.mapValues { known -> ObservedMember in
+        let members = known.mapValues { known in
             var member = known.settled.value
             if member.isContainer { member.value = nothing }
             return member
         }
-        let json = MergedWriter.json(members, inShapeOf: nothing)
-        return (json, known.values.contains { $0.settled.doubt != nil })
+        return (MergedWriter.json(members, inShapeOf: nothing), known.values.contains { $0.settled.doubt != nil })
     }
 }

@@ -18,10 +18,10 @@ struct SeparatorStyle {
             for container in index.nodes.indices {
                 var opening: ArraySlice<UInt8>?
                 var position = index.range(container).lowerBound + 1
-                index.forEachEntry(of: container) { entry in
-                    let between = text[position..<entry.lowerBound]
+                index.forEachEntry(of: container) { first, value in
+                    let between = text[position..<index.range(first).lowerBound]
                     if let opening { note(between, opening: opening) } else { opening = between }
-                    position = entry.upperBound
+                    position = index.range(value).upperBound
                 }
             }
         }

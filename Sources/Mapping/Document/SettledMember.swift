@@ -22,11 +22,12 @@ struct SettledMember<Value: MemberValue>: Sendable {
         var source: Int64 = 0
 
         var isWrite: Bool { kind == .write }
+        var challenger: Challenger { Challenger(value: value, lo: lo, hi: hi, source: source) }
     }
 
     /// Why a value is not certain: another one cannot be ordered against it, or a write has not been seen.
     struct Doubt: Sendable {
-        /// The other value; nil if there is none, or none any more.
+        /// Nil if there is none, or none any more.
         var challenger: Challenger?
         /// The latest `hi` of any third value, or the time of a write that no response showed.
         var rest = Int64.min
@@ -45,14 +46,11 @@ struct SettledMember<Value: MemberValue>: Sendable {
     }
 
     enum Outcome: Equatable {
-        case replaced(KnowledgeRule)
-        case confirmed
-        case ignored
+        case replaced(KnowledgeRule), confirmed, ignored
         /// Two values compete, and only a later observation can decide.
         case doubted
-        /// A write cannot be ordered against other observations (rows W2 and W3).
-        ///
-        /// A document that was requested up to this time may have been served with any of the values.
+        /// A write cannot be ordered against other observations (rows W2 and W3): a document that was requested up to this
+        /// time may have been served with any of the values.
         case unordered(until: Int64)
     }
 
@@ -62,14 +60,13 @@ struct SettledMember<Value: MemberValue>: Sendable {
     /// The observation that settled or confirmed the value last: the one that was complete last.
     private(set) var source: Int64
 
+}
+
+extension SettledMember {
     /// Row F: the first observation.
     init(first seen: Observed) {
         (value, source) = (seen.value, seen.source)
         clock = Knowledge.Clock(lo: seen.lo, hi: seen.hi, stamp: seen.kind == .seed ? nil : seen.stamp)
-    }
-
-    init(value: Value, clock: Knowledge.Clock, doubt: Doubt?, source: Int64) {
-        (self.value, self.clock, self.doubt, self.source) = (value, clock, doubt, source)
     }
 
     /// Row W4: a write was complete at this time, and no response shows its effect on the member.
@@ -92,16 +89,17 @@ struct SettledMember<Value: MemberValue>: Sendable {
         if seen.stamp.isBelow(clock.floor) {
             if seen.isWrite {
                 // W1: the upstream's clocks differ; the last write holds.
-                if isNewest(seen) { return replace(by: seen, keeping: clock.floor, .lowerStampedWrite) }
-                if !isEqual, seen.hi >= clock.lo || doubt != nil { return doubtWrite(seen) }  // W2
+                if isNewest(seen) { return replace(by: seen, .lowerStampedWrite) }
+                if !isEqual, seen.hi >= clock.lo || doubt != nil { return mergeWrite(seen, settles: false) }  // W2
             } else if seen.kind == .detail, isNewer, !isEqual, let since = clock.lowerSince, seen.lo - since >= lag {
-                return replace(by: seen, keeping: nil, .wentBack)  // S1
+                clock.floor = nil
+                return replace(by: seen, .wentBack)  // S1
             } else {
                 if isNewer, clock.lowerSince == nil { clock.lowerSince = seen.hi }
                 return .ignored  // S2
             }
         } else if clock.isExact, doubt == nil, !isEqual, clock.floor.isBelow(seen.stamp) {
-            return replace(by: seen, keeping: nil, .laterStamp)  // S3
+            return replace(by: seen, .laterStamp)  // S3
         }
         if isEqual { return confirm(seen) }  // C1
         // When it was true is not known, so nothing but its stamp can show that it is newer.
@@ -109,9 +107,9 @@ struct SettledMember<Value: MemberValue>: Sendable {
         if let word = seen.word, isLater(word, seen, history) { return succeed(by: seen) }  // D1
         let isAfterWrite = !seen.isWrite && clock.lo <= history.unseen && seen.lo > history.unseen
         if isAfterWrite { return settle(afterWrite: seen) }  // W5
-        if isNewest(seen) { return replace(by: seen, keeping: clock.floor, .newer) }  // C2
+        if isNewest(seen) { return replace(by: seen, .newer) }  // C2
         if doubt == nil, seen.hi < clock.lo { return .ignored }  // C3
-        if seen.isWrite, overlaps(seen) { return settleWrite(seen) }  // W3
+        if seen.isWrite, overlaps(seen) { return mergeWrite(seen, settles: true) }  // W3
         return challenge(seen)  // C4
     }
 
@@ -137,22 +135,17 @@ struct SettledMember<Value: MemberValue>: Sendable {
         return doubt.challenger.map { seen.lo <= $0.hi && $0.lo <= seen.hi } ?? false || seen.lo <= doubt.rest
     }
 
-    private mutating func replace(by seen: Observed, keeping floor: ModificationTime?, _ rule: KnowledgeRule) -> Outcome
-    {
-        take(seen, keeping: floor)
+    private mutating func replace(by seen: Observed, _ rule: KnowledgeRule) -> Outcome {
+        take(seen)
         doubt = nil
         return .replaced(rule)
     }
 
     /// Puts an observation in the place of the settled value; a stamp that is missing or lower keeps the floor.
-    private mutating func take(_ seen: Observed, keeping floor: ModificationTime?) {
-        let isExact = seen.stamp != nil && !seen.stamp.isBelow(floor)
-        (value, source) = (seen.value, seen.source)
-        clock = Knowledge.Clock(
-            lo: max(clock.lo, seen.lo),
-            hi: max(clock.hi, seen.hi),
-            stamp: isExact ? seen.stamp : floor
-        )
+    private mutating func take(_ seen: Observed) {
+        let isExact = seen.stamp != nil && !seen.stamp.isBelow(clock.floor)
+        let (lo, hi, floor) = (max(clock.lo, seen.lo), max(clock.hi, seen.hi), isExact ? seen.stamp : clock.floor)
+        (value, source, clock) = (seen.value, seen.source, Knowledge.Clock(lo: lo, hi: hi, stamp: floor))
         clock.isExact = isExact
     }
 
@@ -169,22 +162,22 @@ struct SettledMember<Value: MemberValue>: Sendable {
 
     /// D1: a document's later word takes the place of its earlier one, whatever other documents say.
     private mutating func succeed(by seen: Observed) -> Outcome {
-        take(seen, keeping: clock.floor)
+        take(seen)
         if var known = doubt {
             if known.challenger?.value.agrees(with: seen.value) == true { known.challenger = nil }
             let isOver = known.challenger == nil && known.rest == .min || seen.lo > known.end
             doubt = isOver ? nil : known
+            if !isOver { clock.isExact = false }
         }
-        if doubt != nil { clock.isExact = false }
         return .replaced(.laterWord)
     }
 
     /// W5: the settled value may be from before a write that no response has shown, and this one is not.
     ///
-    /// It is settled even where the two overlap, which they do if a response that was under way during the write has confirmed
-    /// the settled value.
+    /// It is settled even where the two overlap, which they do if a response that was under way during the write has
+    /// confirmed the settled value.
     private mutating func settle(afterWrite seen: Observed) -> Outcome {
-        guard seen.lo <= latest else { return replace(by: seen, keeping: clock.floor, .afterWrite) }
+        guard seen.lo <= latest else { return replace(by: seen, .afterWrite) }
         settle(seen)
         clock.isExact = false
         return .replaced(.afterWrite)
@@ -204,28 +197,23 @@ struct SettledMember<Value: MemberValue>: Sendable {
         return .replaced(.newer)
     }
 
-    private mutating func doubtWrite(_ seen: Observed) -> Outcome {
-        let until = max(latest, seen.hi)
-        clock.isExact = false
-        oppose(seen)
-        return .unordered(until: until)
-    }
-
-    private mutating func settleWrite(_ seen: Observed) -> Outcome {
-        let until = max(latest, seen.hi)
-        settle(seen)
+    /// W2 and W3: a write that overlaps what is known.
+    private mutating func mergeWrite(_ write: Observed, settles: Bool) -> Outcome {
+        let until = max(latest, write.hi)
+        if settles {
+            settle(write)
+        } else {
+            clock.isExact = false
+            oppose(write.challenger)
+        }
         return .unordered(until: until)
     }
 
     /// Puts an observation in the place of the settled value, which becomes the challenger.
     private mutating func settle(_ seen: Observed) {
         let former = Challenger(value: value, lo: clock.lo, hi: clock.hi, source: source)
-        take(seen, keeping: clock.floor)
+        take(seen)
         oppose(former)
-    }
-
-    private mutating func oppose(_ seen: Observed) {
-        oppose(Challenger(value: seen.value, lo: seen.lo, hi: seen.hi, source: seen.source))
     }
 
     /// Makes a value the challenger; the intervals of one value are joined.
@@ -236,18 +224,17 @@ struct SettledMember<Value: MemberValue>: Sendable {
             doubt.challenger?.lo = max(known.lo, new.lo)
             doubt.challenger?.hi = max(known.hi, new.hi)
         } else {
-            doubt.rest = doubt.end
-            doubt.challenger = new
+            (doubt.rest, doubt.challenger) = (doubt.end, new)
         }
         self.doubt = doubt
     }
 
     private mutating func challenge(_ seen: Observed) -> Outcome {
-        oppose(seen)
+        oppose(seen.challenger)
         if let doubt, let challenger = doubt.challenger, challenger.lo > max(clock.hi, doubt.rest) {
             var settling = seen
             (settling.lo, settling.hi, settling.source) = (challenger.lo, challenger.hi, challenger.source)
-            return replace(by: settling, keeping: clock.floor, .decided)
+            return replace(by: settling, .decided)
         }
         if seen.stamp == nil { clock.isExact = false }
         return .doubted
@@ -256,28 +243,19 @@ struct SettledMember<Value: MemberValue>: Sendable {
 
 /// Why a value replaced another one: the rows of the table in which that happens.
 public enum KnowledgeRule: String, Sendable {
-    /// W1: a write whose response has a lower stamp than known before.
+    /// A write, although its response has a lower stamp than known before.
     case lowerStampedWrite = "W1"
-    /// S1: the upstream itself has gone back, and stays there.
+    /// The upstream itself has gone back, and stays there.
     case wentBack = "S1"
-    /// S3: its `modified` member is later.
     case laterStamp = "S3"
-    /// D1: the document that showed the former value last now shows this one.
+    /// The document that showed the former value last now shows this one.
     case laterWord = "D1"
-    /// C2: it was observed later.
+    /// It was observed later.
     case newer = "C2"
-    /// W3: a write showed it, while another response showed the former value.
+    /// A write showed it, while another response showed the former value.
     case overlappingWrite = "W3"
-    /// W5: it was observed after a write that no response has shown, and the former value may be from before it.
+    /// It was observed after a write that no response has shown, and the former value may be from before it.
     case afterWrite = "W5"
-    /// C4: it was the last one seen of two values in doubt.
+    /// It was the last one seen of two values in doubt.
     case decided = "C4"
-}
-
-extension ModificationTime? {
-    /// Whether this stamp is lower than another; false if one is missing or they cannot be compared.
-    func isBelow(_ other: ModificationTime?) -> Bool {
-        guard let self, let other else { return false }
-        return other.isLater(than: self) == true
-    }
 }

@@ -21,9 +21,11 @@ struct Timestamp: Hashable {
             let day = Self.number(text[8..<10]), let hour = Self.number(text[11..<13]),
             let minute = Self.number(text[14..<16]), let second = Self.number(text[17..<19]),
             text[4] == UInt8(ascii: "-"), text[7] == UInt8(ascii: "-"), "Tt ".utf8.contains(text[10]),
-            text[13] == UInt8(ascii: ":"), text[16] == UInt8(ascii: ":"), (1...12).contains(month),
-            (1...CivilCalendar.days(inMonth: month, of: year)).contains(day), hour < 24, minute < 60, second <= 60
+            text[13] == UInt8(ascii: ":"), text[16] == UInt8(ascii: ":"), hour < 24, minute < 60, second <= 60
         else { return nil }
+        let days = CivilCalendar.day(year: year, month: month, day: day)
+        // Another date than the one that was read means that its month has no such day.
+        guard CivilCalendar.date(ofDay: days) == (year, month, day) else { return nil }
         var rest = text[19...]
         var fraction: ArraySlice<UInt8> = []
         if rest.first == UInt8(ascii: ".") {
@@ -32,8 +34,8 @@ struct Timestamp: Hashable {
             rest = rest[fraction.endIndex...]
         }
         guard let offset = Self.offset(Array(rest)) else { return nil }
-        let days = CivilCalendar.day(year: year, month: month, day: day)
-        self.init(seconds: ((days * 24 + hour) * 60 + minute - offset) * 60 + second, fraction: Array(fraction))
+        let minutes = ((days - CivilCalendar.epoch) * 24 + hour) * 60 + minute - offset
+        self.init(seconds: minutes * 60 + second, fraction: Array(fraction))
     }
 
     /// The value of decimal digits; nil if any other byte is among them.
@@ -53,18 +55,15 @@ struct Timestamp: Hashable {
     /// The time as RFC 3339 in UTC; nil outside the years that it can write.
     var text: String? {
         guard Self.writable.contains(seconds) else { return nil }
-        let day = seconds >= 0 ? seconds / 86_400 : -((86_399 - seconds) / 86_400)
+        let (day, second) = (seconds + CivilCalendar.epoch * 86_400).quotientAndRemainder(dividingBy: 86_400)
         let (year, month, dayOfMonth) = CivilCalendar.date(ofDay: day)
-        let second = seconds - day * 86_400
-        let date = "\(Self.padded(year, 4))-\(Self.padded(month, 2))-\(Self.padded(dayOfMonth, 2))"
-        let time =
-            "\(Self.padded(second / 3_600, 2)):\(Self.padded(second / 60 % 60, 2)):\(Self.padded(second % 60, 2))"
+        func padded(_ number: Int, _ width: Int = 2) -> String {
+            let digits = String(number)
+            return String(repeating: "0", count: max(0, width - digits.count)) + digits
+        }
+        let date = "\(padded(year, 4))-\(padded(month))-\(padded(dayOfMonth))"
+        let time = "\(padded(second / 3_600)):\(padded(second / 60 % 60)):\(padded(second % 60))"
         return "\(date)T\(time)" + (fraction.isEmpty ? "" : "." + String(decoding: fraction, as: UTF8.self)) + "Z"
-    }
-
-    private static func padded(_ number: Int, _ width: Int) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(0, width - digits.count)) + digits
     }
 }
 
@@ -75,33 +74,25 @@ extension Timestamp: Comparable {
     }
 }
 
-/// The proleptic Gregorian calendar, in days since 1970-01-01.
+/// The proleptic Gregorian calendar, in days since the first of March of the year -400.
 ///
-/// Months run from 1 to 12; nothing is checked. Years are counted from March, so that the leap day is the last of its
-/// year.
-enum CivilCalendar {
+/// No date that is read or written is before that day. Years begin with March, so that the leap day is their last.
+private enum CivilCalendar {
+    static let epoch = 865_565
+
     static func day(year: Int, month: Int, day: Int) -> Int {
-        let year = month <= 2 ? year - 1 : year
-        let era = (year >= 0 ? year : year - 399) / 400
-        let yearOfEra = year - era * 400
-        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
-        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+        let year = year + (month > 2 ? 400 : 399)
+        return year * 365 + year / 4 - year / 100 + year / 400 + (153 * ((month + 9) % 12) + 2) / 5 + day - 1
     }
 
     static func date(ofDay day: Int) -> (year: Int, month: Int, day: Int) {
-        let shifted = day + 719_468
-        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-        let dayOfEra = shifted - era * 146_097
+        let (era, dayOfEra) = day.quotientAndRemainder(dividingBy: 146_097)
         let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
         let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
         let marchMonth = (5 * dayOfYear + 2) / 153
         let month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
-        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * marchMonth + 2) / 5 + 1)
-    }
-
-    static func days(inMonth month: Int, of year: Int) -> Int {
-        guard month == 2 else { return [4, 6, 9, 11].contains(month) ? 30 : 31 }
-        return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+        let year = (era - 1) * 400 + yearOfEra + (month <= 2 ? 1 : 0)
+        return (year, month, dayOfYear - (153 * marchMonth + 2) / 5 + 1)
     }
 }
 
@@ -109,9 +100,9 @@ enum CivilCalendar {
 package struct ModificationTime: Sendable {
     /// The JSON as the response spells it.
     package let literal: [UInt8]
-    private let value: Value
+    fileprivate let value: Value
 
-    private enum Value: Sendable, Hashable {
+    fileprivate enum Value: Sendable, Hashable {
         case number(JSONNumber)
         case date(Timestamp)
     }
@@ -122,29 +113,25 @@ package struct ModificationTime: Sendable {
         self.init(slice)
     }
 
-    /// Reads a JSON value; nil for values without an order of their own.
     init?(_ slice: JSONSlice) {
         switch slice.kind {
         case .number: value = .number(slice.withBytes(JSONNumber.init))
         case .string:
-            guard let text = slice.withBytes(JSONString.text), let date = Timestamp(Array(text.utf8)) else {
-                return nil
-            }
+            guard let date = slice.withBytes(JSONString.text).flatMap({ Timestamp(Array($0.utf8)) }) else { return nil }
             value = .date(date)
         default: return nil
         }
         literal = Array(slice.bytes)
     }
+}
 
-    /// Whether this is later than the other; nil if the two cannot be compared.
-    func isLater(than other: ModificationTime) -> Bool? {
-        switch (value, other.value) {
-        case (.number(let mine), .number(let theirs)):
-            return mine > theirs
-        case (.date(let mine), .date(let theirs)):
-            return mine > theirs
-        default:
-            return nil
+extension ModificationTime? {
+    /// Whether this stamp is lower than another; false if one is missing or they cannot be compared.
+    func isBelow(_ other: ModificationTime?) -> Bool {
+        switch (self?.value, other?.value) {
+        case (.number(let mine), .number(let theirs)): mine < theirs
+        case (.date(let mine), .date(let theirs)): mine < theirs
+        default: false
         }
     }
 }

@@ -51,8 +51,7 @@ struct JSONIndex: Sendable {
             if end >= 0 { append(start, end) }
             return end
         }
-        guard end >= 0 else { return end }
-        (nodes[container].end, nodes[container].next) = (UInt32(end), UInt32(nodes.count))
+        if end >= 0 { (nodes[container].end, nodes[container].next) = (UInt32(end), UInt32(nodes.count)) }
         return end
     }
 
@@ -64,9 +63,7 @@ struct JSONIndex: Sendable {
 
     func bytes(_ node: Int) -> ArraySlice<UInt8> { text[range(node)] }
 
-    func kind(_ node: Int) -> JSONSlice.Kind { slice(node).kind }
-
-    func isNull(_ node: Int) -> Bool { text[Int(nodes[node].start)] == UInt8(ascii: "n") }
+    func kind(_ node: Int) -> JSONKind { slice(node).kind }
 
     func slice(_ node: Int) -> JSONSlice { JSONSlice(text, range(node)) }
 
@@ -93,11 +90,11 @@ struct JSONIndex: Sendable {
         }
     }
 
-    /// Visits the elements of an array, or the members of an object from their names to the ends of their values.
-    func forEachEntry(of container: Int, _ body: (Range<Int>) -> Void) {
+    /// Visits the elements of an array, or the members of an object: the first node of each, and its value.
+    func forEachEntry(of container: Int, _ body: (_ first: Int, _ value: Int) -> Void) {
         switch kind(container) {
-        case .array: forEachElement(of: container) { body(range($1)) }
-        case .object: forEachMember(of: container) { body(range($0).lowerBound..<range($1).upperBound) }
+        case .array: forEachElement(of: container) { body($1, $1) }
+        case .object: forEachMember(of: container, body)
         default: break
         }
     }
@@ -105,17 +102,11 @@ struct JSONIndex: Sendable {
     /// The elements of an array, or the member values of an object.
     func children(of container: Int) -> [Int] {
         var children: [Int] = []
-        switch kind(container) {
-        case .array: forEachElement(of: container) { children.append($1) }
-        case .object: forEachMember(of: container) { children.append($1) }
-        default: break
-        }
+        forEachEntry(of: container) { children.append($1) }
         return children
     }
 
-    /// The value of the member with this name, the last one if it is repeated.
-    ///
-    /// Nil if there is none or `object` is no object.
+    /// The value of the member with this name, the last one if it is repeated; nil if there is none.
     func member(_ name: some Collection<UInt8>, of object: Int) -> Int? { lastMember(name, of: object)?.value }
 
     /// Like `member(_:of:)`, and whether the member is repeated.
@@ -141,17 +132,17 @@ struct JSONIndex: Sendable {
         var current = 0
         while current < node {
             var step: (component: String, node: Int)?
-            let isWithin = { (value: Int) in value <= node && node < Int(nodes[value].next) }
             if kind(current) == .array {
-                forEachElement(of: current) { if isWithin($1) { step = (String($0), $1) } }
+                forEachElement(of: current) { position, element in
+                    if element <= node, node < nodes[element].next { step = ("\(position)", element) }
+                }
             } else {
                 forEachMember(of: current) { name, value in
-                    if isWithin(value) || name == node { step = (self.name(name) ?? "\u{FFFD}", value) }
+                    if name <= node, node < nodes[value].next { step = (self.name(name) ?? "\u{FFFD}", value) }
                 }
             }
             guard let step else { break }
             pointer += "/" + JSONPointer.escaped(step.component)
-            if step.node > node { break }
             current = step.node
         }
         return pointer

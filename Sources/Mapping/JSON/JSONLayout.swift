@@ -58,18 +58,12 @@ public enum JSONLayout {
 
         /// Whether the next byte belongs to a string, its quotes included.
         mutating func contains(_ byte: UInt8) -> Bool {
-            guard isInside else {
-                isInside = byte == 0x22
-                return isInside
+            if byte == 0x22, !isEscaped {
+                isInside.toggle()
+                return true
             }
-            if isEscaped {
-                isEscaped = false
-            } else if byte == 0x5C {
-                isEscaped = true
-            } else {
-                isInside = byte != 0x22
-            }
-            return true
+            isEscaped = byte == 0x5C && isInside && !isEscaped
+            return isInside
         }
     }
 }

@@ -19,34 +19,22 @@ struct JSONNumber: Sendable, Hashable {
 
     /// Reads a valid literal.
     init(_ literal: UnsafeBufferPointer<UInt8>) {
-        var position = 0
-        let minus = literal.first == UInt8(ascii: "-")
-        if minus { position = 1 }
+        let unsigned = literal.first == UInt8(ascii: "-") ? literal.dropFirst() : literal[...]
+        let mantissa = unsigned.prefix { $0 | 0x20 != UInt8(ascii: "e") }
         var digits: [UInt8] = []
-        var fraction = 0
-        var inFraction = false
-        while position < literal.count, literal[position] | 0x20 != UInt8(ascii: "e") {
-            let byte = literal[position]
-            if byte == UInt8(ascii: ".") {
-                inFraction = true
-            } else {
-                if inFraction { fraction += 1 }
-                // Leading zeros are insignificant.
-                if !(digits.isEmpty && byte == UInt8(ascii: "0")) { digits.append(byte) }
-            }
-            position += 1
+        // Leading zeros are insignificant, and so are trailing ones.
+        for byte in mantissa where byte != UInt8(ascii: ".") && !(digits.isEmpty && byte == UInt8(ascii: "0")) {
+            digits.append(byte)
         }
-        var trailing = 0
-        while digits.last == UInt8(ascii: "0") {
-            digits.removeLast()
-            trailing += 1
-        }
+        let trailing = digits.reversed().prefix { $0 == UInt8(ascii: "0") }.count
+        digits.removeLast(trailing)
         guard !digits.isEmpty else {
             (isNegative, self.digits, exponent) = (false, [], 0)
             return
         }
-        isNegative = minus
-        let written = literal.dropFirst(position + 1)
+        isNegative = literal.first == UInt8(ascii: "-")
+        let fraction = mantissa.firstIndex(of: UInt8(ascii: ".")).map { mantissa.endIndex - $0 - 1 } ?? 0
+        let written = unsigned[mantissa.endIndex...].dropFirst()
         let magnitude = written.drop { $0 < UInt8(ascii: "0") }.drop { $0 == UInt8(ascii: "0") }
         let sign: Int128 = written.first == UInt8(ascii: "-") ? -1 : 1
         if magnitude.count <= Self.longestExponent {
@@ -54,16 +42,16 @@ struct JSONNumber: Sendable, Hashable {
             let power = magnitude.reduce(Int128(0)) { $0 * 10 + Int128($1 - UInt8(ascii: "0")) }
             exponent = sign * power + Int128(trailing - fraction)
         } else {
-            self.digits = Array(literal.dropFirst(minus ? 1 : 0))
+            self.digits = Array(unsigned)
             exponent = sign * Self.beyond
         }
     }
 
     /// The canonical text: a plain decimal if that is short, else digits, `e` and the power of ten.
     var canonicalText: String {
+        guard !digits.isEmpty else { return "0" }
         var text: [UInt8] = isNegative ? [UInt8(ascii: "-")] : []
         let zero = UInt8(ascii: "0")
-        guard !digits.isEmpty else { return "0" }
         if exponent >= 0, Int128(digits.count) + exponent <= 40 {
             text += digits + [UInt8](repeating: zero, count: Int(exponent))
         } else if exponent < 0, exponent >= -40, digits.count <= 40 {
@@ -85,8 +73,7 @@ extension JSONNumber: Comparable {
         guard left != right else { return false }
         // Zero is never negative here.
         guard left.isNegative == right.isNegative else { return left.isNegative }
-        if left.isNegative { return right.magnitudeIsSmaller(than: left) }
-        return left.magnitudeIsSmaller(than: right)
+        return left.isNegative ? right.magnitudeIsSmaller(than: left) : left.magnitudeIsSmaller(than: right)
     }
 
     private func magnitudeIsSmaller(than other: JSONNumber) -> Bool {

@@ -1,81 +1,71 @@
-/// The members and values of a JSON text, with their places, for code that reads or edits a body without its models.
+/// A value of a JSON text, for code that reads or edits a body without its models.
 public struct JSONOutline: Sendable {
     private let index: JSONIndex
+    private let node: Int
 
-    /// Scans a text; nil if it is not JSON, or nested too deep for the scanner.
+    private init(_ index: JSONIndex, _ node: Int) { (self.index, self.node) = (index, node) }
+
+    /// The value of a whole text; nil if it is not JSON, or nested too deep for the scanner.
     public init?(_ text: [UInt8]) {
         guard let index = try? JSONIndex(text) else { return nil }
-        self.index = index
+        self.init(index, 0)
     }
 
-    /// The type of a value.
-    public enum Kind: String, Sendable, CaseIterable { case object, array, string, number, boolean, null }
+    private func at(_ node: Int) -> JSONOutline { JSONOutline(index, node) }
 
-    /// One value, to be read by what it should be.
-    public struct Node: Sendable {
-        fileprivate let index: JSONIndex
-        fileprivate let node: Int
-
-        /// The value of a member, the last one if the name is repeated; nil if there is none.
-        public subscript(name: StaticString) -> Node? {
-            index.member(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount), of: node).map(at)
-        }
-
-        /// The names of an object's members, in order; nil for any other value.
-        ///
-        /// A name that is not Unicode is empty.
-        public var names: [String]? {
-            guard index.kind(node) == .object else { return nil }
-            var names: [String] = []
-            index.forEachMember(of: node) { name, _ in names.append(index.name(name) ?? "") }
-            return names
-        }
-
-        /// The elements of a list; nil for any other value.
-        public var elements: [Node]? {
-            index.kind(node) == .array ? index.children(of: node).map(at) : nil
-        }
-
-        /// The value at a key path; nil if there is none.
-        ///
-        /// The last one counts if a name is repeated, and a list for its elements.
-        public func value(at path: String) -> Node? {
-            guard let names = KeyPathSyntax.steps(of: path)?.leadingNames else { return nil }
-            return names.reduce(node as Int?) { node, name in node.flatMap { index.member(name.utf8, of: $0) } }.map(at)
-        }
-
-        private func at(_ node: Int) -> Node { Node(index: index, node: node) }
-
-        public var bytes: ArraySlice<UInt8> { index.bytes(node) }
-
-        public var isObject: Bool { index.kind(node) == .object }
-
-        public var isNull: Bool { index.kind(node) == .word && index.isNull(node) }
-
-        /// The content of a string; nil for any other value, and for what is not Unicode.
-        public var text: String? { index.kind(node) == .string ? index.name(node) : nil }
-
-        /// A number that is spelled as an integer; nil for any other value.
-        public var integer: Int? {
-            index.kind(node) == .number ? Int(String(decoding: index.bytes(node), as: UTF8.self)) : nil
-        }
+    /// The value of a member, the last one if the name is repeated; nil if there is none.
+    public subscript(name: StaticString) -> JSONOutline? {
+        index.member(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount), of: node).map(at)
     }
 
-    public var root: Node { Node(index: index, node: 0) }
-
-    /// One value with its path, in which `[]` means any element of a list.
-    public struct Value: Sendable {
-        /// A path such as `items[].user.login`; empty for the whole text.
-        public let path: String
-        public let kind: Kind
-        public let bytes: ArraySlice<UInt8>
+    /// The names of an object's members, in order; nil for any other value.
+    ///
+    /// A name that is not Unicode is empty.
+    public var names: [String]? {
+        // The name of a member directly precedes its value.
+        isObject ? index.children(of: node).map { index.name($0 - 1) ?? "" } : nil
     }
 
-    /// Every value, in the order of the text.
-    public var values: [Value] {
-        var values: [Value] = []
-        collect(0, path: "", into: &values)
+    /// The elements of a list; nil for any other value.
+    public var elements: [JSONOutline]? { kind == .array ? index.children(of: node).map(at) : nil }
+
+    /// The value at a key path; nil if there is none.
+    ///
+    /// The last one counts if a name is repeated, and a list for its elements.
+    public func value(at path: String) -> JSONOutline? {
+        guard let names = KeyPathSyntax.steps(of: path)?.leadingNames else { return nil }
+        return names.reduce(node as Int?) { node, name in node.flatMap { index.member(name.utf8, of: $0) } }.map(at)
+    }
+
+    public var kind: JSONKind { index.kind(node) }
+
+    public var bytes: ArraySlice<UInt8> { index.bytes(node) }
+
+    public var isObject: Bool { kind == .object }
+
+    public var isNull: Bool { kind == .null }
+
+    /// The content of a string; nil for any other value, and for what is not Unicode.
+    public var text: String? { kind == .string ? index.name(node) : nil }
+
+    /// A number that is spelled as an integer; nil for any other value.
+    public var integer: Int? { kind == .number ? Int(String(decoding: bytes, as: UTF8.self)) : nil }
+
+    /// This value and all within it, in the order of the text.
+    ///
+    /// A path is such as `items[].user.login`, in which `[]` means any element of a list; it is empty for this value.
+    public var values: [(path: String, value: JSONOutline)] {
+        var values: [(path: String, value: JSONOutline)] = []
+        collect("", into: &values)
         return values
+    }
+
+    private func collect(_ path: String, into values: inout [(path: String, value: JSONOutline)]) {
+        values.append((path, self))
+        for child in index.children(of: node) {
+            let step = isObject ? (path.isEmpty ? "" : ".") + (index.name(child - 1) ?? "") : "[]"
+            at(child).collect(path + step, into: &values)
+        }
     }
 
     /// The canonical form of the text, the same for all texts that are equal as JSON: members sorted by name, no white
@@ -84,41 +74,18 @@ public struct JSONOutline: Sendable {
     /// - Parameter pointers: the JSON pointers of values to leave out.
     public func canonical(leavingOut pointers: Set<String> = []) -> [UInt8] {
         var writer = Writer(index: index, left: pointers)
-        writer.write(0)
+        writer.write(node)
         return writer.output
     }
 
-    /// The form by which requests with the same meaning are known to be the same: members sorted by name, no white space,
-    /// numbers as written, unescaped strings.
+    /// The form by which requests with the same meaning are known to be the same: as the canonical one, but with numbers
+    /// as written.
     ///
-    /// Nil if programs may read it differently: a member is repeated within its object, or a name or a string is not Unicode.
+    /// Nil if programs may read it differently: a member is repeated within its object, or text is not Unicode.
     public var unambiguous: [UInt8]? {
         var writer = Writer(index: index, keepsNumbers: true)
-        writer.write(0)
+        writer.write(node)
         return writer.isAmbiguous ? nil : writer.output
-    }
-
-    private func kind(_ node: Int) -> Kind {
-        switch index.kind(node) {
-        case .object: .object
-        case .array: .array
-        case .string: .string
-        case .number: .number
-        case .word: index.isNull(node) ? .null : .boolean
-        }
-    }
-
-    private func collect(_ node: Int, path: String, into values: inout [Value]) {
-        values.append(Value(path: path, kind: kind(node), bytes: index.bytes(node)))
-        switch index.kind(node) {
-        case .object:
-            index.forEachMember(of: node) { name, value in
-                let name = index.name(name) ?? ""
-                collect(value, path: path.isEmpty ? name : "\(path).\(name)", into: &values)
-            }
-        case .array: index.forEachElement(of: node) { collect($1, path: path + "[]", into: &values) }
-        default: break
-        }
     }
 
     private struct Writer {
@@ -147,16 +114,15 @@ public struct JSONOutline: Sendable {
                 }
             case .number where !keepsNumbers:
                 output += index.slice(node).withBytes { JSONNumber($0).canonicalText.utf8 }
-            case .number, .word: output += index.bytes(node)
+            case .number, .boolean, .null: output += index.bytes(node)
             }
         }
 
         private mutating func writeObject(_ node: Int, at pointer: String) {
             var members: [(name: String, node: Int)] = []
-            var hasOddName = false
             index.forEachMember(of: node) { [index] name, value in
                 let name = index.name(name)
-                hasOddName = hasOddName || name == nil
+                isAmbiguous = isAmbiguous || name == nil
                 members.append((name ?? "", value))
             }
             // By bytes: the standard library takes two spellings of one accented letter for equal. Repeated members keep
@@ -166,7 +132,7 @@ public struct JSONOutline: Sendable {
                     ? $0.node < $1.node : $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
             }
             let hasRepeated = zip(members, members.dropFirst()).contains { $0.name.utf8.elementsEqual($1.name.utf8) }
-            isAmbiguous = isAmbiguous || hasOddName || hasRepeated
+            isAmbiguous = isAmbiguous || hasRepeated
             output.append(UInt8(ascii: "{"))
             for (name, node) in members {
                 write(node, name: name, at: left.isEmpty ? "" : "\(pointer)/\(JSONPointer.escaped(name))")

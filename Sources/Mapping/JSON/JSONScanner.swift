@@ -1,12 +1,9 @@
-/// Scans JSON text (RFC 8259) as bytes and finds where each value ends.
+/// Scans JSON text (RFC 8259) as bytes and finds where each value ends, without allocating anything.
 ///
 /// Positions are offsets into the text. A scanning function returns the offset after what it scanned, or one of the
-/// negative values of `Failure`. Nothing is allocated. Nesting is bounded, and so is the stack.
-///
-/// The grammar is checked strictly, but the contents of strings are not: lone surrogates are valid JSON, and bytes that
-/// are not UTF-8 are kept, never repaired. A byte order mark is not JSON.
+/// negative values of `Failure`. The grammar is checked strictly, but the contents of strings are not: lone surrogates
+/// are valid JSON, and bytes that are not UTF-8 are kept, never repaired. A byte order mark is not JSON.
 struct JSONScanner {
-    /// Why a scan stopped.
     enum Failure {
         static let malformed = -1
         static let tooDeep = -2
@@ -16,9 +13,7 @@ struct JSONScanner {
         static let tooManyObjects = -4
     }
 
-    /// The deepest allowed nesting of arrays and objects.
-    ///
-    /// Real responses reach 57; every level uses stack.
+    /// The deepest allowed nesting of arrays and objects: real responses reach 57, and every level uses stack.
     static let maximumDepth = 512
 
     let base: UnsafePointer<UInt8>
@@ -48,7 +43,7 @@ struct JSONScanner {
 
     func scanValue(_ position: Int, depth: Int) -> Int {
         switch byte(position) {
-        case UInt8(ascii: "\""): scanString(position)
+        case UInt8(ascii: "\""): scanName(position).end
         case UInt8(ascii: "{"): scanObject(position, depth: depth)
         case UInt8(ascii: "["): scanArray(position, depth: depth)
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): scanNumber(position)
@@ -60,11 +55,11 @@ struct JSONScanner {
     }
 
     private func scanObject(_ open: Int, depth: Int) -> Int {
-        scanMembers(open, depth: depth) { _, _, value in scanValue(value, depth: depth + 1) }
+        scanMembers(open, depth: depth) { scanValue($2, depth: depth + 1) }
     }
 
     private func scanArray(_ open: Int, depth: Int) -> Int {
-        scanElements(open, depth: depth) { element in scanValue(element, depth: depth + 1) }
+        scanElements(open, depth: depth) { scanValue($0, depth: depth + 1) }
     }
 
     /// Scans the object that begins here; `value` returns the end of each value, or a negative number to stop.
@@ -74,51 +69,38 @@ struct JSONScanner {
         depth: Int,
         _ value: (_ nameStart: Int, _ name: (end: Int, isEscaped: Bool), _ value: Int) -> Int
     ) -> Int {
-        guard depth < Self.maximumDepth else { return Failure.tooDeep }
-        var position = skipSpace(open + 1)
-        if byte(position) == UInt8(ascii: "}") { return position + 1 }
-        while true {
-            guard byte(position) == UInt8(ascii: "\"") else { return Failure.malformed }
-            let name = scanName(position)
+        scanEntries(open, to: UInt8(ascii: "}"), depth: depth) { start in
+            guard byte(start) == UInt8(ascii: "\"") else { return Failure.malformed }
+            let name = scanName(start)
             guard name.end >= 0 else { return name.end }
-            let valueStart = skipColon(name.end)
-            guard valueStart >= 0 else { return valueStart }
-            position = value(position, name, valueStart)
-            guard position >= 0 else { return position }
-            position = skipSpace(position)
-            let byte = byte(position)
-            guard byte == UInt8(ascii: ",") else { return byte == UInt8(ascii: "}") ? position + 1 : Failure.malformed }
-            position = skipSpace(position + 1)
+            let colon = skipSpace(name.end)
+            return byte(colon) == UInt8(ascii: ":") ? value(start, name, skipSpace(colon + 1)) : Failure.malformed
         }
     }
 
     /// Scans the array that begins here; `element` returns the end of each element, or a negative number to stop.
     @inline(__always)
     func scanElements(_ open: Int, depth: Int, _ element: (_ element: Int) -> Int) -> Int {
+        scanEntries(open, to: UInt8(ascii: "]"), depth: depth, element)
+    }
+
+    @inline(__always)
+    private func scanEntries(_ open: Int, to close: UInt8, depth: Int, _ entry: (_ start: Int) -> Int) -> Int {
         guard depth < Self.maximumDepth else { return Failure.tooDeep }
         var position = skipSpace(open + 1)
-        if byte(position) == UInt8(ascii: "]") { return position + 1 }
+        if byte(position) == close { return position + 1 }
         while true {
-            position = element(position)
+            position = entry(position)
             guard position >= 0 else { return position }
             position = skipSpace(position)
             let byte = byte(position)
-            guard byte == UInt8(ascii: ",") else { return byte == UInt8(ascii: "]") ? position + 1 : Failure.malformed }
+            guard byte == UInt8(ascii: ",") else { return byte == close ? position + 1 : Failure.malformed }
             position = skipSpace(position + 1)
         }
     }
 
-    /// Skips from the end of a member's name to its value.
     @inline(__always)
-    func skipColon(_ position: Int) -> Int {
-        let colon = skipSpace(position)
-        return byte(colon) == UInt8(ascii: ":") ? skipSpace(colon + 1) : Failure.malformed
-    }
-
-    @inline(__always)
-    func skipSpace(_ position: Int) -> Int {
-        byte(position) > 0x20 ? position : skipSpaceRun(position)
-    }
+    func skipSpace(_ position: Int) -> Int { byte(position) > 0x20 ? position : skipSpaceRun(position) }
 
     @inline(never)
     private func skipSpaceRun(_ start: Int) -> Int {
@@ -144,23 +126,15 @@ struct JSONScanner {
     }
 
     private func scanWord(_ start: Int, _ expected: StaticString) -> Int {
-        let wordEnd = start + expected.utf8CodeUnitCount
-        guard wordEnd <= end else { return Failure.malformed }
-        for offset in 0..<expected.utf8CodeUnitCount where base[start + offset] != expected.utf8Start[offset] {
-            return Failure.malformed
-        }
-        return wordEnd
+        let (name, length) = (expected.utf8Start, expected.utf8CodeUnitCount)
+        let isMeant = start + length <= end && (0..<length).allSatisfy { base[start + $0] == name[$0] }
+        return isMeant ? start + length : Failure.malformed
     }
 
     func scanNumber(_ start: Int) -> Int {
-        var position = start
-        if byte(position) == UInt8(ascii: "-") { position += 1 }
-        if byte(position) == UInt8(ascii: "0") {
-            position += 1
-        } else {
-            position = scanDigits(position)
-            guard position >= 0 else { return position }
-        }
+        var position = byte(start) == UInt8(ascii: "-") ? start + 1 : start
+        position = byte(position) == UInt8(ascii: "0") ? position + 1 : scanDigits(position)
+        guard position >= 0 else { return position }
         if byte(position) == UInt8(ascii: ".") {
             position = scanDigits(position + 1)
             guard position >= 0 else { return position }
@@ -179,10 +153,6 @@ struct JSONScanner {
         while byte(position).isDigit { position += 1 }
         return position > start ? position : Failure.malformed
     }
-
-    /// Scans the string whose opening quote is here.
-    @inline(__always)
-    func scanString(_ open: Int) -> Int { scanName(open).end }
 
     /// Scans the string whose opening quote is here, and finds whether it contains an escape.
     @inline(__always)
@@ -266,12 +236,9 @@ extension UInt8 {
 
 /// The value of a hexadecimal digit in either case.
 func hexadecimalDigit(_ byte: UInt8) -> Int? {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): Int(byte - UInt8(ascii: "0"))
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): Int(byte - UInt8(ascii: "a")) + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): Int(byte - UInt8(ascii: "A")) + 10
-    default: nil
-    }
+    if byte.isDigit { return Int(byte - UInt8(ascii: "0")) }
+    let letter = Int(byte | 0x20) - Int(UInt8(ascii: "a"))
+    return (0..<6).contains(letter) ? letter + 10 : nil
 }
 
 /// Tests of bodies that claim to be JSON.
@@ -279,32 +246,25 @@ public enum JSONBody {
     /// Whether a text is not JSON, or only the beginning of it.
     ///
     /// A text nested deeper than the scanner goes does not count as malformed.
-    public static func isMalformed(_ text: [UInt8]) -> Bool {
-        text.withUnsafeBufferPointer {
-            JSONScanner($0, allowsReferences: true).scanText() == JSONScanner.Failure.malformed
-        }
-    }
+    public static func isMalformed(_ text: [UInt8]) -> Bool { end(of: text) == JSONScanner.Failure.malformed }
 
     /// Whether a text, in which references may stand for objects, is JSON that the scanner reads to its end.
-    public static func isWhole(_ text: [UInt8]) -> Bool {
-        text.withUnsafeBufferPointer { JSONScanner($0, allowsReferences: true).scanText() >= 0 }
+    public static func isWhole(_ text: [UInt8]) -> Bool { end(of: text) >= 0 }
+
+    private static func end(of text: [UInt8]) -> Int {
+        text.withUnsafeBufferPointer { JSONScanner($0, allowsReferences: true).scanText() }
     }
 
     /// Whether a text is the result of a GraphQL request with data and without errors, or a list of such results.
     public static func isGraphQLResult(_ text: [UInt8]) -> Bool {
-        guard isWhole(text), let whole = JSONSlice(text) else { return false }
-        let results = whole.kind == .array ? whole.elements : [whole]
+        guard let index = try? JSONIndex(text) else { return false }
+        let results = index.kind(0) == .array ? index.children(of: 0) : [0]
         return !results.isEmpty
             && results.allSatisfy { result in
-                var (hasData, hasErrors) = (false, false)
-                result.forEachMember { name, _, value in
-                    let value = JSONSlice(text, value)
-                    if JSONString.content(of: name, is: "data".utf8) { hasData = !value.isNull }
-                    if JSONString.content(of: name, is: "errors".utf8) {
-                        hasErrors = hasErrors || !value.isNull && !(value.kind == .array && value.elements.isEmpty)
-                    }
-                }
-                return hasData && !hasErrors
+                guard let data = index.member("data".utf8, of: result), index.kind(data) != .null else { return false }
+                guard let errors = index.lastMember("errors".utf8, of: result) else { return true }
+                let isEmpty = index.kind(errors.value) == .array && index.children(of: errors.value).isEmpty
+                return !errors.isRepeated && (isEmpty || index.kind(errors.value) == .null)
             }
     }
 

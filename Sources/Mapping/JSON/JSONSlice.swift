@@ -1,5 +1,8 @@
 import Glibc
 
+/// The type of a JSON value.
+public enum JSONKind: String, Sendable { case object, array, string, number, boolean, null }
+
 /// One value of a valid JSON text, with the text.
 struct JSONSlice: Sendable {
     let text: [UInt8]
@@ -19,15 +22,14 @@ struct JSONSlice: Sendable {
         self.init(text, range)
     }
 
-    /// The kind of a value, recognised by its first byte.
-    enum Kind { case object, array, string, number, word }
-
-    var kind: Kind {
+    /// Recognised by the first byte.
+    var kind: JSONKind {
         switch text[range.lowerBound] {
         case UInt8(ascii: "{"): .object
         case UInt8(ascii: "["): .array
         case UInt8(ascii: "\""): .string
-        case UInt8(ascii: "t"), UInt8(ascii: "f"), UInt8(ascii: "n"): .word
+        case UInt8(ascii: "t"), UInt8(ascii: "f"): .boolean
+        case UInt8(ascii: "n"): .null
         default: .number
         }
     }
@@ -88,23 +90,19 @@ struct JSONSlice: Sendable {
         return elements
     }
 
-    private func hasSameBytes(as other: JSONSlice) -> Bool {
-        withBytes { mine in other.withBytes { mine.hasSameBytes(as: $0) } }
-    }
-
     /// Whether two values are equal as JSON (law 7): numbers as exact decimals, strings by unescaped code points,
     /// members in any order.
     ///
     /// If an object repeats a member, the repeated values are compared in order. In the value of a relation, a reference
     /// to an object equals the object's bare identity.
     func isEqual(to other: JSONSlice, as link: ObservedMember.Link? = nil) -> Bool {
-        if hasSameBytes(as: other) { return true }
+        if withBytes({ mine in other.withBytes { mine.hasSameBytes(as: $0) } }) { return true }
         if let link, let mine = target(isStrict: link.isStrict), let theirs = other.target(isStrict: link.isStrict) {
             return mine.isSame(as: theirs)
         }
         guard kind == other.kind else { return false }
         switch kind {
-        case .word:
+        case .boolean, .null:
             return false
         case .number:
             return withBytes { mine in other.withBytes { JSONNumber(mine) == JSONNumber($0) } }
@@ -169,8 +167,9 @@ struct JSONSlice: Sendable {
 extension UnsafeBufferPointer<UInt8> {
     /// Whether two buffers contain the same bytes; `elementsEqual` compares them one by one.
     func hasSameBytes(as other: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard count == other.count else { return false }
-        guard let start = baseAddress, let otherStart = other.baseAddress else { return true }
+        guard count == other.count, let start = baseAddress, let otherStart = other.baseAddress else {
+            return count == other.count
+        }
         return memcmp(start, otherStart, count) == 0
     }
 }

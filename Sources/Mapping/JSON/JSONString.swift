@@ -5,14 +5,7 @@ extension [UInt8] {
     }
 
     /// Whether the bytes are valid UTF-8, the only encoding in which text moves between bodies.
-    var isUTF8: Bool {
-        do {
-            _ = try UTF8Span(validating: span)
-            return true
-        } catch {
-            return false
-        }
-    }
+    var isUTF8: Bool { (try? UTF8Span(validating: span)) != nil }
 }
 
 /// Reads and writes the escapes of JSON strings.
@@ -27,19 +20,14 @@ enum JSONString {
         var position = 1
         let end = literal.count - 1
         while position < end {
-            if literal[position] == UInt8(ascii: "\\") {
-                let (unit, length) = escape(literal, position)
-                position += length
-                // A low surrogate completes a pair only if the high one was escaped too.
-                if unit & 0xFC00 == 0xDC00, let high = points.last, high & ~0x3FF == 0xD800 {
-                    points[points.count - 1] = 0x10000 + (high & 0x3FF) << 10 + (unit & 0x3FF)
-                } else {
-                    points.append(unit)
-                }
+            let isEscape = literal[position] == UInt8(ascii: "\\")
+            let (unit, length) = isEscape ? escape(literal, position) : rawCodePoint(literal, position, end)
+            position += length
+            // A low surrogate completes a pair. Both were escaped: raw bytes encode none.
+            if unit & ~0x3FF == 0xDC00, let high = points.last, high & ~0x3FF == 0xD800 {
+                points[points.count - 1] = 0x10000 + (high & 0x3FF) << 10 + (unit & 0x3FF)
             } else {
-                let (point, length) = rawCodePoint(literal, position, end)
-                points.append(point)
-                position += length
+                points.append(unit)
             }
         }
         return points
@@ -112,18 +100,14 @@ enum JSONString {
     private static func rawCodePoint(_ text: UnsafeBufferPointer<UInt8>, _ position: Int, _ end: Int) -> (UInt32, Int) {
         let first = text[position]
         guard first >= 0x80 else { return (UInt32(first), 1) }
-        let length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2
-        guard first >= 0xC2, first <= 0xF4, position + length <= end else { return (0x11_0000 + UInt32(first), 1) }
+        let invalid = (0x11_0000 + UInt32(first), 1)
+        let (length, smallest): (Int, UInt32) = first >= 0xF0 ? (4, 0x10000) : first >= 0xE0 ? (3, 0x800) : (2, 0x80)
+        guard (0xC2...0xF4).contains(first), position + length <= end else { return invalid }
         var point = UInt32(first) & (0x7F >> UInt32(length))
-        for offset in 1..<length {
-            let next = text[position + offset]
-            guard next & 0xC0 == 0x80 else { return (0x11_0000 + UInt32(first), 1) }
+        for next in text[position + 1..<position + length] {
+            guard next & 0xC0 == 0x80 else { return invalid }
             point = point << 6 | UInt32(next & 0x3F)
         }
-        let smallest: [UInt32] = [0, 0, 0x80, 0x800, 0x10000]
-        guard point >= smallest[length], point <= 0x10FFFF, point & ~0x7FF != 0xD800 else {
-            return (0x11_0000 + UInt32(first), 1)
-        }
-        return (point, length)
+        return point >= smallest && point <= 0x10FFFF && point & ~0x7FF != 0xD800 ? (point, length) : invalid
     }
 }

@@ -6,37 +6,35 @@ struct MemberPath: Hashable, Sendable {
     /// The hash of the text; a path is looked up much more often than it is created.
     private let digest: Int
 
-    static let root = MemberPath(text: "")
+    static let root = MemberPath(pointer: "")
 
-    private init(text: String) {
-        self.text = text
-        var (hasher, text) = (Hasher(), text)
+    init(pointer: String) {
+        text = pointer
+        var (hasher, text) = (Hasher(), pointer)
         text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
         digest = hasher.finalize()
     }
 
-    init(pointer: String) { self.init(text: pointer) }
-
     /// A path from unescaped names.
-    init(_ components: [String]) { self.init(text: components.map(JSONPointer.escaped).joined(separator: "/")) }
+    init(_ components: [String]) { self.init(pointer: components.map(JSONPointer.escaped).joined(separator: "/")) }
 
     /// The path of a single name, given as a valid literal.
     init(literal: UnsafeBufferPointer<UInt8>) {
         if let name = JSONString.text(literal) {
-            self.init(text: JSONPointer.escaped(name))
+            self.init(pointer: JSONPointer.escaped(name))
         } else {
             // A name that is not Unicode matches no declared name, but such names must still differ from each other.
-            self.init(text: "~" + JSONString.codePoints(literal).map { String($0, radix: 16) }.joined(separator: "~"))
+            self.init(pointer: JSONString.codePoints(literal).map { "~" + String($0, radix: 16) }.joined())
         }
     }
 
     /// The path of a member of the value at this path.
-    func appending(_ name: MemberPath) -> MemberPath { text.isEmpty ? name : MemberPath(text: text + "/" + name.text) }
+    func appending(_ name: MemberPath) -> MemberPath { text.isEmpty ? name : .init(pointer: text + "/" + name.text) }
 
     /// Whether this path is somewhere within `other`.
     func isWithin(_ other: MemberPath) -> Bool {
-        text.utf8.count > other.text.utf8.count && text.utf8.starts(with: other.text.utf8)
-            && text.utf8[text.utf8.index(text.startIndex, offsetBy: other.text.utf8.count)] == UInt8(ascii: "/")
+        text.utf8.starts(with: other.text.utf8)
+            && text.utf8.dropFirst(other.text.utf8.count).first == UInt8(ascii: "/")
     }
 
     /// The name, if the path is one plain name.
@@ -54,12 +52,9 @@ struct MemberPath: Hashable, Sendable {
 
     /// The unescaped names on the path; nil if one is not Unicode.
     var names: [String]? {
-        var names: [String] = []
-        for part in text.split(separator: "/", omittingEmptySubsequences: false) {
-            guard let name = MemberPath(pointer: String(part)).name else { return nil }
-            names.append(name)
-        }
-        return names
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        let names = parts.compactMap { MemberPath(pointer: String($0)).name }
+        return names.count == parts.count ? names : nil
     }
 
     static func == (left: MemberPath, right: MemberPath) -> Bool {
@@ -71,8 +66,7 @@ struct MemberPath: Hashable, Sendable {
     func hash(into hasher: inout Hasher) { hasher.combine(digest) }
 
     var parent: MemberPath {
-        guard let slash = text.utf8.lastIndex(of: UInt8(ascii: "/")) else { return .root }
-        return MemberPath(pointer: String(text[..<slash]))
+        text.utf8.lastIndex(of: UInt8(ascii: "/")).map { MemberPath(pointer: String(text[..<$0])) } ?? .root
     }
 
     /// The member's own name; nil for names that are not Unicode.
@@ -82,9 +76,8 @@ struct MemberPath: Hashable, Sendable {
     }
 }
 
-/// JSON pointers (RFC 6901).
 enum JSONPointer {
-    /// A name escaped as a component of a pointer.
+    /// A name escaped as a component of a JSON pointer (RFC 6901).
     static func escaped(_ name: String) -> String {
         guard name.utf8.contains(UInt8(ascii: "~")) || name.utf8.contains(UInt8(ascii: "/")) else { return name }
         return name.unicodeScalars.map { $0 == "~" ? "~0" : $0 == "/" ? "~1" : "\($0)" }.joined()

@@ -86,7 +86,7 @@ extension MapRun {
         switch value.kind {
         case .array: list(value.children, of: related, mask: mask, levels: property.listLevels)
         case .object: onlyElement(value, of: related, mask: mask)
-        case .string, .number, .word:
+        case .string, .number, .boolean, .null:
             guard property.conversion.coerces, isIdentity(value, of: related) else {
                 return isEmptyString(value) ? literal(value) : quarantine(value, as: related.model)
             }
@@ -218,7 +218,7 @@ extension MapRun {
         case .array: return quarantine(value, as: index)
         case .string where resolve != nil && value.withBytes({ Reference.isReference($0, at: 0) }):
             return literal(value)
-        case .string, .number, .word:
+        case .string, .number, .boolean, .null:
             if value.isNull || isEmptyString(value) { return literal(value) }
             guard isIdentity(value, of: related) else { return quarantine(value, as: index) }
             guard expands else { return literal(value) }

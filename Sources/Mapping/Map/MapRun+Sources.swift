@@ -214,7 +214,7 @@ extension MapRun {
         let index = object.document.index
         var value = object.node
         for case .name(let name) in path {
-            if index.isNull(value) { break }
+            if index.kind(value) == .null { break }
             guard let next = index.member(name.utf8, of: value) else { return nil }
             value = next
         }

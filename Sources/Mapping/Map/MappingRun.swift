@@ -28,9 +28,9 @@ struct MappedValue: Sendable {
     /// Another value of the same text.
     func at(_ node: Int) -> MappedValue { MappedValue(document, node) }
 
-    var kind: JSONSlice.Kind { document.index.kind(node) }
+    var kind: JSONKind { document.index.kind(node) }
 
-    var isNull: Bool { document.index.isNull(node) }
+    var isNull: Bool { kind == .null }
 
     var slice: JSONSlice { document.index.slice(node) }
 

@@ -238,7 +238,7 @@ extension JSONIndex {
                 let component = JSONPointer.escaped(self.name(name) ?? "\u{FFFD}")
                 forEachValue(in: value, at: "\(pointer)/\(component)", body)
             }
-        case .string, .number, .word: break
+        case .string, .number, .boolean, .null: break
         }
     }
 }

@@ -234,7 +234,7 @@ struct WireBuilder {
             nodes[node] = .array(Array(nodes.count..<nodes.count + children.count))
             for child in children { nodes.append(.literal(Array(index.bytes(child)))) }
             return true
-        case .string, .number, .word: return false
+        case .string, .number, .boolean, .null: return false
         }
     }
 

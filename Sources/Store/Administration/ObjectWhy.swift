@@ -145,7 +145,7 @@ struct ProvenanceReader {
         guard let found = try StoredState.named(object, in: database) else { return nil }
         let declared = models[found.upstream]
         let state = try found.state.state(of: found.model, declared?.models, in: database)
-        let provenance = state.provenance(
+        let members = state.provenance(
             model: found.model,
             models: declared?.models ?? .none,
             lag: declared?.lag ?? Lag(lists: 0),
@@ -157,14 +157,14 @@ struct ProvenanceReader {
             let source = ObservationSource(method: CacheKey.method(ofURL: url), url: url, isStored: true)
             sources[document.observation.sequence] = source
         }
-        for member in provenance.members {
+        for member in members {
             let sightings = [member.shown, member.challenger].compactMap { $0 } + member.quarantined
             for sequence in sightings.map(\.source) where sources[sequence] == nil {
                 sources[sequence] = try source(of: ObservationID(rawValue: sequence))
             }
         }
         let notice = try notice(of: state, object: object, models[found.upstream])
-        return (notice, provenance.members, sources)
+        return (notice, members, sources)
     }
 
     /// Whether the object is deleted or in an unknown state; its own members take precedence over a write's mark.

@@ -36,10 +36,10 @@ package final class ReadBody: Sendable {
         guard let outline = JSONOutline(bytes) else { throw .notJSON }
         guard let canonical = outline.unambiguous else { throw .ambiguous }
         if kind == .graphQL {
-            for request in outline.root.elements ?? [outline.root] {
+            for request in outline.elements ?? [outline] {
                 try persisted.check(request, of: upstream)
             }
-            if outline.root.elements?.isEmpty == true { throw .noDocument }
+            if outline.elements?.isEmpty == true { throw .noDocument }
         }
         let type = FieldSyntax.lowercased(FieldSyntax.essence(of: (fields[first: "content-type"] ?? [])[...]))
         digest = String(decoding: Crypto.hexadecimal(Crypto.sha256([type, [0], canonical])).prefix(32), as: UTF8.self)
@@ -234,7 +234,7 @@ final class PersistedQueries: Sendable {
     private static let members: Set = ["query", "operationName", "variables", "extensions"]
 
     /// Throws why a request of a GraphQL body is not known to read; remembers its query, if the body names the digest.
-    func check(_ request: JSONOutline.Node, of upstream: String) throws(NotReadReason) {
+    func check(_ request: JSONOutline, of upstream: String) throws(NotReadReason) {
         guard let names = request.names else { throw .noDocument }
         guard names.allSatisfy(Self.members.contains) else { throw .elsewhere }
         let name = try Self.persistedName(request).map { Name(upstream: upstream, digest: $0) }
@@ -255,7 +255,7 @@ final class PersistedQueries: Sendable {
     }
 
     /// The SHA-256 of `extensions.persistedQuery`; nil if there is none.
-    private static func persistedName(_ request: JSONOutline.Node) throws(NotReadReason) -> String? {
+    private static func persistedName(_ request: JSONOutline) throws(NotReadReason) -> String? {
         guard let extensions = request["extensions"], let names = extensions.names else { return nil }
         // Some servers read names in any case.
         let meant = names.filter { $0.lowercased().contains("persisted") }

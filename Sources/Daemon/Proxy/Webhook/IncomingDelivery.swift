@@ -76,10 +76,10 @@ extension IncomingDelivery {
         guard proof.isMade(of: body, by: webhook.secret.all) else {
             throw .webhookUnsigned("\(signature.field) is not that of this body and the webhook's secret.")
         }
-        guard let outline = JSONOutline(body) else {
+        guard let payload = JSONOutline(body) else {
             throw .webhookMalformed("The body is not JSON, or nested too deep.")
         }
-        let (fields, payload) = (message.fields, outline.root)
+        let fields = message.fields
         let event = signature.event(fields, payload)
         let shown = webhook.objects.filter { payload.value(at: $0.path).map { !$0.isNull } ?? false }
         guard webhook.counts(event), !shown.isEmpty, let rule = webhook.rule else { return .nothing(event: event) }

@@ -23,7 +23,7 @@ extension Configuration.Webhook.Signature {
     }
 
     /// What the delivery is called each time that it is sent; nil if it does not say.
-    func id(_ fields: Fields, _ payload: JSONOutline.Node) -> String? {
+    func id(_ fields: Fields, _ payload: JSONOutline) -> String? {
         switch self {
         case .github: fields.text("x-github-delivery")
         // X-Gitlab-Event-UUID is the same for deliveries that others have caused.
@@ -33,7 +33,7 @@ extension Configuration.Webhook.Signature {
     }
 
     /// The name of the event; nil if the delivery does not say.
-    func event(_ fields: Fields, _ payload: JSONOutline.Node) -> String? {
+    func event(_ fields: Fields, _ payload: JSONOutline) -> String? {
         switch self {
         case .github: fields.text("x-github-event")
         case .gitlab: fields.text("x-gitlab-event")
@@ -42,7 +42,7 @@ extension Configuration.Webhook.Signature {
     }
 
     /// Whether a payload says that its object was deleted, so that what it shows of that is over.
-    func isDeletion(_ payload: JSONOutline.Node) -> Bool {
+    func isDeletion(_ payload: JSONOutline) -> Bool {
         switch self {
         case .github: payload["action"]?.text == "deleted"
         case .gitlab: ["delete", "destroy"].contains(payload["object_attributes"]?["action"]?.text)
