@@ -22,8 +22,7 @@ public struct Converter: Sendable {
         convert(value, ConversionRun(isReverse: true, unconverted: unconverted))
     }
 
-    private func convert(_ value: [UInt8], _ run: ConversionRun) -> ConversionResult {
-        var run = run
+    private func convert(_ value: [UInt8], _ run: consuming ConversionRun) -> ConversionResult {
         let json = JSONSlice(value).map { run.convert($0, conversion) } ?? value
         if let refusal = run.refusal { return .refused(reason: refusal) }
         guard let json else { return .dropped }
@@ -91,6 +90,15 @@ public enum ConversionResult: Sendable, Equatable {
     case dropped
     /// The value must not be written back (`one_way`, `back: fail`).
     case refused(reason: String)
+
+    var json: [UInt8]? {
+        switch self {
+        case .value(let json), .partial(let json, _): json
+        case .dropped, .refused: nil
+        }
+    }
+
+    var faults: [ConversionFault] { if case .partial(_, let faults) = self { faults } else { [] } }
 }
 
 /// A value, or a part of one, that does not fit.
@@ -102,17 +110,6 @@ public struct ConversionFault: Sendable, Equatable {
     public var value: [UInt8]
     /// Whether it stays as it is; otherwise the default of a value map takes its place.
     public var isKept: Bool
-}
-
-extension ConversionResult {
-    var json: [UInt8]? {
-        switch self {
-        case .value(let json), .partial(let json, _): json
-        case .dropped, .refused: nil
-        }
-    }
-
-    var faults: [ConversionFault] { if case .partial(_, let faults) = self { faults } else { [] } }
 }
 
 /// How a property's value is converted for the `mapped` view, and back.

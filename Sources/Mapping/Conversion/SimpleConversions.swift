@@ -17,7 +17,21 @@ extension Conversion {
 
     /// Accepts an absolute URL (RFC 3986; with letters outside ASCII, RFC 3987).
     private static let url = Conversion("a string that is an absolute URL is expected") { value in
-        value.string.map { URLSyntax.isAbsolute(Array($0.utf8)) } ?? false
+        value.string.map { isAbsoluteURL(Array($0.utf8)) } ?? false
+    }
+
+    /// Whether a text is a scheme, a colon, and a nonempty rest in which nothing is left to be escaped.
+    private static func isAbsoluteURL(_ text: [UInt8]) -> Bool {
+        guard let colon = text.firstIndex(of: UInt8(ascii: ":")), text[0].isLetter, colon + 1 < text.count,
+            text[..<colon].allSatisfy({ $0.isLetter || $0.isDigit || "+-.".utf8.contains($0) })
+        else { return false }
+        return (colon + 1..<text.count).allSatisfy { index in
+            let byte = text[index]
+            guard byte == UInt8(ascii: "%") else {
+                return byte >= 0x80 || byte.isLetter || byte.isDigit || "-._~:/?#[]@!$&'()*+,;=".utf8.contains(byte)
+            }
+            return index + 2 < text.count && text[index + 1...index + 2].allSatisfy { hexadecimalDigit($0) != nil }
+        }
     }
 
     private static let uuid = Conversion("a string that is a UUID is expected") { value in
@@ -74,12 +88,12 @@ extension Conversion {
             }
             pairs.append((wire, mapped))
         }
+        let (fallback, back) = (
+            try fallback.map(JSONSlice.init(declared:)), try reverseFallback.map(JSONSlice.init(declared:))
+        )
         return Conversion(
-            forward: direction(pairs, fallback: try fallback.map(JSONSlice.init(declared:))),
-            reverse: direction(
-                pairs.map { ($0.to, $0.from) },
-                fallback: try reverseFallback.map(JSONSlice.init(declared:))
-            ),
+            forward: direction(pairs, fallback: fallback),
+            reverse: direction(pairs.map { ($0.to, $0.from) }, fallback: back),
             convertsNull: true
         )
     }
@@ -123,47 +137,21 @@ extension JSONNumber {
     var isWhole: Bool { exponent >= 0 }
 }
 
-/// The syntax of URLs (RFC 3986 §2, §3; RFC 3987 §2.2).
-enum URLSyntax {
-    /// Whether a text is a scheme, a colon, and a nonempty rest in which nothing is left to be escaped.
-    static func isAbsolute(_ text: [UInt8]) -> Bool {
-        guard let colon = text.firstIndex(of: UInt8(ascii: ":")), isScheme(text[..<colon]) else { return false }
-        let rest = text[(colon + 1)...]
-        return !rest.isEmpty && rest.indices.allSatisfy { isAllowed(rest, at: $0) }
-    }
-
-    private static func isScheme(_ text: ArraySlice<UInt8>) -> Bool {
-        guard let first = text.first, first.isLetter else { return false }
-        return text.allSatisfy { $0.isLetter || $0.isDigit || "+-.".utf8.contains($0) }
-    }
-
-    private static func isAllowed(_ text: ArraySlice<UInt8>, at index: Int) -> Bool {
-        let byte = text[index]
-        if byte == UInt8(ascii: "%") {
-            return index + 2 < text.endIndex && hexadecimalDigit(text[index + 1]) != nil
-                && hexadecimalDigit(text[index + 2]) != nil
-        }
-        return byte >= 0x80 || byte.isLetter || byte.isDigit || "-._~:/?#[]@!$&'()*+,;=".utf8.contains(byte)
-    }
-}
-
 /// Numbers written as text with separators, such as `12,345.678`; every digit is kept.
 struct NumberText {
     private let grouping: [UInt8]
     private let decimal: [UInt8]
 
     init(grouping: String, decimal: String) throws(MappingError) {
-        let separators = [grouping, decimal]
         guard !decimal.isEmpty, grouping != decimal,
-            separators.allSatisfy({ $0.utf8.allSatisfy { !$0.isDigit && $0 != UInt8(ascii: "-") } })
+            (grouping + decimal).utf8.allSatisfy({ !$0.isDigit && $0 != UInt8(ascii: "-") })
         else {
             throw .invalidConversion(
                 "the separators of a number must be two different ones that hold no digit and no minus, such as "
                     + "{ grouping: \",\", decimal: \".\" }"
             )
         }
-        self.grouping = Array(grouping.utf8)
-        self.decimal = Array(decimal.utf8)
+        (self.grouping, self.decimal) = (Array(grouping.utf8), Array(decimal.utf8))
     }
 
     @Sendable func number(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
@@ -199,13 +187,12 @@ struct NumberText {
             .split(separator: decimal, maxSplits: 1, omittingEmptySubsequences: false)
         let groups =
             grouping.isEmpty ? [halves[0]] : halves[0].split(separator: grouping, omittingEmptySubsequences: false)
-        guard !groups[0].isEmpty, groups.joined().allSatisfy(\.isDigit),
+        guard !groups[0].isEmpty, halves.last?.isEmpty == false,
+            (groups + halves.dropFirst()).joined().allSatisfy(\.isDigit),
             groups.count == 1 || groups[0].count <= 3 && groups.dropFirst().allSatisfy({ $0.count == 3 })
         else { return nil }
         let whole = groups.joined().drop { $0 == UInt8(ascii: "0") }
-        let output = sign + (whole.isEmpty ? [UInt8(ascii: "0")] : Array(whole))
-        guard halves.count > 1 else { return output }
-        guard !halves[1].isEmpty, halves[1].allSatisfy(\.isDigit) else { return nil }
-        return output + [UInt8(ascii: ".")] + halves[1]
+        let fraction = halves.count > 1 ? [UInt8(ascii: ".")] + halves[1] : []
+        return sign + (whole.isEmpty ? [UInt8(ascii: "0")] : Array(whole)) + fraction
     }
 }

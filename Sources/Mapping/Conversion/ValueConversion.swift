@@ -23,7 +23,7 @@ struct ValueConversion: Sendable {
         if let conversion = property.conversion { converter = try Converter(conversion) }
         coerces = property.coerces
         // The checks see the coerced value: with a check for a number, "5" has become one.
-        coercion = coerces ? (property.conversion ?? Self.conversion(toTypeIn: checks)).flatMap(Coercion.init) : nil
+        coercion = coerces ? (property.conversion ?? Self.conversion(toTypeIn: checks)).flatMap(Coercion.to) : nil
         if case .firstOf = property.conversion { hasAlternatives = true } else { hasAlternatives = false }
     }
 
@@ -47,19 +47,15 @@ struct ValueConversion: Sendable {
     /// The conversion whose values have the first checked type.
     private static func conversion(toTypeIn checks: [ValueCheck]) -> ConversionDeclaration? {
         for case .type(let types) in checks {
-            for type in types {
-                switch type {
-                case .string: return .named("string")
-                case .number: return .named("decimal")
-                case .integer: return .named("integer")
-                case .boolean: return .named("boolean")
-                case .array: return .arrayOf(.named("string"))
-                case .object, .null: continue
-                }
-            }
+            if let conversion = types.lazy.compactMap({ conversions[$0] }).first { return conversion }
         }
         return nil
     }
+
+    private static let conversions: [ValueCheck.JSONType: ConversionDeclaration] = [
+        .string: .named("string"), .number: .named("decimal"), .integer: .named("integer"),
+        .boolean: .named("boolean"), .array: .arrayOf(.named("string")),
+    ]
 }
 
 /// Reads values of another type by their plain meaning, for properties with `coerce: true`.
@@ -67,21 +63,16 @@ enum Coercion: Sendable {
     case boolean, number, string, list
 
     /// The coercion to the input type of a conversion; nil if the conversion has none.
-    init?(_ declaration: ConversionDeclaration) {
-        guard let target = Self.target(of: declaration) else { return nil }
-        self = target
-    }
-
-    private static func target(of declaration: ConversionDeclaration) -> Coercion? {
+    static func to(_ declaration: ConversionDeclaration) -> Coercion? {
         switch declaration {
         case .named("boolean"): .boolean
         case .named("integer"), .named("decimal"), .date(.unixSeconds), .date(.unixMilliseconds): .number
         case .named("string"), .named("url"), .named("uuid"), .named("base64"): .string
         case .values(let pairs, _, _): pairs.allSatisfy(\.isString) ? .string : nil
         case .arrayOf: .list
-        case .chain(let links): links.first.flatMap(target)
-        case .firstOf(let alternatives): alternatives.lazy.compactMap(target).first
-        case .oneWay(let inner, _): target(of: inner)
+        case .chain(let links): links.first.flatMap(to)
+        case .firstOf(let alternatives): alternatives.lazy.compactMap(to).first
+        case .oneWay(let inner, _): to(inner)
         case .named, .date, .number, .dictionaryOf: nil
         }
     }
@@ -89,17 +80,12 @@ enum Coercion: Sendable {
     /// The coerced value; nil if it already has the right type or has no plain meaning.
     func coerced(_ value: JSONSlice) -> [UInt8]? {
         guard !value.isNull else { return nil }
-        switch self {
-        case .boolean: return value.string.flatMap(Self.boolean).map { Array(($0 ? "true" : "false").utf8) }
-        case .number:
-            guard let text = value.string, JSONBody.isNumber(text) else { return nil }
-            return Array(text.utf8)
-        case .string:
-            guard value.kind == .number || value.kind == .word else { return nil }
-            return [UInt8(ascii: "\"")] + value.bytes + [UInt8(ascii: "\"")]
-        case .list:
-            guard value.kind != .array else { return nil }
-            return [UInt8(ascii: "[")] + value.bytes + [UInt8(ascii: "]")]
+        switch (self, value.kind) {
+        case (.boolean, .string): return value.string.flatMap(Self.boolean).map { Array(($0 ? "true" : "false").utf8) }
+        case (.number, .string): return value.string.flatMap { JSONBody.isNumber($0) ? Array($0.utf8) : nil }
+        case (.string, .number), (.string, .word): return [UInt8(ascii: "\"")] + value.bytes + [UInt8(ascii: "\"")]
+        case (.list, let kind) where kind != .array: return [UInt8(ascii: "[")] + value.bytes + [UInt8(ascii: "]")]
+        default: return nil
         }
     }
 
@@ -225,22 +211,13 @@ struct PatternSearch: Sendable {
     /// Why a string does not match, for a person; nil if it matches.
     func fault(in text: String) -> String? {
         guard text.utf8.count <= Self.longest else { return "a string of at most \(Self.longest) bytes is expected" }
-        var (isFound, isGivenUp) = (false, false)
-        var reports = 0
+        var (isFound, reports) = (false, 0)
         let range = NSRange(location: 0, length: text.utf16.count)
         expression.enumerateMatches(in: text, options: .reportProgress, range: range) { match, _, stop in
-            if match != nil {
-                isFound = true
-                stop.pointee = true
-            } else {
-                reports += 1
-                isGivenUp = reports > Self.reportLimit
-                if isGivenUp { stop.pointee = true }
-            }
+            if match != nil { isFound = true } else { reports += 1 }
+            if isFound || reports > Self.reportLimit { stop.pointee = true }
         }
-        if isFound { return nil }
-        return isGivenUp
-            ? "a string of the pattern \(pattern), and found to be one without a long search, is expected"
-            : "a string of the pattern \(pattern) is expected"
+        let quickly = reports > Self.reportLimit ? ", and found to be one without a long search," : ""
+        return isFound ? nil : "a string of the pattern \(pattern)\(quickly) is expected"
     }
 }
