@@ -4,14 +4,14 @@ extension CompositionAttempt {
     struct Subject {
         let resolved: ResolvedObject
         /// Nil for an object without an identity.
-        let name: ObjectName?
+        let object: KnownObject?
         /// Whether the shape is another object's.
         ///
         /// Then every member of the shape must be known of this object (law 6). Otherwise members without a newer value stay as
         /// pinned.
         let isStrict: Bool
 
-        var description: String { name?.description ?? "an embedded object" }
+        var description: String { object?.name.description ?? "an embedded object" }
     }
 
     /// Writes an object in the shape of a pinned one.
@@ -38,44 +38,50 @@ extension CompositionAttempt {
     }
 
     private mutating func write(_ shape: Shape, member path: MemberPath, of subject: Subject) {
-        let (resolved, name, isStrict) = (subject.resolved, subject.name, subject.isStrict)
-        let isOther = resolved[path]?.isHolder == true && shape.value.kind != .object && !shape.value.isNull
-        if !isStrict, isOther || kept[shape.text]?.contains(path) == true { return copy(shape.text, shape.value.range) }
-        if let name, let time = unseenWrite(to: path, of: resolved, name, shownBy: shape) {
-            if shows(shape, asSettled: path, of: subject, name, sinceWriteAt: time) {
+        let newest = subject.resolved[path]
+        let isOther = newest?.isHolder == true && shape.value.kind != .object && !shape.value.isNull
+        if !subject.isStrict, isOther || kept[shape.text]?.contains(path) == true {
+            return copy(shape.text, shape.value.range)
+        }
+        if let newest, let object = subject.object, let time = unseenWrite(to: path, newest, of: object, shownBy: shape)
+        {
+            if !subject.isStrict, mayStay(shape.value, path, settledAs: newest, of: object, sinceWriteAt: time) {
                 doubts.insert(time + lag.lists)
                 return copy(shape.text, shape.value.range)
             }
-            let reason = "a write may have changed \(path.text) of \(name)"
-            guard isPartialWanted, !isStrict, known[name]?.doubts[path] == nil else { return fail(reason) }
+            let reason = "a write may have changed \(path.text) of \(object.name)"
+            guard isPartialWanted, !subject.isStrict, object.doubts[path] == nil else { return fail(reason) }
             // With the upstream away, the settled value is put in (law 3).
             shortfall = shortfall ?? reason
         }
-        if resolved[path]?.isShared == true, let asksFrom = name.flatMap({ known[$0]?.doubts[path] }) {
+        if newest?.isShared == true, let asksFrom = subject.object?.doubts[path] {
             if asksFrom == Knowledge.Doubt.always {
                 return fail("a write may have changed \(path.text) of \(subject.description)")
             }
             doubts.insert(asksFrom)
         }
-        guard let newest = resolved[path], mayShow(newest, at: path, of: subject) else {
-            if isStrict { return fail("\(path.text) is not known of \(subject.description)") }
+        // Shared members move; an identity is shown wherever its object is.
+        guard let newest,
+            newest.isShared || newest.isContainer
+                || subject.isStrict && models.compiled[subject.resolved.model].identityMembers.contains(path)
+        else {
+            if subject.isStrict { return fail("\(path.text) is not known of \(subject.description)") }
             return copy(shape.text, shape.value.range)
         }
         let wasChanged = hasOwnChange
         hasOwnChange = false
+        // If the pin embeds an object whose relation now holds null or a reference, they differ.
+        let isEmbedded = shape.value.kind == .object && newest.link?.arity == .one
         if newest.isContainer {
             writeContainer(newest, shape, member: path, of: subject)
-        } else if shape.value.kind == .object, newest.link?.arity == .one {
-            // The pin embeds the object; now the value is null or a reference.
-            write(related: newest, shape)
-        } else if ObservedMember(value: shape.value, isShared: true, link: newest.link).agrees(with: newest) {
+        } else if !isEmbedded, shape.value.isEqual(to: newest.value, as: newest.link) {
             copy(shape.text, shape.value.range)
-        } else if newest.link?.isMany == true {
-            writeList(newest, shape)
-        } else if newest.link?.arity == .keyed {
-            writeKeyed(newest, shape)
-        } else if newest.link != nil {
-            write(related: newest, shape)
+        } else if let link = newest.link {
+            switch link.arity {
+            case .many: writeList(newest.value, link, shape)
+            case .keyed: writeKeyed(newest.value, link, shape)
+            case .one, nil: write(related: newest.value, link, shape)
+            }
         } else if newest.value.containsReference {
             fail("\(path.text) of \(subject.description) now holds objects that no model relates to it")
         } else if !newest.isWhole, !fits(newest.value, shape.value) {
@@ -87,21 +93,16 @@ extension CompositionAttempt {
             writeLiteral(newest.value)
         }
         // What a container holds has sources of its own.
-        if hasOwnChange, !newest.isContainer, let name, let state = known[name]?.state,
-            let source = state.source(of: path)
-        {
-            use([source])
-        }
+        if hasOwnChange, !newest.isContainer, let source = subject.object?.state.source(of: path) { use([source]) }
         hasOwnChange = hasOwnChange || wasChanged
     }
 
     /// Notes an object whose new value is not the one that its document was asked for.
     private mutating func checkFilter(by path: MemberPath, _ value: JSONSlice, of subject: Subject, in text: Int) {
-        let wanted = path.name.flatMap { filters[$0] }
-        guard let wanted, text != PinTree.skeleton, !tree.isInner(text) else { return }
-        let now: String? = value.withBytes {
-            value.kind == .string ? JSONString.text($0) : String(decoding: $0, as: UTF8.self)
+        guard let wanted = path.name.flatMap({ filters[$0] }), text != PinTree.skeleton, !tree.isInner(text) else {
+            return
         }
+        let now = value.kind == .string ? value.string : String(decoding: value.bytes, as: UTF8.self)
         guard now != wanted else { return }
         shortfall = shortfall ?? "the list was asked for by \(path.text), which has changed in \(subject.description)"
     }
@@ -109,22 +110,20 @@ extension CompositionAttempt {
     /// The time of a write that may have changed a member since the settled value and this document's were true.
     private func unseenWrite(
         to path: MemberPath,
-        of resolved: ResolvedObject,
-        _ name: ObjectName,
+        _ settled: ObservedMember,
+        of object: KnownObject,
         shownBy shape: Shape
     ) -> Int64? {
-        guard let settled = resolved[path], settled.isShared,
-            // The members of an object are examined one by one.
-            !settled.isContainer || shape.value.kind != .object,
-            let time = unseenWrite(to: name, shownBy: shape.text),
-            known[name]?.state.lo(of: path, lag: lag) ?? .min <= time
-        else { return nil }
-        return time
+        // The members of an object are examined one by one.
+        guard settled.isShared, !settled.isContainer || shape.value.kind != .object else { return nil }
+        return unseenWrite(to: object, shownBy: shape.text).flatMap {
+            object.state.lo(of: path, lag: lag) <= $0 ? $0 : nil
+        }
     }
 
     /// The time of a write that may have changed an object since the text that shows it was true.
-    func unseenWrite(to name: ObjectName, shownBy text: Int) -> Int64? {
-        guard let observation, case .unobserved(let time, _, _) = known[name]?.state.mark else { return nil }
+    func unseenWrite(to object: KnownObject, shownBy text: Int) -> Int64? {
+        guard let observation, case .unobserved(let time, _, _) = object.state.mark else { return nil }
         let isEmbedded = text == PinTree.skeleton || tree.isEmbedded(text)
         return observation.lo(isEmbedded: isEmbedded, lag: lag) <= time ? time : nil
     }
@@ -134,18 +133,18 @@ extension CompositionAttempt {
     ///
     /// Somebody else has written, and nothing contradicts the value. Any other value may be newer or older than what was served
     /// before. To the principal who has written, the settled value may be the one from before the write.
-    private func shows(
-        _ shape: Shape,
-        asSettled path: MemberPath,
-        of subject: Subject,
-        _ name: ObjectName,
+    private func mayStay(
+        _ shown: JSONSlice,
+        _ path: MemberPath,
+        settledAs settled: ObservedMember,
+        of object: KnownObject,
         sinceWriteAt time: Int64
     ) -> Bool {
-        guard !subject.isStrict, let object = known[name], object.state.mark?.isOwn != true,
-            object.doubts[path] == nil, let observation, observation.start > time,
-            let settled = subject.resolved[path]
-        else { return false }
-        return ObservedMember(value: shape.value, isShared: true, link: settled.link).agrees(with: settled)
+        guard let observation, observation.start > time, object.state.mark?.isOwn != true, object.doubts[path] == nil
+        else {
+            return false
+        }
+        return !settled.isContainer && shown.isEqual(to: settled.value, as: settled.link)
     }
 
     /// Whether a value has the same members as the pinned one; a pinned value without members has none to lose.
@@ -162,12 +161,6 @@ extension CompositionAttempt {
         output.append(contentsOf: value.bytes)
     }
 
-    /// Shared members move; an identity is shown wherever its object is.
-    private func mayShow(_ newest: ObservedMember, at path: MemberPath, of subject: Subject) -> Bool {
-        newest.isShared || newest.isContainer
-            || subject.isStrict && models.compiled[subject.resolved.model].identityMembers.contains(path)
-    }
-
     private mutating func writeContainer(
         _ newest: ObservedMember,
         _ shape: Shape,
@@ -179,7 +172,7 @@ extension CompositionAttempt {
         } else if let place = pin(at: shape), let child = JSONSlice(tree.pins[place.pin]) {
             // The pin is an object of its own; now it is embedded without an identity.
             hasOwnChange = true
-            let strict = Subject(resolved: subject.resolved, name: subject.name, isStrict: true)
+            let strict = Subject(resolved: subject.resolved, object: subject.object, isStrict: true)
             write(Shape(text: place.pin, value: child), showing: strict, at: path)
         } else if subject.isStrict || newest.isShared {
             fail(

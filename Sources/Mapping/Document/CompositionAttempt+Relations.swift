@@ -3,18 +3,17 @@ extension CompositionAttempt {
     /// Writes a relation to objects keyed by name whose newest value differs from the pinned one.
     ///
     /// An object that keeps its key keeps its pin. A new one takes the shape of the others if they share one.
-    mutating func writeKeyed(_ newest: ObservedMember, _ shape: Shape) {
-        guard let link = newest.link else { return }
-        guard newest.value.kind == .object else {
-            return writePlain(newest.value, else: "objects keyed by name are now something else")
+    mutating func writeKeyed(_ newest: JSONSlice, _ link: ObservedMember.Link, _ shape: Shape) {
+        guard newest.kind == .object else {
+            return writePlain(newest, else: "objects keyed by name are now something else")
         }
-        let members = newest.value.members.filter { !isRemoved($0.value, link.one) }
+        let members = newest.members.filter { !isRemoved($0.value, link.one) }
         guard shape.value.kind == .object || members.isEmpty else {
             return fail(
                 "a relation now holds objects keyed by name, and this document does not show which members to write for it"
             )
         }
-        guard spend(shape.value.range.count + newest.value.range.count) else { return }
+        guard spend(shape.value.range.count + newest.range.count) else { return }
         hasOwnChange = true
         let pinned = shape.value.members
         let byName = Dictionary(pinned.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
@@ -27,7 +26,7 @@ extension CompositionAttempt {
         writeBracketed("{", "}", members.count, in: shape, pinned: places) { attempt, index in
             let (member, text) = (members[index], shape.value.text)
             let known = byName[member.name]
-            attempt.output.append(contentsOf: known.map { text[$0.nameRange] } ?? newest.value.text[member.nameRange])
+            attempt.output.append(contentsOf: known.map { text[$0.nameRange] } ?? newest.text[member.nameRange])
             attempt.output.append(contentsOf: text[pinned[0].nameRange.upperBound..<pinned[0].value.range.lowerBound])
             if let known, known.value.isEqual(to: member.value, as: link.one) {
                 attempt.copy(shape.text, known.value.range)
@@ -73,16 +72,13 @@ extension CompositionAttempt {
     /// Writes a relation to several objects whose newest value differs from the pinned one.
     ///
     /// Elements that remain keep their own pins. New ones take the shape of their siblings if these share one.
-    mutating func writeList(_ newest: ObservedMember, _ shape: Shape) {
-        guard let link = newest.link else { return }
-        guard newest.value.kind == .array else {
-            return writePlain(newest.value, else: "a list of objects is now a single object")
-        }
-        let elements = newest.value.elements.filter { !isRemoved($0, link) }
+    mutating func writeList(_ newest: JSONSlice, _ link: ObservedMember.Link, _ shape: Shape) {
+        guard newest.kind == .array else { return writePlain(newest, else: "a list of objects is now a single object") }
+        let elements = newest.elements.filter { !isRemoved($0, link) }
         guard shape.value.kind == .array || elements.isEmpty else {
             return fail("a relation is now a list, and this document does not show which members to write for it")
         }
-        guard spend(shape.value.range.count + newest.value.range.count) else { return }
+        guard spend(shape.value.range.count + newest.range.count) else { return }
         hasOwnChange = true
         let pinned = shape.value.elements
         guard !pinned.isEmpty || elements.isEmpty else {
@@ -143,7 +139,7 @@ extension CompositionAttempt {
             if let target { return expand(name(of: target, link), in: shape) }
             guard spend(element.range.count) else { return }
             let shown = ResolvedObject(element, model: link.model, models: models)
-            write(shape, showing: Subject(resolved: shown, name: nil, isStrict: true))
+            write(shape, showing: Subject(resolved: shown, object: nil, isStrict: true))
         case .unknown: fail("a list has a new element, and its siblings do not share one shape")
         }
     }
@@ -207,17 +203,17 @@ private struct PinnedElements {
             }
             return (byTarget[identity]?.remove(at: found).index, 0)
         }
-        var effort = 0
-        var found: Int?
-        while found == nil, let index = bySpelling[element.bytes]?.popLast() {
-            if !isTaken[index] { found = index }
-        }
-        if found == nil {
-            found = literals.first { index in
-                guard !isTaken[index] else { return false }
-                effort += elements[index].range.count
-                return elements[index].isEqual(to: element)
+        while let index = bySpelling[element.bytes]?.popLast() {
+            guard isTaken[index] else {
+                isTaken[index] = true
+                return (index, 0)
             }
+        }
+        var effort = 0
+        let found = literals.first { index in
+            guard !isTaken[index] else { return false }
+            effort += elements[index].range.count
+            return elements[index].isEqual(to: element)
         }
         if let found { isTaken[found] = true }
         return (found, effort)
@@ -237,7 +233,7 @@ extension CompositionAttempt {
         }
         added.insert(name)
         use(object.state.sources)
-        write(shape, showing: Subject(resolved: resolved, name: name, isStrict: true))
+        write(shape, showing: Subject(resolved: resolved, object: object, isStrict: true))
     }
 
     /// The object literal that a pinned value shows: the value itself, or the payload of the pin it refers to.
@@ -248,9 +244,8 @@ extension CompositionAttempt {
     }
 
     /// Writes a relation to one object whose newest value differs from the pinned one.
-    mutating func write(related newest: ObservedMember, _ shape: Shape) {
-        let value = newest.value
-        guard let link = newest.link, let target = value.target(isStrict: link.isStrict) else {
+    mutating func write(related value: JSONSlice, _ link: ObservedMember.Link, _ shape: Shape) {
+        guard let target = value.target(isStrict: link.isStrict) else {
             return writePlain(value, else: "a relation to one object now holds something else")
         }
         if let inner = objectShape(shape) {

@@ -16,39 +16,35 @@ extension CompositionAttempt {
     /// - Parameters:
     ///   - payload: the object as the document shows it; nil if it does not show it yet.
     ///   - isEmbedded: whether it is within another object, or one of several.
-    func fate(of name: ObjectName, shownAs payload: [UInt8]?, isEmbedded: Bool) -> Fate {
-        guard let observation, let object = known[name], object.state.mark != nil || object.deletion != nil else {
-            return .shown
-        }
+    func fate(of object: KnownObject?, shownAs payload: [UInt8]?, isEmbedded: Bool) -> Fate {
+        guard let observation, let object, object.state.mark != nil || object.deletion != nil else { return .shown }
         let lo = observation.lo(isEmbedded: isEmbedded, lag: lag)
         if let mark = object.state.mark, lo <= mark.time {
-            if mark.isTombstone { return fate(after: mark, of: name, shownAs: payload, observation) }
+            if mark.isTombstone { return fate(of: object, deletedAt: mark.time, shownAs: payload, observation) }
             // It was requested before the write was complete.
             if observation.start <= mark.time { return .stale }
         }
-        if let deletion = object.deletion, let index = models.index(of: name.model) {
-            let mark = ObjectMark.tombstone(deletion)
-            if lo >= deletion { return .shown }
-            // A response that itself shows the deletion is as the upstream wants it.
-            if let payload, models.saysDeleted(payload, model: index) { return .shown }
-            return fate(after: mark, of: name, shownAs: payload, observation)
+        guard let deletion = object.deletion, lo < deletion, let index = models.index(of: object.name.model) else {
+            return .shown
         }
-        return .shown
+        // A response that itself shows the deletion is as the upstream wants it.
+        if let payload, models.saysDeleted(payload, model: index) { return .shown }
+        return fate(of: object, deletedAt: deletion, shownAs: payload, observation)
     }
 
     private func fate(
-        after mark: ObjectMark,
-        of name: ObjectName,
+        of object: KnownObject,
+        deletedAt time: Int64,
         shownAs payload: [UInt8]?,
         _ observation: Observation
     ) -> Fate {
-        guard let index = models.index(of: name.model) else { return .gone }
+        guard let index = models.index(of: object.name.model) else { return .gone }
         switch models.onDelete(payload, model: index) {
         // Documents that keep showing the object must agree on its values. If these are unknown, they might not.
-        case .keep: return known[name]?.resolved == nil ? .gone : .shown
+        case .keep: return object.resolved == nil ? .gone : .shown
         case .stale: return .gone
         // If the deletion fell within the observation, their order is unknown.
-        case .remove: return observation.start <= mark.time && mark.time < observation.end ? .gone : .removed
+        case .remove: return observation.start <= time && time < observation.end ? .gone : .removed
         }
     }
 
@@ -58,7 +54,7 @@ extension CompositionAttempt {
         let name = name(of: target, link)
         // That its pins may stay does not mean that it may appear elsewhere, so its state is needed.
         if known[name] == nil, isPinned(name) { missing.insert(name) }
-        return fate(of: name, shownAs: nil, isEmbedded: true) == .removed
+        return fate(of: known[name], shownAs: nil, isEmbedded: true) == .removed
     }
 
     // MARK: Cutting
@@ -67,18 +63,16 @@ extension CompositionAttempt {
     /// there.
     mutating func cuts(for places: ArraySlice<PinTree.Place>, in text: Int, _ range: Range<Int>) -> [Range<Int>] {
         let source = tree.text(text)
-        var cuts: [Range<Int>] = []
-        var run: Range<Int>?
+        var runs: [Range<Int>] = []
         for place in places where isRemoved(place) {
             guard let unit = unit(of: place, in: text, within: range) else { continue }
-            if let open = run, Self.isSeparator(source[open.upperBound..<unit.lowerBound]) {
-                run = open.lowerBound..<unit.upperBound
-                continue
+            if let open = runs.last, Self.isSeparator(source[open.upperBound..<unit.lowerBound]) {
+                runs[runs.count - 1] = open.lowerBound..<unit.upperBound
+            } else {
+                runs.append(unit)
             }
-            if let cut = run.flatMap({ Self.cut($0, of: source, within: range) }) { cuts.append(cut) }
-            run = unit
         }
-        if let cut = run.flatMap({ Self.cut($0, of: source, within: range) }) { cuts.append(cut) }
+        let cuts = runs.compactMap { Self.cut($0, of: source, within: range) }
         if !cuts.isEmpty { hasOwnChange = true }
         return cuts
     }
@@ -86,7 +80,7 @@ extension CompositionAttempt {
     /// Whether the object of a pin leaves its list; pins that are copied unchecked do not.
     private func isRemoved(_ place: PinTree.Place) -> Bool {
         guard let name = tree.looked[place.pin] else { return false }
-        return fate(of: name, shownAs: tree.pins[place.pin], isEmbedded: tree.isEmbedded(place.pin)) == .removed
+        return fate(of: known[name], shownAs: tree.pins[place.pin], isEmbedded: tree.isEmbedded(place.pin)) == .removed
     }
 
     /// The range to cut for a place: the element of an array, or the member of an object keyed by name.

@@ -5,23 +5,23 @@
 struct CompositionAttempt {
     let tree: PinTree
     let models: Models
-    /// The states requested so far; a pin of any other object already shows its newest values.
-    let known: [ObjectName: KnownObject]
     /// The document's own observation; nil means newer than every mark.
     let observation: Observation?
     let lag: Lag
-    /// Whether the document shows any deleted object.
-    let mayRemove: Bool
     /// The offsets in the skeleton of objects whose members are the document's objects.
     let keyed: [Int]
     /// The parameters of the document's URL; one that has the name of a member may select the objects shown.
     let filters: QueryParameters
     /// Whether objects of which not all is known are kept as received, instead of giving up.
     let isPartialWanted: Bool
-    /// The observations whose values may not be put in.
-    let hidden: Set<Int64>
     /// How many bytes may still be read or written.
     var effort: Int
+    /// The objects whose state was requested so far; a pin of any other already shows its newest values.
+    var known: [ObjectName: KnownObject] = [:]
+    /// The observations whose values may not be put in.
+    var hidden: Set<Int64> = []
+    /// Whether the document shows any deleted object.
+    var mayRemove = false
 
     var output: [UInt8] = []
     /// The objects shown where the document pinned others, or none.
@@ -136,21 +136,25 @@ struct CompositionAttempt {
     private mutating func writePin(_ place: PinTree.Place) {
         let payload = tree.pins[place.pin]
         guard spend(payload.count) else { return }
-        guard let name = tree.looked[place.pin] else { return copy(place.pin, 0..<payload.count) }
-        switch fate(of: name, shownAs: payload, isEmbedded: tree.isEmbedded(place.pin)) {
+        guard let object = tree.looked[place.pin].flatMap({ known[$0] }) else {
+            return copy(place.pin, 0..<payload.count)
+        }
+        let name = object.name
+        switch fate(of: object, shownAs: payload, isEmbedded: tree.isEmbedded(place.pin)) {
         case .shown: break
         case .stale:
             let reason = "a write may have changed \(name) since the document was observed"
             // With the upstream away it is shown as it was known before the write, which is no older than this document (law 3).
             // Members that no model declares are as received.
-            guard isPartialWanted, known[name]?.state.mark?.isReused == false else { return fail(reason) }
+            guard isPartialWanted, object.state.mark?.isReused == false else { return fail(reason) }
             shortfall = shortfall ?? reason
         case .gone: return fail("\(name) is deleted")
         case .removed: return fail("\(name) is deleted, and is not an element of a list")
         }
-        guard let object = known[name], let resolved = object.resolved,
+        let write = unseenWrite(to: object, shownBy: place.pin)
+        guard let resolved = object.resolved,
             // What was known before a write is no longer known.
-            object.isCurrent || unseenWrite(to: name, shownBy: place.pin) != nil,
+            object.isCurrent || write != nil,
             object.state.payload != payload || !object.doubts.isEmpty || object.isUnseenInPart,
             let value = JSONSlice(payload)
         else { return copy(place.pin, 0..<payload.count) }
@@ -158,48 +162,33 @@ struct CompositionAttempt {
             // It may lag behind the deletion, or show what has taken the deleted object's place.
             doubts.insert(mark.time + lag.lists)
         }
-        let shape = Shape(text: place.pin, value: value)
-        if let member = memberFromBeforeDeletion(of: name, resolved, in: shape) {
-            return fail("\(member) of \(name) may be as it was before the object was deleted")
+        if write != nil, object.state.mark?.isReused == true {
+            // Of a response that may be from before the deletion nothing is merged, so that no write puts its members in doubt.
+            let shown = ObservedMembers(value, model: resolved.model, models: models).sound
+            let unknown = shown.first { $0.value.isShared && !$0.value.isContainer && resolved[$0.key] == nil }
+            if let member = unknown?.key {
+                return fail("\(member) of \(name) may be as it was before the object was deleted")
+            }
         }
-        keepLiterals(of: name, object.state, resolved, in: shape)
+        let shape = Shape(text: place.pin, value: value)
+        keepLiterals(of: object, resolved, in: shape)
         let isOuterChanged = hasOwnChange
         hasOwnChange = false
-        write(shape, showing: Subject(resolved: resolved, name: name, isStrict: false))
+        self.write(shape, showing: Subject(resolved: resolved, object: object, isStrict: false))
         hasChangedObjects = hasChangedObjects || hasOwnChange
         hasOwnChange = isOuterChanged
     }
 
-    /// A declared member that a pin shows, that is not known, and that may be from before its object was deleted and made again.
-    ///
-    /// Of a response that may be from before the deletion nothing is merged, so that no write puts such a member in doubt.
-    private func memberFromBeforeDeletion(
-        of name: ObjectName,
-        _ resolved: ResolvedObject,
-        in shape: Shape
-    ) -> MemberPath? {
-        guard known[name]?.state.mark?.isReused == true, unseenWrite(to: name, shownBy: shape.text) != nil else {
-            return nil
-        }
-        let shown = ObservedMembers(shape.value, model: resolved.model, models: models).sound
-        return shown.first { $0.value.isShared && !$0.value.isContainer && resolved[$0.key] == nil }?.key
-    }
-
     /// Records which literals of a pin stay as they are: values that fail their checks, and values on which the
     /// document contradicts itself as long as nothing newer is known (laws 1 and 6).
-    private mutating func keepLiterals(
-        of name: ObjectName,
-        _ state: ObjectState,
-        _ resolved: ResolvedObject,
-        in shape: Shape
-    ) {
+    private mutating func keepLiterals(of object: KnownObject, _ resolved: ResolvedObject, in shape: Shape) {
         var literals: Set<MemberPath> = []
         if !models.plain[resolved.model] {
-            let versions = state.payload.flatMap { JSONSlice($0) }.map { [$0] } ?? []
+            let versions = object.state.payload.flatMap { JSONSlice($0) }.map { [$0] } ?? []
             literals = ObservedMembers(shape.value, model: resolved.model, models: models, known: versions).quarantined
         }
-        for path in contradictions(on: name) {
-            if let observation, state.lo(of: path, lag: lag) > observation.end { continue }
+        for path in contradictions(on: object.name) {
+            if let observation, object.state.lo(of: path, lag: lag) > observation.end { continue }
             literals.insert(path)
         }
         if !literals.isEmpty { kept[shape.text] = literals }
