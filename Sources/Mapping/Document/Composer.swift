@@ -23,10 +23,8 @@ public struct ComposedBody: Sendable, Equatable {
 public struct Composer: Sendable {
     private let models: Models
     private let lag: Lag
-    /// The limit on bytes read or written, per byte of the document and at least.
-    ///
-    /// It suffices for every object's newest values several times over and for lists that grow, but not for objects
-    /// that multiply.
+    /// The limit on bytes read or written: it suffices for every object's newest values several times over and for lists
+    /// that grow, but not for objects that multiply.
     private static let effort = (perByte: 16, atLeast: 1 << 20)
     /// How far a composed document may outgrow the received one.
     private static let growth = (factor: 4, atLeast: 1 << 20)
@@ -42,14 +40,13 @@ public struct Composer: Sendable {
     ///   - keyed: the offsets in the skeleton of objects whose members are the document's objects.
     ///   - url: its path and query. A list may be filtered by a member that a parameter names: if the member's value has
     ///     changed since and is not the parameter's, the object may no longer belong to the list, so not all is known.
-    ///   - observation: the document's own observation. A write or deletion after it makes the document stale. Without
-    ///     it, the document counts as newer than all of them.
-    ///   - mayHaveChanged: whether the pin with an index may show other values than the newest of its object. If not,
-    ///     the pin is copied and `state` is not called for it.
+    ///   - observation: the document's own; a write or deletion after it makes the document stale. Without it, the
+    ///     document counts as newer than all of them.
+    ///   - mayHaveChanged: whether a pin may show other values than the newest of its object. If not, it is copied and
+    ///     `state` is not called for it.
     ///   - isPartialWanted: whether to compose what is known if not all is.
     ///   - mayShow: whether the values of an observation may be put in. Called for the observations of objects in `state`.
-    ///   - doubts: receives, for each doubtful member in the document, the time from which it is to be settled by
-    ///     fetching.
+    ///   - doubts: receives, for each doubtful member shown, the time from which it is to be settled by fetching.
     public func compose(
         skeleton: [UInt8],
         pins: [[UInt8]],
@@ -62,7 +59,7 @@ public struct Composer: Sendable {
         doubts: inout Set<Int64>,
         state: (ObjectName) throws -> ObjectState?
     ) rethrows -> Composition {
-        guard var tree = PinTree(skeleton: skeleton, pins: pins), tree.look(where: mayHaveChanged) else {
+        guard let tree = PinTree(skeleton: skeleton, pins: pins, readingNames: mayHaveChanged) else {
             return .unknown(reason: "the stored document is damaged")
         }
         let received = pins.reduce(skeleton.count) { $0 + $1.count }
@@ -184,8 +181,8 @@ struct PinTree {
     /// and hashing all names would be most of the work.
     private(set) var looked: [ObjectName?]
 
-    /// Nil if the pins do not match the skeleton.
-    init?(skeleton: [UInt8], pins: [[UInt8]]) {
+    /// Nil if the pins do not match the skeleton, or a name that is to be read is damaged.
+    init?(skeleton: [UInt8], pins: [[UInt8]], readingNames mayHaveChanged: (_ pin: Int) -> Bool = { _ in false }) {
         (self.skeleton, self.pins) = (skeleton, pins)
         var places: [[Place]] = Array(repeating: [], count: pins.count + 1)
         var references: [(text: Int, literal: Range<Int>)] = []
@@ -197,6 +194,10 @@ struct PinTree {
         guard isWhole else { return nil }
         (self.places, self.references) = (places, references)
         looked = Array(repeating: nil, count: pins.count)
+        for pin in pins.indices where mayHaveChanged(pin) {
+            guard let name = name(of: pin) else { return nil }
+            looked[pin] = name
+        }
     }
 
     /// Visits the texts of a document as they are nested: each stretch up to the next reference of its text, or to the end.
@@ -232,8 +233,7 @@ struct PinTree {
 
     /// The object that a pin shows; nil if its literal is damaged.
     func name(of pin: Int) -> ObjectName? {
-        let (parent, literal) = references[pin]
-        return text(parent).withUnsafeBufferPointer { Reference.name(at: literal, in: $0) }
+        text(references[pin].text).withUnsafeBufferPointer { Reference.name(at: references[pin].literal, in: $0) }
     }
 
     /// The JSON pointer (RFC 6901) of a pin within the body.
@@ -248,15 +248,6 @@ struct PinTree {
 
     /// Whether a pin's object is within another one.
     func isInner(_ pin: Int) -> Bool { references[pin].text != Self.skeleton }
-
-    /// Reads the names of the pins that may show outdated values; returns false if one of them is damaged.
-    mutating func look(where mayHaveChanged: (_ pin: Int) -> Bool) -> Bool {
-        for pin in pins.indices where mayHaveChanged(pin) {
-            guard let name = name(of: pin) else { return false }
-            looked[pin] = name
-        }
-        return true
-    }
 
     func text(_ index: Int) -> [UInt8] { index < 0 ? skeleton : pins[index] }
 

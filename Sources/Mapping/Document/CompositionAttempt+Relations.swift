@@ -3,15 +3,13 @@ extension CompositionAttempt {
     /// Writes a relation to objects keyed by name whose newest value differs from the pinned one.
     ///
     /// An object that keeps its key keeps its pin. A new one takes the shape of the others if they share one.
-    mutating func writeKeyed(_ newest: JSONSlice, _ link: ObservedMember.Link, _ shape: Shape) {
+    mutating func writeKeyed(_ newest: JSONSlice, _ link: Link, _ shape: Shape) {
         guard newest.kind == .object else {
             return writePlain(newest, else: "objects keyed by name are now something else")
         }
         let members = newest.members.filter { !isRemoved($0.value, link.one) }
         guard shape.value.kind == .object || members.isEmpty else {
-            return fail(
-                "a relation now holds objects keyed by name, and this document does not show which members to write for it"
-            )
+            return failUnshown("a relation now holds objects keyed by name")
         }
         guard spend(shape.value.range.count + newest.range.count) else { return }
         hasOwnChange = true
@@ -19,9 +17,7 @@ extension CompositionAttempt {
         let byName = Dictionary(pinned.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         let places = pinned.map { $0.nameRange.lowerBound..<$0.value.range.upperBound }
         guard !pinned.isEmpty || members.isEmpty else {
-            return fail(
-                "an object that was empty now has members, and this document does not show which members to write for it"
-            )
+            return failUnshown("an object that was empty now has members")
         }
         writeBracketed("{", "}", members.count, in: shape, pinned: places) { attempt, index in
             let (member, text) = (members[index], shape.value.text)
@@ -29,7 +25,7 @@ extension CompositionAttempt {
             attempt.output.append(contentsOf: known.map { text[$0.nameRange] } ?? newest.text[member.nameRange])
             attempt.output.append(contentsOf: text[pinned[0].nameRange.upperBound..<pinned[0].value.range.lowerBound])
             if let known, known.value.isEqual(to: member.value, as: link.one) {
-                attempt.copy(shape.text, known.value.range)
+                attempt.copy(shape.at(known.value))
             } else {
                 // An object under a pinned key reuses the shape there; a new one looks like the others.
                 let ownStyle = known.map { attempt.style(of: [shape.at($0.value)]) }
@@ -72,26 +68,24 @@ extension CompositionAttempt {
     /// Writes a relation to several objects whose newest value differs from the pinned one.
     ///
     /// Elements that remain keep their own pins. New ones take the shape of their siblings if these share one.
-    mutating func writeList(_ newest: JSONSlice, _ link: ObservedMember.Link, _ shape: Shape) {
+    mutating func writeList(_ newest: JSONSlice, _ link: Link, _ shape: Shape) {
         guard newest.kind == .array else { return writePlain(newest, else: "a list of objects is now a single object") }
         let elements = newest.elements.filter { !isRemoved($0, link) }
         guard shape.value.kind == .array || elements.isEmpty else {
-            return fail("a relation is now a list, and this document does not show which members to write for it")
+            return failUnshown("a relation is now a list")
         }
         guard spend(shape.value.range.count + newest.range.count) else { return }
         hasOwnChange = true
         let pinned = shape.value.elements
         guard !pinned.isEmpty || elements.isEmpty else {
-            return fail(
-                "a list that was empty now has elements, and this document does not show which members to write for it"
-            )
+            return failUnshown("a list that was empty now has elements")
         }
         var keepers = PinnedElements(pinned, isStrict: link.isStrict)
         writeBracketed("[", "]", elements.count, in: shape, pinned: pinned.map(\.range)) { attempt, index in
             let (kept, effort) = keepers.take(elements[index])
             guard attempt.spend(effort) else { return }
             if let kept {
-                attempt.copy(shape.text, pinned[kept].range)
+                attempt.copy(shape.at(pinned[kept]))
             } else {
                 attempt.writeNew(elements[index], link, attempt.styleOfNew(in: shape, pinned))
             }
@@ -117,14 +111,16 @@ extension CompositionAttempt {
     mutating func style(of siblings: [Shape]) -> NewElementStyle {
         // Null shows no style.
         let siblings = siblings.filter { $0.value.target() != nil || $0.value.kind == .object }
-        if let first = siblings.first, siblings.allSatisfy({ $0.value.target()?.isBare == true }) {
-            return .bare(like: first.value)
-        }
-        return commonShape(of: siblings).map { .object($0) } ?? .unknown
+        guard let first = siblings.first else { return .unknown }
+        if siblings.allSatisfy({ $0.value.target()?.isBare == true }) { return .bare(like: first.value) }
+        let shapes = siblings.compactMap(objectShape)
+        guard shapes.count == siblings.count else { return .unknown }
+        let common = signature(of: shapes[0])
+        return shapes.dropFirst().allSatisfy { signature(of: $0) == common } ? .object(shapes[0]) : .unknown
     }
 
     /// Writes an object that the pinned value does not contain, in the style of its other elements.
-    mutating func writeNew(_ element: JSONSlice, _ link: ObservedMember.Link, _ style: NewElementStyle) {
+    mutating func writeNew(_ element: JSONSlice, _ link: Link, _ style: NewElementStyle) {
         let target = element.target(isStrict: link.isStrict)
         guard target != nil || element.kind == .object else {
             guard element.kind != .array else { return fail("a list of objects now holds a list") }
@@ -144,14 +140,6 @@ extension CompositionAttempt {
         }
     }
 
-    /// The shape common to the objects of all elements; nil if they differ or are not all objects.
-    private mutating func commonShape(of siblings: [Shape]) -> Shape? {
-        let shapes = siblings.compactMap(objectShape)
-        guard shapes.count == siblings.count, let first = shapes.first else { return nil }
-        let common = signature(of: first)
-        return shapes.dropFirst().allSatisfy { signature(of: $0) == common } ? first : nil
-    }
-
     /// The names of the members in order, including those of inner objects.
     private mutating func signature(of shape: Shape) -> String {
         guard spend(shape.value.range.count) else { return "" }
@@ -160,68 +148,9 @@ extension CompositionAttempt {
             return member.name.text + "{" + signature(of: inner) + "}"
         }.joined(separator: ",")
     }
-}
 
-/// How a container shows an object that it does not contain yet.
-enum NewElementStyle {
-    /// By its bare identity, spelled like this one.
-    case bare(like: JSONSlice)
-    case object(CompositionAttempt.Shape)
-    case unknown
-}
+    // MARK: Another object in place of the pinned one
 
-/// The pinned elements of a list; each can be kept at most once.
-private struct PinnedElements {
-    private let elements: [JSONSlice]
-    private let isStrict: Bool
-    // In reverse order: the first element is last.
-    private var byTarget: [[UInt8]: [(index: Int, target: JSONSlice.Target)]] = [:]
-    private var bySpelling: [ArraySlice<UInt8>: [Int]] = [:]
-    private var literals: [Int] = []
-    private var isTaken: [Bool]
-
-    init(_ elements: [JSONSlice], isStrict: Bool) {
-        (self.elements, self.isStrict) = (elements, isStrict)
-        isTaken = Array(repeating: false, count: elements.count)
-        for (index, element) in elements.enumerated().reversed() {
-            if let target = element.target(isStrict: isStrict) {
-                byTarget[Array(target.identity.utf8), default: []].append((index, target))
-            } else {
-                bySpelling[element.bytes, default: []].append(index)
-                literals.append(index)
-            }
-        }
-        literals.reverse()
-    }
-
-    /// The first unused pinned element that shows the same as this one, and how many bytes were compared.
-    mutating func take(_ element: JSONSlice) -> (index: Int?, effort: Int) {
-        if let target = element.target(isStrict: isStrict) {
-            let identity = Array(target.identity.utf8)
-            guard let found = byTarget[identity]?.lastIndex(where: { $0.target.isSame(as: target) }) else {
-                return (nil, 0)
-            }
-            return (byTarget[identity]?.remove(at: found).index, 0)
-        }
-        while let index = bySpelling[element.bytes]?.popLast() {
-            guard isTaken[index] else {
-                isTaken[index] = true
-                return (index, 0)
-            }
-        }
-        var effort = 0
-        let found = literals.first { index in
-            guard !isTaken[index] else { return false }
-            effort += elements[index].range.count
-            return elements[index].isEqual(to: element)
-        }
-        if let found { isTaken[found] = true }
-        return (found, effort)
-    }
-}
-
-/// Writes another object in place of the pinned one, as the value of a relation.
-extension CompositionAttempt {
     mutating func expand(_ name: ObjectName, in shape: Shape) {
         hasOwnChange = true
         guard let object = known[name] else {
@@ -244,7 +173,7 @@ extension CompositionAttempt {
     }
 
     /// Writes a relation to one object whose newest value differs from the pinned one.
-    mutating func write(related value: JSONSlice, _ link: ObservedMember.Link, _ shape: Shape) {
+    mutating func write(related value: JSONSlice, _ link: Link, _ shape: Shape) {
         guard let target = value.target(isStrict: link.isStrict) else {
             return writePlain(value, else: "a relation to one object now holds something else")
         }
@@ -254,24 +183,70 @@ extension CompositionAttempt {
             hasOwnChange = true
             appendBare(value, target.identity, link, like: shape.value)
         } else {
-            fail("a relation now points to an object, and this document does not show which members to write for it")
+            failUnshown("a relation now points to an object")
         }
     }
 
     /// The object that a value of a relation refers to; a bare identity is one of the declared model.
-    func name(of target: JSONSlice.Target, _ link: ObservedMember.Link) -> ObjectName {
+    func name(of target: JSONSlice.Target, _ link: Link) -> ObjectName {
         target.name ?? ObjectName(model: models.compiled[link.model].objectName, identity: target.identity)
     }
 
     /// Writes a bare identity: as the upstream spells it, or else with the type of the pinned one.
-    mutating func appendBare(
-        _ value: JSONSlice,
-        _ identity: String,
-        _ link: ObservedMember.Link,
-        like pinned: JSONSlice
-    ) {
+    mutating func appendBare(_ value: JSONSlice, _ identity: String, _ link: Link, like pinned: JSONSlice) {
         if !value.isReference { return output.append(contentsOf: value.bytes) }
         if link.isStrict { return output.append(contentsOf: Reference.strict(identity)) }
         Reference.appendBare(identity, asNumber: pinned.kind == .number && JSONBody.isNumber(identity), to: &output)
+    }
+}
+
+/// How a container shows an object that it does not contain yet.
+enum NewElementStyle {
+    /// By its bare identity, spelled like this one.
+    case bare(like: JSONSlice)
+    case object(CompositionAttempt.Shape)
+    case unknown
+}
+
+/// The pinned elements of a list; each can be kept at most once.
+private struct PinnedElements {
+    private let elements: [JSONSlice]
+    private let isStrict: Bool
+    // In reverse order: the first element is last.
+    private var byTarget: [[UInt8]: [(index: Int, target: JSONSlice.Target)]] = [:]
+    private var bySpelling: [ArraySlice<UInt8>: [Int]] = [:]
+    private var literals: [Int] = []
+    private var taken: Set<Int> = []
+
+    init(_ elements: [JSONSlice], isStrict: Bool) {
+        (self.elements, self.isStrict) = (elements, isStrict)
+        for (index, element) in elements.enumerated().reversed() {
+            if let target = element.target(isStrict: isStrict) {
+                byTarget[Array(target.identity.utf8), default: []].append((index, target))
+            } else {
+                bySpelling[element.bytes, default: []].append(index)
+                literals.append(index)
+            }
+        }
+    }
+
+    /// The first unused pinned element that shows the same as this one, and how many bytes were compared.
+    mutating func take(_ element: JSONSlice) -> (index: Int?, effort: Int) {
+        if let target = element.target(isStrict: isStrict) {
+            let identity = Array(target.identity.utf8)
+            let found = byTarget[identity]?.lastIndex { $0.target.isSame(as: target) }
+            return (found.flatMap { byTarget[identity]?.remove(at: $0).index }, 0)
+        }
+        while let index = bySpelling[element.bytes]?.popLast() {
+            if taken.insert(index).inserted { return (index, 0) }
+        }
+        var effort = 0
+        let found = literals.last { index in
+            guard !taken.contains(index) else { return false }
+            effort += elements[index].range.count
+            return elements[index].isEqual(to: element)
+        }
+        if let found { taken.insert(found) }
+        return (found, effort)
     }
 }

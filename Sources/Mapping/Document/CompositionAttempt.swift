@@ -1,7 +1,6 @@
 /// One attempt to compose a document from the objects known so far.
 ///
-/// It walks the pinned bytes in order. The output departs from them only where a declared member has another known
-/// value.
+/// It walks the pinned bytes in order. The output departs from them only where a declared member has another value.
 struct CompositionAttempt {
     let tree: PinTree
     let models: Models
@@ -28,33 +27,35 @@ struct CompositionAttempt {
     var added: Set<ObjectName> = []
     /// The observations whose values are in the output in place of those received.
     var sources: Set<Int64> = []
-    /// The objects of all pins, computed on first use.
-    var pinned: Set<ObjectName>?
-    /// By object, the members on which the document contradicts itself; computed on first use.
-    var contradicted: [ObjectName: Set<MemberPath>] = [:]
     /// Whether the output departs from the bytes received in the object that is being written, objects within it aside.
     var hasOwnChange = false
     /// The same for the objects that have been written.
     var hasChangedObjects = false
-    /// Whether the output departs from the bytes received.
     var isChanged: Bool { hasOwnChange || hasChangedObjects }
-    /// By pin, the members whose literal is kept: they fail their checks, or the response contradicts itself about
-    /// them.
+    /// By pin, the members whose literal is kept: they fail their checks, or the response contradicts itself on them.
     var kept: [Int: Set<MemberPath>] = [:]
     /// For each doubtful member that the document shows, the time from which it is to be settled by fetching.
     var doubts: Set<Int64> = []
-    /// By text, the containers of objects keyed by name.
-    var keyedObjects: [Int: [KeyedObject]] = [:]
     /// Objects whose state is needed for another attempt.
     var missing: Set<ObjectName> = []
     /// The first reason why the result is not fully known.
     var reason: String?
     /// The same, if the objects concerned are as received.
     var shortfall: String?
-    /// The style of new elements in each list, by its text and its position there; computed on first use.
+
+    // Computed on first use:
+
+    /// The objects of all pins.
+    var pinned: Set<ObjectName>?
+    /// By object, the members on which the document contradicts itself.
+    var contradicted: [ObjectName: Set<MemberPath>] = [:]
+    /// By text, the containers of objects keyed by name.
+    var keyedObjects: [Int: [KeyedObject]] = [:]
+    /// The style of new elements in each list, by its text and its position there.
     var styles: [[Int]: NewElementStyle] = [:]
-    /// How the document separates elements; computed on first use.
     var separatorStyle: SeparatorStyle?
+
+    typealias Link = ObservedMember.Link
 
     /// A value within a pinned text, used as the shape of the output.
     struct Shape {
@@ -71,6 +72,11 @@ struct CompositionAttempt {
 
     mutating func fail(_ reason: String) { if self.reason == nil { self.reason = reason } }
 
+    /// Fails because of a change to a form of which the document has no example.
+    mutating func failUnshown(_ change: String) {
+        fail("\(change), and this document does not show which members to write for it")
+    }
+
     mutating func use(_ sources: Set<Int64>) {
         self.sources.formUnion(sources)
         if !hidden.isDisjoint(with: sources) { fail("newer values are known only for requests with other fields") }
@@ -78,9 +84,8 @@ struct CompositionAttempt {
 
     /// Charges for bytes to be read or written.
     ///
-    /// Returns false, and the attempt fails, when the limit is exceeded. Objects that refer to themselves would
-    /// otherwise multiply at each level of nesting, and every new element of a long list could be written in a large
-    /// shape.
+    /// Returns false, and the attempt fails, when the limit is exceeded. Otherwise objects that refer to themselves would
+    /// multiply at each level, and every new element of a long list could be written in a large shape.
     mutating func spend(_ bytes: Int) -> Bool {
         effort -= bytes
         if effort < 0 { fail("the updated document would be too large") }
@@ -89,6 +94,8 @@ struct CompositionAttempt {
 
     // MARK: Pinned bytes
 
+    mutating func copy(_ shape: Shape) { copy(shape.text, shape.value.range) }
+
     /// Copies a stretch of a pinned text, with each object in it at its newest values.
     mutating func copy(_ text: Int, _ range: Range<Int>) {
         let source = tree.text(text)
@@ -96,19 +103,12 @@ struct CompositionAttempt {
         var cuts = mayRemove ? cuts(for: places, in: text, range)[...] : []
         var position = range.lowerBound
         for place in places {
-            while let cut = cuts.first, cut.upperBound <= place.range.lowerBound {
-                output.append(contentsOf: source[position..<cut.lowerBound])
-                position = cut.upperBound
-                cuts.removeFirst()
-            }
-            if let cut = cuts.first, cut.contains(place.range.lowerBound) { continue }
-            output.append(contentsOf: source[position..<place.range.lowerBound])
-            if isPartialWanted { writePinOrKeep(place) } else { writePin(place) }
-            position = place.range.upperBound
-        }
-        for cut in cuts {
-            output.append(contentsOf: source[position..<cut.lowerBound])
-            position = cut.upperBound
+            while let cut = cuts.first, cut.upperBound <= place.range.lowerBound { cuts.removeFirst() }
+            let cut = cuts.first.flatMap { $0.contains(place.range.lowerBound) ? $0 : nil }
+            if position == cut?.upperBound { continue }
+            output.append(contentsOf: source[position..<(cut ?? place.range).lowerBound])
+            position = (cut ?? place.range).upperBound
+            if cut == nil { isPartialWanted ? writePinOrKeep(place) : writePin(place) }
         }
         output.append(contentsOf: source[position..<range.upperBound])
     }
@@ -196,11 +196,11 @@ struct CompositionAttempt {
 
     private mutating func contradictions(on name: ObjectName) -> Set<MemberPath> {
         if let known = contradicted[name] { return known }
-        let pins = tree.looked.indices.filter { [tree] in tree.looked[$0] == name }
-        let payloads = Set(pins.map { [tree] in tree.pins[$0] })
-        let found = ObjectState.disagreements(among: Array(payloads), model: name.model, models: models)
-        contradicted[name] = Set(found.map { MemberPath(pointer: $0.member) })
-        return contradicted[name] ?? []
+        let payloads = Set(zip(tree.looked, tree.pins).lazy.filter { $0.0 == name }.map(\.1))
+        let disagreements = ObjectState.disagreements(among: Array(payloads), model: name.model, models: models)
+        let found = Set(disagreements.map { MemberPath(pointer: $0.member) })
+        contradicted[name] = found
+        return found
     }
 
     mutating func isPinned(_ name: ObjectName) -> Bool {
