@@ -37,28 +37,10 @@ public struct Converter: Sendable {
 struct Conversion: Sendable {
     typealias Direction = @Sendable (JSONSlice) throws(Misfit) -> [UInt8]
 
-    let forward: Direction
-    let reverse: Direction
+    var forward: Direction
+    var reverse: Direction
     /// Whether it converts null; null otherwise stays null.
-    let convertsNull: Bool
-
-    init(forward: @escaping Direction, reverse: @escaping Direction, convertsNull: Bool = false) {
-        (self.forward, self.reverse, self.convertsNull) = (forward, reverse, convertsNull)
-    }
-
-    /// A conversion that is the same in both directions; `convert` returns nil for a value that does not fit.
-    init(_ expectation: String, _ convert: @escaping @Sendable (JSONSlice) -> [UInt8]?) {
-        let direction: Direction = { (value) throws(Misfit) in
-            guard let json = convert(value) else { throw Misfit(expectation) }
-            return json
-        }
-        self.init(forward: direction, reverse: direction)
-    }
-
-    /// A conversion that only checks a value.
-    init(_ expectation: String, accepts isAccepted: @escaping @Sendable (JSONSlice) -> Bool) {
-        self.init(expectation) { isAccepted($0) ? $0.json : nil }
-    }
+    var convertsNull = false
 }
 
 /// Why a conversion does not accept a value.

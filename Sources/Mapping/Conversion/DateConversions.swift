@@ -32,9 +32,7 @@ extension Conversion {
         return JSONString.literal(String(decoding: text, as: UTF8.self))
     }
 
-    /// Converts seconds or milliseconds since 1970 to RFC 3339 in UTC, exactly.
-    ///
-    /// - Parameter digitsBelowSecond: how many of the number's last integer digits are below the second: 0 or 3.
+    /// Converts seconds since 1970, or milliseconds (3 digits below the second), to RFC 3339 in UTC, exactly.
     static func unixTime(digitsBelowSecond: Int) -> Conversion {
         Conversion(
             forward: { (value) throws(Misfit) in
@@ -90,9 +88,7 @@ final class DatePattern: Sendable {
     private let pattern: String
     /// `DateFormatter` is a mutable class, so one thread uses it at a time.
     private let formatter: Mutex<DateFormatter>
-    /// The seconds of the years 1583 to 9999.
-    ///
-    /// The formatter uses another calendar than RFC 3339 for earlier dates; later years have five digits.
+    /// The years 1583 to 9999: earlier the formatter uses another calendar than RFC 3339, later years have five digits.
     private static let writable = -12_212_553_600..<253_402_300_800
     /// The pattern fields that can be both written and read (Unicode TR 35).
     private static let fields = "GyYuQqMLwWdDFgEecabBhHKkmsSAzZOvVXx"
@@ -155,9 +151,7 @@ final class DatePattern: Sendable {
 
     @Sendable private func write(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
         guard let timestamp = value.timestamp else { throw Misfit("a date as in RFC 3339 is expected") }
-        guard Self.writable.contains(timestamp.seconds) else {
-            throw Misfit("a date from 1583 to 9999 is expected")
-        }
+        guard Self.writable.contains(timestamp.seconds) else { throw Misfit("a date from 1583 to 9999 is expected") }
         let fraction = Double("0." + String(decoding: timestamp.fraction, as: UTF8.self) + "0") ?? 0
         let date = Date(timeIntervalSince1970: Double(timestamp.seconds) + fraction)
         return JSONString.literal(formatter.withLock { $0.string(from: date) })

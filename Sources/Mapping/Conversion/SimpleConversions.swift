@@ -1,6 +1,20 @@
 import Foundation
 
 extension Conversion {
+    /// A conversion that is the same in both directions; `convert` returns nil for a value that does not fit.
+    init(_ expectation: String, _ convert: @escaping @Sendable (JSONSlice) -> [UInt8]?) {
+        let direction: Direction = { (value) throws(Misfit) in
+            guard let json = convert(value) else { throw Misfit(expectation) }
+            return json
+        }
+        self.init(forward: direction, reverse: direction)
+    }
+
+    /// A conversion that only checks a value.
+    init(_ expectation: String, accepts isAccepted: @escaping @Sendable (JSONSlice) -> Bool) {
+        self.init(expectation) { isAccepted($0) ? $0.json : nil }
+    }
+
     static let builtIn: [String: Conversion] = [
         "base64": base64, "boolean": boolean, "date": rfc3339, "decimal": decimal, "integer": integer, "string": string,
         "url": url, "uuid": uuid,

@@ -1,8 +1,6 @@
 import Foundation
 
-/// Everything declared for the value of one property: coercion, checks and conversion, applied in this order.
-///
-/// The way back applies only the conversion.
+/// What is declared for a property's value: coercion, checks and conversion, in this order; the way back only converts.
 struct ValueConversion: Sendable {
     var converter: Converter?
     private let coercion: Coercion?
@@ -24,7 +22,7 @@ struct ValueConversion: Sendable {
         coerces = property.coerces
         // The checks see the coerced value: with a check for a number, "5" has become one.
         coercion = coerces ? (property.conversion ?? Self.conversion(toTypeIn: checks)).flatMap(Coercion.to) : nil
-        if case .firstOf = property.conversion { hasAlternatives = true } else { hasAlternatives = false }
+        hasAlternatives = if case .firstOf = property.conversion { true } else { false }
     }
 
     /// The value that one of another type stands for; nil if it is not coerced.
@@ -35,9 +33,7 @@ struct ValueConversion: Sendable {
         return json
     }
 
-    /// Why a value fails its checks; nil for one that passes, as it is or after coercion.
-    ///
-    /// Null passes: the mapped view shows it and warns that it is unexpected.
+    /// Why a value fails its checks, as it is or after coercion; null passes, as the mapped view shows it with a warning.
     func fault(in value: JSONSlice) -> String? {
         guard let checker, !value.isNull else { return nil }
         guard let coerced = coerced(value) else { return checker.fault(in: value) }
@@ -155,9 +151,7 @@ public struct ValueChecker: Sendable {
         return json.withUnsafeBufferPointer { JSONNumber($0) }
     }
 
-    /// Why a JSON value of the upstream fails the checks, for a person; nil if it passes.
-    ///
-    /// The reason says what was expected and never quotes the value.
+    /// Why a value of the upstream fails the checks, for a person and without quoting the value; nil if it passes.
     func fault(in value: JSONSlice) -> String? {
         // Null is the absence of a value: only the null check can reject it.
         if value.isNull { return refusesNull ? "null is not allowed" : nil }

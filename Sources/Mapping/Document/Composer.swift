@@ -38,8 +38,8 @@ public struct Composer: Sendable {
     ///
     /// - Parameters:
     ///   - keyed: the offsets in the skeleton of objects whose members are the document's objects.
-    ///   - url: its path and query. A list may be filtered by a member that a parameter names: if the member's value has
-    ///     changed since and is not the parameter's, the object may no longer belong to the list, so not all is known.
+    ///   - url: its path and query. An object whose member no longer has the value of the parameter with that name may no
+    ///     longer belong to the list, so not all is known.
     ///   - observation: the document's own; a write or deletion after it makes the document stale. Without it, the
     ///     document counts as newer than all of them.
     ///   - mayHaveChanged: whether a pin may show other values than the newest of its object. If not, it is copied and
@@ -175,10 +175,7 @@ struct PinTree {
     private let places: [[Place]]
     /// By pin, the text that refers to it, and the literal there.
     private let references: [(text: Int, literal: Range<Int>)]
-    /// By pin, the object it shows, if newer values may be known.
-    ///
-    /// Nil for a pin that is copied as it is. In a list of thousands of objects, most show their newest values: reading
-    /// and hashing all names would be most of the work.
+    /// By pin, the object it shows, if newer values may be known; reading and hashing all names would be most of the work.
     private(set) var looked: [ObjectName?]
 
     /// Nil if the pins do not match the skeleton, or a name that is to be read is damaged.
@@ -200,9 +197,7 @@ struct PinTree {
         }
     }
 
-    /// Visits the texts of a document as they are nested: each stretch up to the next reference of its text, or to the end.
-    ///
-    /// Returns false if the number of pins does not match the references.
+    /// Visits the texts as they are nested, each up to its next reference or its end; returns false if the pins do not match.
     static func walk(
         skeleton: [UInt8],
         pins: [[UInt8]],
@@ -215,8 +210,8 @@ struct PinTree {
             let source = text < 0 ? skeleton : pins[text]
             let reference = source.withUnsafeBufferPointer { source in
                 let reference = Reference.next(in: source, from: position)
-                let end = reference?.lowerBound ?? source.count
-                visit(text, UnsafeBufferPointer(rebasing: source[position..<end]), reference)
+                let stretch = source[position..<(reference?.lowerBound ?? source.count)]
+                visit(text, UnsafeBufferPointer(rebasing: stretch), reference)
                 return reference
             }
             guard let reference else {
@@ -243,11 +238,11 @@ struct PinTree {
         return pointer(to: parent) + ((try? JSONIndex(text(parent)))?.pointer(toOffset: literal.lowerBound) ?? "")
     }
 
-    /// Whether a pin's object is within another one, or one of several.
-    func isEmbedded(_ pin: Int) -> Bool { isInner(pin) || places[Self.skeleton + 1].count > 1 }
-
     /// Whether a pin's object is within another one.
     func isInner(_ pin: Int) -> Bool { references[pin].text != Self.skeleton }
+
+    /// Whether a pin's object is within another one, or one of several.
+    func isEmbedded(_ pin: Int) -> Bool { isInner(pin) || places[Self.skeleton + 1].count > 1 }
 
     func text(_ index: Int) -> [UInt8] { index < 0 ? skeleton : pins[index] }
 

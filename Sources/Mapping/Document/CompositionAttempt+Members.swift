@@ -5,10 +5,8 @@ extension CompositionAttempt {
         let resolved: ResolvedObject
         /// Nil for an object without an identity.
         let object: KnownObject?
-        /// Whether the shape is another object's.
-        ///
-        /// Then every member of the shape must be known of this object (law 6). Otherwise members without a newer value stay as
-        /// pinned.
+        /// Whether the shape is another object's: then every member of it must be known of this one (law 6), while others
+        /// without a newer value stay as pinned.
         let isStrict: Bool
 
         var description: String { object?.name.description ?? "an embedded object" }
@@ -18,8 +16,7 @@ extension CompositionAttempt {
     mutating func write(_ shape: Shape, showing subject: Subject, at prefix: MemberPath = .root) {
         guard spend(shape.value.range.count) else { return }
         let members = shape.value.members
-        var repeated: Set<MemberPath> = []
-        var seen: Set<MemberPath> = []
+        var (seen, repeated): (Set<MemberPath>, Set<MemberPath>) = ([], [])
         for member in members where !seen.insert(member.name).inserted { repeated.insert(member.name) }
         var position = shape.value.range.lowerBound
         for member in members {
@@ -177,9 +174,8 @@ indirect enum ValueShape: Hashable {
             }
     }
 
-    /// Whether a value of this shape has exactly the members of the other in its place.
-    ///
-    /// A value without members fits anywhere. Each element of a list must fit some element of the other.
+    /// Whether a value of this shape has exactly the members of the other in its place, or none at all; each element of a
+    /// list must fit some element of the other.
     func fits(_ other: ValueShape) -> Bool {
         switch (self, other) {
         case (.plain, _): true

@@ -1,8 +1,6 @@
 /// Writes relations whose newest values differ from the pinned ones.
 extension CompositionAttempt {
-    /// Writes a relation to objects keyed by name whose newest value differs from the pinned one.
-    ///
-    /// An object that keeps its key keeps its pin. A new one takes the shape of the others if they share one.
+    /// Writes objects keyed by name: one that keeps its key keeps its pin, a new one takes the shape that the others share.
     mutating func writeKeyed(_ newest: JSONSlice, _ link: Link, _ shape: Shape) {
         guard newest.kind == .object else {
             return writePlain(newest, else: "objects keyed by name are now something else")
@@ -34,12 +32,7 @@ extension CompositionAttempt {
         }
     }
 
-    /// Writes a container with the brackets, white space and separators of the pinned one.
-    ///
-    /// - Parameters:
-    ///   - count: how many members or elements to write.
-    ///   - pinned: the ranges of the pinned ones.
-    ///   - write: writes the one with the given index.
+    /// Writes a container of `count` entries with the white space and separators of the pinned one, which has those at `pinned`.
     private mutating func writeBracketed(
         _ open: Unicode.Scalar,
         _ close: Unicode.Scalar,
@@ -65,9 +58,7 @@ extension CompositionAttempt {
         output.append(contentsOf: text[last.upperBound..<range.upperBound])
     }
 
-    /// Writes a relation to several objects whose newest value differs from the pinned one.
-    ///
-    /// Elements that remain keep their own pins. New ones take the shape of their siblings if these share one.
+    /// Writes a list of objects: those that remain keep their own pins, new ones take the shape that their siblings share.
     mutating func writeList(_ newest: JSONSlice, _ link: Link, _ shape: Shape) {
         guard newest.kind == .array else { return writePlain(newest, else: "a list of objects is now a single object") }
         let elements = newest.elements.filter { !isRemoved($0, link) }
@@ -101,10 +92,9 @@ extension CompositionAttempt {
     /// The style of new elements in a container, computed once.
     mutating func styleOfNew(in container: Shape, _ pinned: @autoclosure () -> [JSONSlice]) -> NewElementStyle {
         let spot = [container.text, container.value.range.lowerBound]
-        if let known = styles[spot] { return known }
-        let found = style(of: pinned().map(container.at))
-        styles[spot] = found
-        return found
+        let style = styles[spot] ?? style(of: pinned().map(container.at))
+        styles[spot] = style
+        return style
     }
 
     /// The style that elements have in common, for a new element beside them.

@@ -11,11 +11,7 @@ extension CompositionAttempt {
         case removed
     }
 
-    /// Decides what happens to an object.
-    ///
-    /// - Parameters:
-    ///   - payload: the object as the document shows it; nil if it does not show it yet.
-    ///   - isEmbedded: whether it is within another object, or one of several.
+    /// Decides what happens to an object; the document shows `payload`, or nil if it does not contain the object yet.
     func fate(of object: KnownObject?, shownAs payload: [UInt8]?, isEmbedded: Bool) -> Fate {
         guard let observation, let object else { return .shown }
         let (model, lo) = (object.name.model, observation.lo(isEmbedded: isEmbedded, lag: lag))
@@ -77,9 +73,7 @@ extension CompositionAttempt {
         return fate(of: known[name], shownAs: tree.pins[place.pin], isEmbedded: tree.isEmbedded(place.pin)) == .removed
     }
 
-    /// The range to cut for a place: the element of an array, or the member of an object keyed by name.
-    ///
-    /// Nil for other places.
+    /// The range to cut for a place: the element of an array, or the member of an object keyed by name; else nil.
     private mutating func unit(of place: PinTree.Place, in text: Int, within range: Range<Int>) -> Range<Int>? {
         let source = tree.text(text)
         switch source[range.lowerBound..<place.range.lowerBound].last(where: { $0 > 0x20 }) {

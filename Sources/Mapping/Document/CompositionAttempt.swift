@@ -82,10 +82,9 @@ struct CompositionAttempt {
         if !hidden.isDisjoint(with: sources) { fail("newer values are known only for requests with other fields") }
     }
 
-    /// Charges for bytes to be read or written.
+    /// Charges for bytes to be read or written; returns false, and the attempt fails, when the limit is exceeded.
     ///
-    /// Returns false, and the attempt fails, when the limit is exceeded. Otherwise objects that refer to themselves would
-    /// multiply at each level, and every new element of a long list could be written in a large shape.
+    /// Objects that refer to themselves would multiply, and every new element of a long list could have a large shape.
     mutating func spend(_ bytes: Int) -> Bool {
         effort -= bytes
         if effort < 0 { fail("the updated document would be too large") }
@@ -108,7 +107,8 @@ struct CompositionAttempt {
             if position == cut?.upperBound { continue }
             output.append(contentsOf: source[position..<(cut ?? place.range).lowerBound])
             position = (cut ?? place.range).upperBound
-            if cut == nil { isPartialWanted ? writePinOrKeep(place) : writePin(place) }
+            guard cut == nil else { continue }
+            if isPartialWanted { writePinOrKeep(place) } else { writePin(place) }
         }
         output.append(contentsOf: source[position..<range.upperBound])
     }
@@ -144,8 +144,7 @@ struct CompositionAttempt {
         case .shown: break
         case .stale:
             let reason = "a write may have changed \(name) since the document was observed"
-            // With the upstream away it is shown as it was known before the write, which is no older than this document (law 3).
-            // Members that no model declares are as received.
+            // With the upstream away it is shown as known before the write, which is no older than this document (law 3).
             guard isPartialWanted, object.state.mark?.isReused == false else { return fail(reason) }
             shortfall = shortfall ?? reason
         case .gone: return fail("\(name) is deleted")
@@ -179,8 +178,8 @@ struct CompositionAttempt {
         hasOwnChange = isOuterChanged
     }
 
-    /// Records which literals of a pin stay as they are: values that fail their checks, and values on which the
-    /// document contradicts itself as long as nothing newer is known (laws 1 and 6).
+    /// Records which literals of a pin stay: those that fail their checks, and those on which the document contradicts itself
+    /// as long as nothing newer is known (laws 1 and 6).
     private mutating func keepLiterals(of object: KnownObject, _ resolved: ResolvedObject, in shape: Shape) {
         var literals: Set<MemberPath> = []
         if !models.plain[resolved.model] {

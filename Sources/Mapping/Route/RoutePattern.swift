@@ -104,9 +104,7 @@ public struct RoutePattern: Sendable, Equatable {
         }
     }
 
-    /// The pattern with the values of captures in place of its own captures with the same names.
-    ///
-    /// A capture without a value stays a wildcard.
+    /// The pattern with the values of captures of the same names; a capture without a value stays a wildcard.
     public func filled(with captures: [String: String]) -> RoutePattern {
         var pattern = self
         pattern.names = []
@@ -120,9 +118,7 @@ public struct RoutePattern: Sendable, Equatable {
         return pattern
     }
 
-    /// The one path that the pattern matches, without a trailing slash.
-    ///
-    /// Nil if there are several, or several spellings of one.
+    /// The one path that the pattern matches, without a trailing slash; nil if there are several, or several spellings.
     public var onlyPath: String? {
         components.allSatisfy(\.isPlain) ? "/" + components.map(\.text).joined(separator: "/") : nil
     }
@@ -283,9 +279,7 @@ public struct RoutePattern: Sendable, Equatable {
 
 /// Splits URL paths into components: first at slashes, then percent-decoded, so that `%2F` never adds one.
 enum PathComponents {
-    /// The raw pieces between slashes.
-    ///
-    /// Leading and trailing slashes are ignored; two slashes in a row give an empty piece.
+    /// The raw pieces between slashes, without leading and trailing ones; two slashes in a row give an empty piece.
     static func split(_ path: String) -> [Substring.UTF8View] {
         let slash = UInt8(ascii: "/")
         var rest = Substring(path).utf8
@@ -325,7 +319,6 @@ enum PathComponents {
 extension StringProtocol {
     /// The part before the question mark: the path, if the text is a path and query.
     ///
-    /// It works on bytes: characters would take ten times as long, and a combining mark after the question mark would
-    /// hide it.
+    /// It works on bytes: characters take ten times as long, and a combining mark after the question mark would hide it.
     @inlinable public var beforeQuery: SubSequence { self[..<(utf8.firstIndex(of: UInt8(ascii: "?")) ?? endIndex)] }
 }

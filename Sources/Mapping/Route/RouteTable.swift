@@ -93,8 +93,8 @@ public struct RouteTable: Sendable {
 
     /// Visits the rules of the matching patterns, the most specific pattern first.
     ///
-    /// Returns true when the search is over, as `ends` says of the rules of a pattern. A node is visited at most once per
-    /// look-up, because its depth in the trie is the position in the path.
+    /// Returns true when the search is over, as `ends` says of the rules of a pattern. A node is visited at most once,
+    /// because its depth in the trie is the position in the path.
     private func find(
         _ components: [String],
         at position: Int = 0,
@@ -144,9 +144,7 @@ public struct RouteTable: Sendable {
 }
 
 extension RouteTable {
-    /// Every rule with the reason why it applies or not: the one that applies first, then the nearest ones.
-    ///
-    /// For explanations: every rule is examined.
+    /// Every rule with the reason why it does not apply: the one that applies first, then the nearest ones.
     public func verdicts(on subject: RouteSubject) -> [RouteVerdict] {
         let winner = match(subject)?.index
         let components = PathComponents.decoded(subject.path)
@@ -169,30 +167,13 @@ extension RouteTable {
             return rule.misfit(subject, parameters) ?? winner.map { .lessSpecific(than: $0) }
                 ?? end.map { .shadowed(by: $0) }
         }
-        return rules.map { RouteVerdict(index: $0.index, misfit: misfit($0)) }
-            .sorted { ($0.distance, $0.index) < ($1.distance, $1.index) }
+        return rules.map { ($0.index, misfit($0)) }
+            .sorted { ($0.misfit?.distance ?? 0, $0.index) < ($1.misfit?.distance ?? 0, $1.index) }
     }
 }
 
-/// The result for one rule of a table in a look-up.
-public struct RouteVerdict: Sendable {
-    public let index: Int
-    /// Why the rule does not apply; nil if it does.
-    public let misfit: RouteMisfit?
-
-    /// How far the rule was from applying.
-    fileprivate var distance: Int {
-        switch misfit {
-        case nil: 0
-        case .lessSpecific: 1
-        case .shadowed: 2
-        case .contentType, .query: 3
-        case .status: 4
-        case .method: 5
-        case .path(let matching): 1_000 - min(matching, 900)
-        }
-    }
-}
+/// The result for one rule of a table in a look-up, with the reason why it does not apply; nil if it does.
+public typealias RouteVerdict = (index: Int, misfit: RouteMisfit?)
 
 /// The statuses that a route matches.
 public enum StatusPattern: Sendable, Hashable {
@@ -230,9 +211,7 @@ public struct RouteDeclaration: Sendable, Equatable {
     public var status: StatusPattern
     /// Required query parameters, decoded, with their value, or nil for any value.
     public var query: [String: String?] = [:]
-    /// The required media type of the response, in lower case and without parameters.
-    ///
-    /// Forms such as `*/*+json` are not supported.
+    /// The required media type of the response, in lower case and without parameters; `*/*+json` is not supported.
     public var contentType: String?
     /// Whether a more general pattern is tried if none of the rules of this one fits.
     public var fallsThrough = false
@@ -283,18 +262,15 @@ struct RouteRule: Sendable {
     /// The rank among rules of one pattern; a method outweighs a status, and a status outweighs the rest.
     var rank: Int {
         let path = (declaration.method == nil ? 0 : 3) + declaration.status.rank
-        let (parameters, exact) = (declaration.query.count, exactParameters)
+        let (parameters, exact) = (declaration.query.count, declaration.query.values.count { $0 != nil })
         return ((path * 32 + min(parameters, 31)) * 32 + min(exact, 31)) * 2 + (declaration.contentType == nil ? 0 : 1)
     }
-
-    /// How many parameters of the query must have one value.
-    private var exactParameters: Int { declaration.query.values.count { $0 != nil } }
 
     /// Whether some request fits both rules of one pattern, and neither is more specific.
     func isAmbiguous(with other: RouteRule) -> Bool {
         let (mine, theirs) = (declaration, other.declaration)
-        guard mine.method == theirs.method, mine.status == theirs.status, mine.query.count == theirs.query.count,
-            exactParameters == other.exactParameters, mine.contentType == theirs.contentType
+        guard rank == other.rank, mine.method == theirs.method, mine.status == theirs.status,
+            mine.contentType == theirs.contentType
         else { return false }
         // The same parameter with two values distinguishes them.
         return !mine.query.contains { name, value in
@@ -316,6 +292,18 @@ public enum RouteMisfit: Sendable, Equatable {
     case lessSpecific(than: Int)
     /// A more specific pattern was chosen; none of its rules fits, and it does not fall through.
     case shadowed(by: Int)
+
+    /// How far the rule was from applying.
+    fileprivate var distance: Int {
+        switch self {
+        case .lessSpecific: 1
+        case .shadowed: 2
+        case .contentType, .query: 3
+        case .status: 4
+        case .method: 5
+        case .path(let matching): 1_000 - min(matching, 900)
+        }
+    }
 }
 
 /// The decoded parameters of a query.
