@@ -23,8 +23,7 @@ indirect enum CompiledConversion: Sendable {
             self = .single(conversion)
         case .date(let form): self = .single(try form.conversion())
         case .number(let grouping, let decimal):
-            let text = try NumberText(grouping: grouping, decimal: decimal)
-            self = .single(Conversion(forward: text.number, reverse: text.text))
+            self = .single(try .number(grouping: grouping, decimal: decimal))
         case .values(let pairs, let fallback, let back):
             self = .single(try .map(pairs, fallback: fallback, reverseFallback: back, isOneWay: isOneWay))
         case .arrayOf(let element): self = .list(try Self(element, isOneWay: isOneWay))

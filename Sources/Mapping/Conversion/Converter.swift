@@ -61,6 +61,26 @@ extension JSONSlice {
     var number: JSONNumber? { kind == .number ? withBytes(JSONNumber.init) : nil }
 
     var json: [UInt8] { Array(bytes) }
+
+    /// The point in time that a string in RFC 3339 names.
+    var timestamp: Timestamp? { string.flatMap { Timestamp(Array($0.utf8)) } }
+
+    /// The value of a JSON text in a declaration.
+    init(declared json: [UInt8]) throws(MappingError) {
+        guard !JSONBody.isMalformed(json), let slice = JSONSlice(json) else {
+            throw .invalidConversion("\"\(String(decoding: json, as: UTF8.self))\" is not JSON")
+        }
+        self = slice
+    }
+
+    /// The value as text, for messages about a config.
+    var spelled: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// A sentence that names the allowed values, or the first of many.
+    static func expectation(of values: [JSONSlice]) -> String {
+        let shown = values.prefix(8).map(\.spelled).joined(separator: ", ")
+        return "one of \(shown)\(values.count > 8 ? ", …" : "") is expected"
+    }
 }
 
 /// What became of one value.

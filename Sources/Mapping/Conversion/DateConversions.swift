@@ -56,11 +56,6 @@ extension Conversion {
     }
 }
 
-extension JSONSlice {
-    /// The point in time that a string in RFC 3339 names.
-    fileprivate var timestamp: Timestamp? { string.flatMap { Timestamp(Array($0.utf8)) } }
-}
-
 extension Timestamp {
     /// The most digits that are read of a fraction of a second.
     private static let maximumFraction = 12

@@ -131,10 +131,7 @@ public struct ValueChecker: Sendable {
             }
         case .pattern(let pattern):
             let search = try PatternSearch(pattern)
-            return { value in
-                guard let text = value.string else { return "a string is expected" }
-                return search.fault(in: text)
-            }
+            return { value in value.string.map { search.fault(in: $0) } ?? "a string is expected" }
         case .oneOf(let values):
             guard !values.isEmpty else { throw .invalidCheck("no value is allowed; name at least one") }
             let slices = try values.map(JSONSlice.init(declared:))
@@ -145,9 +142,8 @@ public struct ValueChecker: Sendable {
     }
 
     private static func number(_ json: [UInt8]) throws(MappingError) -> JSONNumber {
-        guard JSONBody.isNumber(String(decoding: json, as: UTF8.self)) else {
-            throw .invalidCheck("\"\(String(decoding: json, as: UTF8.self))\" is not a number")
-        }
+        let text = String(decoding: json, as: UTF8.self)
+        guard JSONBody.isNumber(text) else { throw .invalidCheck("\"\(text)\" is not a number") }
         return json.withUnsafeBufferPointer { JSONNumber($0) }
     }
 

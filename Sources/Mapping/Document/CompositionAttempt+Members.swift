@@ -28,13 +28,13 @@ extension CompositionAttempt {
                 if subject.isStrict { return fail("\(path.text) occurs twice in the shape for \(subject.description)") }
                 copy(shape.at(member.value))
             } else {
-                write(shape.at(member.value), member: path, of: subject)
+                write(shape.at(member.value), at: path, of: subject)
             }
         }
         output.append(contentsOf: shape.value.text[position..<shape.value.range.upperBound])
     }
 
-    private mutating func write(_ shape: Shape, member path: MemberPath, of subject: Subject) {
+    private mutating func write(_ shape: Shape, at path: MemberPath, of subject: Subject) {
         let newest = subject.resolved[path]
         let isOther = newest?.isHolder == true && shape.value.kind != .object && !shape.value.isNull
         if !subject.isStrict, isOther || kept[shape.text]?.contains(path) == true { return copy(shape) }
@@ -71,22 +71,17 @@ extension CompositionAttempt {
         else { return subject.isStrict ? fail("\(path.text) is not known of \(subject.description)") : copy(shape) }
         let wasChanged = hasOwnChange
         hasOwnChange = false
-        write(newest, over: shape, member: path, of: subject)
+        write(newest, over: shape, at: path, of: subject)
         // What a container holds has sources of its own.
         if hasOwnChange, !newest.isContainer, let source = subject.object?.state.source(of: path) { use([source]) }
         hasOwnChange = hasOwnChange || wasChanged
     }
 
-    private mutating func write(
-        _ newest: ObservedMember,
-        over shape: Shape,
-        member path: MemberPath,
-        of subject: Subject
-    ) {
+    private mutating func write(_ newest: ObservedMember, over shape: Shape, at path: MemberPath, of subject: Subject) {
         // If the pin embeds an object whose relation now holds null or a reference, they differ.
         let isEmbedded = shape.value.kind == .object && newest.link?.arity == .one
         if newest.isContainer {
-            writeContainer(shape, member: path, of: subject)
+            writeContainer(shape, at: path, of: subject)
         } else if !isEmbedded, shape.value.isEqual(to: newest.value, as: newest.link) {
             copy(shape)
         } else if let link = newest.link {
@@ -136,7 +131,7 @@ extension CompositionAttempt {
         output.append(contentsOf: value.bytes)
     }
 
-    private mutating func writeContainer(_ shape: Shape, member path: MemberPath, of subject: Subject) {
+    private mutating func writeContainer(_ shape: Shape, at path: MemberPath, of subject: Subject) {
         if shape.value.kind == .object {
             write(shape, showing: subject, at: path)
         } else if let place = pin(at: shape), let child = JSONSlice(tree.pins[place.pin]) {

@@ -141,9 +141,7 @@ public struct RouteTable: Sendable {
         nodes.append(Node())
         return new
     }
-}
 
-extension RouteTable {
     /// Every rule with the reason why it does not apply: the one that applies first, then the nearest ones.
     public func verdicts(on subject: RouteSubject) -> [RouteVerdict] {
         let winner = match(subject)?.index
