@@ -54,11 +54,10 @@ enum Presets {
                 continue
             }
             let route = read.routes[match.index]
-            let captures = Dictionary(match.captures.map { ($0.name, $0.value) }) { first, _ in first }
             samples.append(
                 (
                     Array(body.utf8), BodyRule(model: route.model, isList: route.isList, root: route.root),
-                    MappingContext(url: line.path, captures: captures, bound: [:], fields: [:])
+                    MappingContext(url: line.path, captures: match.captures, bound: [:], fields: [:])
                 )
             )
         }

@@ -60,7 +60,7 @@ package final class CompiledUpstream: Sendable {
         guard let match = route(method: method, path: path, query: query, status: status),
             !settings.routes[match.index].invalidates.isEmpty
         else { return [] }
-        let captures = Dictionary(match.captures.map { ($0.name, $0.value) }) { first, _ in first }
+        let captures = match.captures
         return settings.routes[match.index].invalidates.map { $0.filled(with: captures) }
     }
 
@@ -83,11 +83,9 @@ package final class CompiledUpstream: Sendable {
 
     private static func body(_ route: Configuration.Route, _ match: RouteMatch) -> BodyMatch? {
         guard let rule = route.body else { return nil }
+        let captures = match.captures
         var bound: [String: String] = [:]
-        for binding in route.object {
-            bound[binding.key] = match.captures.first { $0.name == binding.capture }?.value
-        }
-        let captures = Dictionary(match.captures.map { ($0.name, $0.value) }) { first, _ in first }
+        for binding in route.object { bound[binding.key] = captures[binding.capture] }
         return BodyMatch(rule: rule, bound: bound, captures: captures, route: route.declaration.path)
     }
 }

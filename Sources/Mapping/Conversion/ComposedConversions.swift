@@ -12,7 +12,7 @@ indirect enum CompiledConversion: Sendable {
         func all(_ declarations: [ConversionDeclaration]) throws(MappingError) -> [CompiledConversion] {
             guard !declarations.isEmpty else { throw .invalidConversion("a list of conversions has none in it") }
             return try declarations.map { (declaration) throws(MappingError) in
-                try CompiledConversion(declaration, isOneWay: isOneWay)
+                try Self(declaration, isOneWay: isOneWay)
             }
         }
         switch declaration {
@@ -23,23 +23,18 @@ indirect enum CompiledConversion: Sendable {
             self = .single(conversion)
         case .date(let form): self = .single(try form.conversion())
         case .number(let grouping, let decimal):
-            let text = try NumberText(grouping: grouping, decimal: decimal)
-            self = .single(Conversion(forward: text.number, reverse: text.text))
-        case .values(let pairs, let fallback, let reverseFallback):
-            self = .single(
-                try .map(pairs, fallback: fallback, reverseFallback: reverseFallback, isOneWay: isOneWay)
-            )
-        case .arrayOf(let element): self = .list(try CompiledConversion(element, isOneWay: isOneWay))
-        case .dictionaryOf(let value): self = .dictionary(try CompiledConversion(value, isOneWay: isOneWay))
+            self = .single(try .number(grouping: grouping, decimal: decimal))
+        case .values(let pairs, let fallback, let back):
+            self = .single(try .map(pairs, fallback: fallback, reverseFallback: back, isOneWay: isOneWay))
+        case .arrayOf(let element): self = .list(try Self(element, isOneWay: isOneWay))
+        case .dictionaryOf(let value): self = .dictionary(try Self(value, isOneWay: isOneWay))
         case .chain(let links): self = Self.sequence(try all(links))
         case .firstOf(let alternatives): self = .firstOf(try all(alternatives))
-        case .oneWay(let inner, let back): self = .oneWay(try CompiledConversion(inner, isOneWay: true), back: back)
+        case .oneWay(let inner, let back): self = .oneWay(try Self(inner, isOneWay: true), back: back)
         }
     }
 
-    /// Conversions one after the other.
-    ///
-    /// Each element of a list goes through all of them by itself, so that it fits all of them or stays.
+    /// Conversions one after the other; each element of a list goes through all of them by itself, and fits all or stays.
     private static func sequence(_ links: [CompiledConversion]) -> CompiledConversion {
         let elements = links.compactMap { if case .list(let element) = $0 { element } else { nil } }
         if elements.count == links.count { return .list(sequence(elements)) }
@@ -76,16 +71,15 @@ struct ConversionRun {
     /// Why a part must not be written back.
     private(set) var refusal: String?
 
-    init(isReverse: Bool, unconverted: Set<String> = []) {
-        (self.isReverse, self.unconverted) = (isReverse, unconverted)
-    }
-
     /// Converts a value, or a part of one; nil if it is left out.
     mutating func convert(_ value: JSONSlice, _ conversion: CompiledConversion, at pointer: String = "") -> [UInt8]? {
         if unconverted.contains(pointer), !conversion.isOneWay {
             return keep(value, "it was not converted, so it is written back as it is", at: pointer)
         }
-        if isReverse, case .oneWay(_, let back) = conversion { return goBack(value, back) }
+        if isReverse, case .oneWay(_, let back) = conversion {
+            if back == .fail, !value.isNull { refusal = "the conversion has no way back" }
+            return back == .drop ? nil : value.json
+        }
         if value.isNull, !conversion.convertsNull { return value.json }
         switch conversion {
         case .single(let conversion): return single(value, conversion, at: pointer)
@@ -99,15 +93,6 @@ struct ConversionRun {
 
     private mutating func keep(_ value: JSONSlice, _ reason: String, at pointer: String) -> [UInt8] {
         faults.append(ConversionFault(pointer: pointer, reason: reason, value: value.json, isKept: true))
-        return value.json
-    }
-
-    private mutating func goBack(_ value: JSONSlice, _ back: ConversionDeclaration.Back) -> [UInt8]? {
-        switch back {
-        case .drop: return nil
-        case .fail where !value.isNull: refusal = "the conversion has no way back"
-        case .fail, .raw: break
-        }
         return value.json
     }
 
@@ -132,15 +117,13 @@ struct ConversionRun {
         return output + [UInt8(ascii: "]")]
     }
 
-    private mutating func dictionary(_ value: JSONSlice, _ conversion: CompiledConversion, at pointer: String)
-        -> [UInt8]
-    {
+    private mutating func dictionary(_ value: JSONSlice, _ member: CompiledConversion, at pointer: String) -> [UInt8] {
         guard value.kind == .object else { return keep(value, "an object is expected", at: pointer) }
         var output = [UInt8(ascii: "{")]
-        for member in value.members {
-            guard let json = convert(member.value, conversion, at: "\(pointer)/\(member.name.text)") else { continue }
+        for entry in value.members {
+            guard let json = convert(entry.value, member, at: "\(pointer)/\(entry.name.text)") else { continue }
             output.appendComma()
-            output += value.text[member.nameRange] + [UInt8(ascii: ":")] + json
+            output += value.text[entry.nameRange] + [UInt8(ascii: ":")] + json
         }
         return output + [UInt8(ascii: "}")]
     }
@@ -158,13 +141,11 @@ struct ConversionRun {
         return result.json
     }
 
-    private mutating func firstOf(_ value: JSONSlice, _ alternatives: [CompiledConversion], at pointer: String)
-        -> [UInt8]?
-    {
+    private mutating func firstOf(_ value: JSONSlice, _ choices: [CompiledConversion], at pointer: String) -> [UInt8]? {
         var reasons: [String] = []
-        for alternative in alternatives {
+        for choice in choices {
             var inner = ConversionRun(isReverse: isReverse)
-            let json = inner.convert(value, alternative)
+            let json = inner.convert(value, choice)
             guard let misfit = inner.misfit else {
                 adopt(inner, at: pointer)
                 return json

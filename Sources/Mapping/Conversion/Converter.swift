@@ -22,8 +22,7 @@ public struct Converter: Sendable {
         convert(value, ConversionRun(isReverse: true, unconverted: unconverted))
     }
 
-    private func convert(_ value: [UInt8], _ run: ConversionRun) -> ConversionResult {
-        var run = run
+    private func convert(_ value: [UInt8], _ run: consuming ConversionRun) -> ConversionResult {
         let json = JSONSlice(value).map { run.convert($0, conversion) } ?? value
         if let refusal = run.refusal { return .refused(reason: refusal) }
         guard let json else { return .dropped }
@@ -38,28 +37,10 @@ public struct Converter: Sendable {
 struct Conversion: Sendable {
     typealias Direction = @Sendable (JSONSlice) throws(Misfit) -> [UInt8]
 
-    let forward: Direction
-    let reverse: Direction
+    var forward: Direction
+    var reverse: Direction
     /// Whether it converts null; null otherwise stays null.
-    let convertsNull: Bool
-
-    init(forward: @escaping Direction, reverse: @escaping Direction, convertsNull: Bool = false) {
-        (self.forward, self.reverse, self.convertsNull) = (forward, reverse, convertsNull)
-    }
-
-    /// A conversion that is the same in both directions; `convert` returns nil for a value that does not fit.
-    init(_ expectation: String, _ convert: @escaping @Sendable (JSONSlice) -> [UInt8]?) {
-        let direction: Direction = { (value) throws(Misfit) in
-            guard let json = convert(value) else { throw Misfit(expectation) }
-            return json
-        }
-        self.init(forward: direction, reverse: direction)
-    }
-
-    /// A conversion that only checks a value.
-    init(_ expectation: String, accepts isAccepted: @escaping @Sendable (JSONSlice) -> Bool) {
-        self.init(expectation) { isAccepted($0) ? $0.json : nil }
-    }
+    var convertsNull = false
 }
 
 /// Why a conversion does not accept a value.
@@ -80,6 +61,26 @@ extension JSONSlice {
     var number: JSONNumber? { kind == .number ? withBytes(JSONNumber.init) : nil }
 
     var json: [UInt8] { Array(bytes) }
+
+    /// The point in time that a string in RFC 3339 names.
+    var timestamp: Timestamp? { string.flatMap { Timestamp(Array($0.utf8)) } }
+
+    /// The value of a JSON text in a declaration.
+    init(declared json: [UInt8]) throws(MappingError) {
+        guard !JSONBody.isMalformed(json), let slice = JSONSlice(json) else {
+            throw .invalidConversion("\"\(String(decoding: json, as: UTF8.self))\" is not JSON")
+        }
+        self = slice
+    }
+
+    /// The value as text, for messages about a config.
+    var spelled: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// A sentence that names the allowed values, or the first of many.
+    static func expectation(of values: [JSONSlice]) -> String {
+        let shown = values.prefix(8).map(\.spelled).joined(separator: ", ")
+        return "one of \(shown)\(values.count > 8 ? ", …" : "") is expected"
+    }
 }
 
 /// What became of one value.
@@ -91,6 +92,15 @@ public enum ConversionResult: Sendable, Equatable {
     case dropped
     /// The value must not be written back (`one_way`, `back: fail`).
     case refused(reason: String)
+
+    var json: [UInt8]? {
+        switch self {
+        case .value(let json), .partial(let json, _): json
+        case .dropped, .refused: nil
+        }
+    }
+
+    var faults: [ConversionFault] { if case .partial(_, let faults) = self { faults } else { [] } }
 }
 
 /// A value, or a part of one, that does not fit.
@@ -102,17 +112,6 @@ public struct ConversionFault: Sendable, Equatable {
     public var value: [UInt8]
     /// Whether it stays as it is; otherwise the default of a value map takes its place.
     public var isKept: Bool
-}
-
-extension ConversionResult {
-    var json: [UInt8]? {
-        switch self {
-        case .value(let json), .partial(let json, _): json
-        case .dropped, .refused: nil
-        }
-    }
-
-    var faults: [ConversionFault] { if case .partial(_, let faults) = self { faults } else { [] } }
 }
 
 /// How a property's value is converted for the `mapped` view, and back.

@@ -32,9 +32,7 @@ extension Conversion {
         return JSONString.literal(String(decoding: text, as: UTF8.self))
     }
 
-    /// Converts seconds or milliseconds since 1970 to RFC 3339 in UTC, exactly.
-    ///
-    /// - Parameter digitsBelowSecond: how many of the number's last integer digits are below the second: 0 or 3.
+    /// Converts seconds since 1970, or milliseconds (3 digits below the second), to RFC 3339 in UTC, exactly.
     static func unixTime(digitsBelowSecond: Int) -> Conversion {
         Conversion(
             forward: { (value) throws(Misfit) in
@@ -56,11 +54,6 @@ extension Conversion {
             }
         )
     }
-}
-
-extension JSONSlice {
-    /// The point in time that a string in RFC 3339 names.
-    fileprivate var timestamp: Timestamp? { string.flatMap { Timestamp(Array($0.utf8)) } }
 }
 
 extension Timestamp {
@@ -90,9 +83,7 @@ final class DatePattern: Sendable {
     private let pattern: String
     /// `DateFormatter` is a mutable class, so one thread uses it at a time.
     private let formatter: Mutex<DateFormatter>
-    /// The seconds of the years 1583 to 9999.
-    ///
-    /// The formatter uses another calendar than RFC 3339 for earlier dates; later years have five digits.
+    /// The years 1583 to 9999: earlier the formatter uses another calendar than RFC 3339, later years have five digits.
     private static let writable = -12_212_553_600..<253_402_300_800
     /// The pattern fields that can be both written and read (Unicode TR 35).
     private static let fields = "GyYuQqMLwWdDFgEecabBhHKkmsSAzZOvVXx"
@@ -103,15 +94,8 @@ final class DatePattern: Sendable {
                 "there is no time zone \"\(zone)\"; write UTC or a name of the tz database such as America/Los_Angeles"
             )
         }
-        let letters = try Self.letters(of: pattern)
-        if let reason = Self.misunderstanding(of: pattern, letters) {
-            throw .invalidConversion("\"\(pattern)\" is not a date pattern: \(reason)")
-        }
-        if let letter = letters.first(where: { !Self.fields.contains($0) }) {
-            throw .invalidConversion(
-                "\"\(pattern)\" is not a date pattern: \"\(letter)\" is not a field; write fields such as yyyy-MM-dd HH:mm:ss or "
-                    + "MMMM d, yyyy, and other letters between single quotes, as in yyyy-MM-dd'T'HH:mm"
-            )
+        if let mistake = Self.mistake(in: pattern) {
+            throw .invalidConversion("\"\(pattern)\" is not a date pattern: \(mistake)")
         }
         let formatter = DateFormatter()
         // `en_US_POSIX` is made for this: it never follows the host's settings.
@@ -130,8 +114,13 @@ final class DatePattern: Sendable {
         self.formatter = Mutex(formatter)
     }
 
-    /// Why a pattern probably does not mean what its author intended; `letters` are the unquoted ones.
-    private static func misunderstanding(of pattern: String, _ letters: [Character]) -> String? {
+    /// Why a pattern is wrong, or probably does not mean what its author intended.
+    private static func mistake(in pattern: String) -> String? {
+        // Every second piece is quoted. Two quotes in a row, which stand for one literal quote, have nothing between them.
+        let pieces = pattern.split(separator: "'", omittingEmptySubsequences: false)
+        if pieces.count.isMultiple(of: 2) { return "a quote in it is not closed" }
+        let letters = stride(from: 0, to: pieces.count, by: 2)
+            .flatMap { pieces[$0].filter { $0.isASCII && $0.isLetter } }
         func has(_ letter: Character) -> Bool { letters.contains(letter) }
         if let percent = pattern.firstIndex(of: "%"), pattern[percent...].dropFirst().first?.isLetter == true {
             return "\"%\" begins no field; write yyyy for %Y, MM for %m, dd for %d, HH for %H, mm for %M and ss for %S"
@@ -139,21 +128,10 @@ final class DatePattern: Sendable {
         if letters.isEmpty, !pattern.isEmpty { return "it has no field; write fields such as yyyy-MM-dd HH:mm:ss" }
         if has("Y"), !has("w") { return "\"Y\" is the year that a week belongs to; write yyyy for the year" }
         if has("D"), has("M") || has("L") { return "\"D\" is the day of the year; write dd for the day of the month" }
-        return nil
-    }
-
-    private static func letters(of pattern: String) throws(MappingError) -> [Character] {
-        var letters: [Character] = []
-        var isQuoted = false
-        for character in pattern {
-            // Two quotes in a row stand for one literal quote. Toggling twice changes nothing.
-            if character == "'" { isQuoted.toggle() }
-            if !isQuoted, character.isASCII, character.isLetter { letters.append(character) }
+        return letters.first { !fields.contains($0) }.map {
+            "\"\($0)\" is not a field; write fields such as yyyy-MM-dd HH:mm:ss or MMMM d, yyyy, and other letters between "
+                + "single quotes, as in yyyy-MM-dd'T'HH:mm"
         }
-        guard !isQuoted else {
-            throw .invalidConversion("\"\(pattern)\" is not a date pattern: a quote in it is not closed")
-        }
-        return letters
     }
 
     var conversion: Conversion { Conversion(forward: read, reverse: write) }
@@ -168,9 +146,7 @@ final class DatePattern: Sendable {
 
     @Sendable private func write(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
         guard let timestamp = value.timestamp else { throw Misfit("a date as in RFC 3339 is expected") }
-        guard Self.writable.contains(timestamp.seconds) else {
-            throw Misfit("a date from 1583 to 9999 is expected")
-        }
+        guard Self.writable.contains(timestamp.seconds) else { throw Misfit("a date from 1583 to 9999 is expected") }
         let fraction = Double("0." + String(decoding: timestamp.fraction, as: UTF8.self) + "0") ?? 0
         let date = Date(timeIntervalSince1970: Double(timestamp.seconds) + fraction)
         return JSONString.literal(formatter.withLock { $0.string(from: date) })

@@ -1,6 +1,20 @@
 import Foundation
 
 extension Conversion {
+    /// A conversion that is the same in both directions; `convert` returns nil for a value that does not fit.
+    init(_ expectation: String, _ convert: @escaping @Sendable (JSONSlice) -> [UInt8]?) {
+        let direction: Direction = { (value) throws(Misfit) in
+            guard let json = convert(value) else { throw Misfit(expectation) }
+            return json
+        }
+        self.init(forward: direction, reverse: direction)
+    }
+
+    /// A conversion that only checks a value.
+    init(_ expectation: String, accepts isAccepted: @escaping @Sendable (JSONSlice) -> Bool) {
+        self.init(expectation) { isAccepted($0) ? $0.json : nil }
+    }
+
     static let builtIn: [String: Conversion] = [
         "base64": base64, "boolean": boolean, "date": rfc3339, "decimal": decimal, "integer": integer, "string": string,
         "url": url, "uuid": uuid,
@@ -17,7 +31,21 @@ extension Conversion {
 
     /// Accepts an absolute URL (RFC 3986; with letters outside ASCII, RFC 3987).
     private static let url = Conversion("a string that is an absolute URL is expected") { value in
-        value.string.map { URLSyntax.isAbsolute(Array($0.utf8)) } ?? false
+        value.string.map { isAbsoluteURL(Array($0.utf8)) } ?? false
+    }
+
+    /// Whether a text is a scheme, a colon, and a nonempty rest in which nothing is left to be escaped.
+    private static func isAbsoluteURL(_ text: [UInt8]) -> Bool {
+        guard let colon = text.firstIndex(of: UInt8(ascii: ":")), text[0].isLetter, colon + 1 < text.count,
+            text[..<colon].allSatisfy({ $0.isLetter || $0.isDigit || "+-.".utf8.contains($0) })
+        else { return false }
+        return (colon + 1..<text.count).allSatisfy { index in
+            let byte = text[index]
+            guard byte == UInt8(ascii: "%") else {
+                return byte >= 0x80 || byte.isLetter || byte.isDigit || "-._~:/?#[]@!$&'()*+,;=".utf8.contains(byte)
+            }
+            return index + 2 < text.count && text[index + 1...index + 2].allSatisfy { hexadecimalDigit($0) != nil }
+        }
     }
 
     private static let uuid = Conversion("a string that is a UUID is expected") { value in
@@ -51,6 +79,57 @@ extension Conversion {
         }
     )
 
+    /// Converts numbers written as text with separators, such as `12,345.678`; every digit is kept.
+    static func number(grouping: String, decimal: String) throws(MappingError) -> Conversion {
+        guard !decimal.isEmpty, grouping != decimal,
+            (grouping + decimal).utf8.allSatisfy({ !$0.isDigit && $0 != UInt8(ascii: "-") })
+        else {
+            throw .invalidConversion(
+                "the separators of a number must be two different ones that hold no digit and no minus, such as "
+                    + "{ grouping: \",\", decimal: \".\" }"
+            )
+        }
+        let (comma, point) = (Array(grouping.utf8), Array(decimal.utf8))
+        return Conversion(
+            forward: { (value) throws(Misfit) in
+                guard let number = value.string.flatMap({ parsed(Array($0.utf8), comma, point) }) else {
+                    throw Misfit("a string of a number such as 12\(grouping)345\(decimal)678 is expected")
+                }
+                return number
+            },
+            reverse: { (value) throws(Misfit) in
+                guard let number = value.number else { throw Misfit("a number is expected") }
+                let plain = Array(number.canonicalText.utf8)
+                guard !plain.contains(UInt8(ascii: "e")) else {
+                    throw Misfit("a number of at most 40 digits is expected")
+                }
+                let start = plain.first == UInt8(ascii: "-") ? 1 : 0
+                let end = plain.firstIndex(of: UInt8(ascii: ".")) ?? plain.endIndex
+                var output = Array(plain[..<start])
+                for index in start..<end {
+                    if index > start, (end - index) % 3 == 0 { output += comma }
+                    output.append(plain[index])
+                }
+                if end < plain.endIndex { output += point + plain[(end + 1)...] }
+                return JSONString.literal(String(decoding: output, as: UTF8.self))
+            }
+        )
+    }
+
+    /// The JSON number in a text; the digits form groups of three, or no groups at all.
+    private static func parsed(_ text: [UInt8], _ comma: [UInt8], _ point: [UInt8]) -> [UInt8]? {
+        let sign = text.prefix(1).filter { $0 == UInt8(ascii: "-") }
+        let halves = text.dropFirst(sign.count).split(separator: point, maxSplits: 1, omittingEmptySubsequences: false)
+        let groups = comma.isEmpty ? [halves[0]] : halves[0].split(separator: comma, omittingEmptySubsequences: false)
+        guard !groups[0].isEmpty, halves.last?.isEmpty == false,
+            (groups + halves.dropFirst()).joined().allSatisfy(\.isDigit),
+            groups.count == 1 || groups[0].count <= 3 && groups.dropFirst().allSatisfy({ $0.count == 3 })
+        else { return nil }
+        let whole = groups.joined().drop { $0 == UInt8(ascii: "0") }
+        let fraction = halves.count > 1 ? [UInt8(ascii: ".")] + halves[1] : []
+        return sign + (whole.isEmpty ? [UInt8(ascii: "0")] : Array(whole)) + fraction
+    }
+
     /// A declared map from values to values, for enumerations (strings) and for arbitrary JSON values.
     static func map(
         _ declared: [ConversionDeclaration.Pair],
@@ -74,12 +153,12 @@ extension Conversion {
             }
             pairs.append((wire, mapped))
         }
+        let (fallback, back) = (
+            try fallback.map(JSONSlice.init(declared:)), try reverseFallback.map(JSONSlice.init(declared:))
+        )
         return Conversion(
-            forward: direction(pairs, fallback: try fallback.map(JSONSlice.init(declared:))),
-            reverse: direction(
-                pairs.map { ($0.to, $0.from) },
-                fallback: try reverseFallback.map(JSONSlice.init(declared:))
-            ),
+            forward: direction(pairs, fallback: fallback),
+            reverse: direction(pairs.map { ($0.to, $0.from) }, fallback: back),
             convertsNull: true
         )
     }
@@ -99,113 +178,7 @@ extension Conversion {
     }
 }
 
-extension JSONSlice {
-    /// The value of a JSON text in a declaration.
-    init(declared json: [UInt8]) throws(MappingError) {
-        guard !JSONBody.isMalformed(json), let slice = JSONSlice(json) else {
-            throw .invalidConversion("\"\(String(decoding: json, as: UTF8.self))\" is not JSON")
-        }
-        self = slice
-    }
-
-    /// The value as text, for messages about a config.
-    fileprivate var spelled: String { String(decoding: bytes, as: UTF8.self) }
-
-    /// A sentence that names the allowed values, or the first of many.
-    static func expectation(of values: [JSONSlice]) -> String {
-        let shown = values.prefix(8).map(\.spelled).joined(separator: ", ")
-        return "one of \(shown)\(values.count > 8 ? ", …" : "") is expected"
-    }
-}
-
 extension JSONNumber {
     /// Whether the number has no fraction; `5.0` and `5e2` are whole.
     var isWhole: Bool { exponent >= 0 }
-}
-
-/// The syntax of URLs (RFC 3986 §2, §3; RFC 3987 §2.2).
-enum URLSyntax {
-    /// Whether a text is a scheme, a colon, and a nonempty rest in which nothing is left to be escaped.
-    static func isAbsolute(_ text: [UInt8]) -> Bool {
-        guard let colon = text.firstIndex(of: UInt8(ascii: ":")), isScheme(text[..<colon]) else { return false }
-        let rest = text[(colon + 1)...]
-        return !rest.isEmpty && rest.indices.allSatisfy { isAllowed(rest, at: $0) }
-    }
-
-    private static func isScheme(_ text: ArraySlice<UInt8>) -> Bool {
-        guard let first = text.first, first.isLetter else { return false }
-        return text.allSatisfy { $0.isLetter || $0.isDigit || "+-.".utf8.contains($0) }
-    }
-
-    private static func isAllowed(_ text: ArraySlice<UInt8>, at index: Int) -> Bool {
-        let byte = text[index]
-        if byte == UInt8(ascii: "%") {
-            return index + 2 < text.endIndex && hexadecimalDigit(text[index + 1]) != nil
-                && hexadecimalDigit(text[index + 2]) != nil
-        }
-        return byte >= 0x80 || byte.isLetter || byte.isDigit || "-._~:/?#[]@!$&'()*+,;=".utf8.contains(byte)
-    }
-}
-
-/// Numbers written as text with separators, such as `12,345.678`; every digit is kept.
-struct NumberText {
-    private let grouping: [UInt8]
-    private let decimal: [UInt8]
-
-    init(grouping: String, decimal: String) throws(MappingError) {
-        let separators = [grouping, decimal]
-        guard !decimal.isEmpty, grouping != decimal,
-            separators.allSatisfy({ $0.utf8.allSatisfy { !$0.isDigit && $0 != UInt8(ascii: "-") } })
-        else {
-            throw .invalidConversion(
-                "the separators of a number must be two different ones that hold no digit and no minus, such as "
-                    + "{ grouping: \",\", decimal: \".\" }"
-            )
-        }
-        self.grouping = Array(grouping.utf8)
-        self.decimal = Array(decimal.utf8)
-    }
-
-    @Sendable func number(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
-        guard let text = value.string, let number = parsed(Array(text.utf8)) else {
-            throw Misfit("a string of a number such as \(example) is expected")
-        }
-        return number
-    }
-
-    @Sendable func text(_ value: JSONSlice) throws(Misfit) -> [UInt8] {
-        guard let number = value.number else { throw Misfit("a number is expected") }
-        let plain = Array(number.canonicalText.utf8)
-        guard !plain.contains(UInt8(ascii: "e")) else { throw Misfit("a number of at most 40 digits is expected") }
-        let minus = plain.first == UInt8(ascii: "-") ? 1 : 0
-        let point = plain.firstIndex(of: UInt8(ascii: ".")) ?? plain.endIndex
-        var output = Array(plain[..<minus])
-        for index in minus..<point {
-            if index > minus, (point - index) % 3 == 0 { output += grouping }
-            output.append(plain[index])
-        }
-        if point < plain.endIndex { output += decimal + plain[(point + 1)...] }
-        return JSONString.literal(String(decoding: output, as: UTF8.self))
-    }
-
-    private var example: String {
-        "12" + String(decoding: grouping, as: UTF8.self) + "345" + String(decoding: decimal, as: UTF8.self) + "678"
-    }
-
-    /// The JSON number in a text; the digits form groups of three, or no groups at all.
-    private func parsed(_ text: [UInt8]) -> [UInt8]? {
-        let sign = text.prefix(1).filter { $0 == UInt8(ascii: "-") }
-        let halves = text.dropFirst(sign.count)
-            .split(separator: decimal, maxSplits: 1, omittingEmptySubsequences: false)
-        let groups =
-            grouping.isEmpty ? [halves[0]] : halves[0].split(separator: grouping, omittingEmptySubsequences: false)
-        guard !groups[0].isEmpty, groups.joined().allSatisfy(\.isDigit),
-            groups.count == 1 || groups[0].count <= 3 && groups.dropFirst().allSatisfy({ $0.count == 3 })
-        else { return nil }
-        let whole = groups.joined().drop { $0 == UInt8(ascii: "0") }
-        let output = sign + (whole.isEmpty ? [UInt8(ascii: "0")] : Array(whole))
-        guard halves.count > 1 else { return output }
-        guard !halves[1].isEmpty, halves[1].allSatisfy(\.isDigit) else { return nil }
-        return output + [UInt8(ascii: ".")] + halves[1]
-    }
 }

@@ -1,8 +1,6 @@
 import Foundation
 
-/// Everything declared for the value of one property: coercion, checks and conversion, applied in this order.
-///
-/// The way back applies only the conversion.
+/// What is declared for a property's value: coercion, checks and conversion, in this order; the way back only converts.
 struct ValueConversion: Sendable {
     var converter: Converter?
     private let coercion: Coercion?
@@ -23,8 +21,8 @@ struct ValueConversion: Sendable {
         if let conversion = property.conversion { converter = try Converter(conversion) }
         coerces = property.coerces
         // The checks see the coerced value: with a check for a number, "5" has become one.
-        coercion = coerces ? (property.conversion ?? Self.conversion(toTypeIn: checks)).flatMap(Coercion.init) : nil
-        if case .firstOf = property.conversion { hasAlternatives = true } else { hasAlternatives = false }
+        coercion = coerces ? (property.conversion ?? Self.conversion(toTypeIn: checks)).flatMap(Coercion.to) : nil
+        hasAlternatives = if case .firstOf = property.conversion { true } else { false }
     }
 
     /// The value that one of another type stands for; nil if it is not coerced.
@@ -35,9 +33,7 @@ struct ValueConversion: Sendable {
         return json
     }
 
-    /// Why a value fails its checks; nil for one that passes, as it is or after coercion.
-    ///
-    /// Null passes: the mapped view shows it and warns that it is unexpected.
+    /// Why a value fails its checks, as it is or after coercion; null passes, as the mapped view shows it with a warning.
     func fault(in value: JSONSlice) -> String? {
         guard let checker, !value.isNull else { return nil }
         guard let coerced = coerced(value) else { return checker.fault(in: value) }
@@ -47,19 +43,15 @@ struct ValueConversion: Sendable {
     /// The conversion whose values have the first checked type.
     private static func conversion(toTypeIn checks: [ValueCheck]) -> ConversionDeclaration? {
         for case .type(let types) in checks {
-            for type in types {
-                switch type {
-                case .string: return .named("string")
-                case .number: return .named("decimal")
-                case .integer: return .named("integer")
-                case .boolean: return .named("boolean")
-                case .array: return .arrayOf(.named("string"))
-                case .object, .null: continue
-                }
-            }
+            if let conversion = types.lazy.compactMap({ conversions[$0] }).first { return conversion }
         }
         return nil
     }
+
+    private static let conversions: [ValueCheck.JSONType: ConversionDeclaration] = [
+        .string: .named("string"), .number: .named("decimal"), .integer: .named("integer"),
+        .boolean: .named("boolean"), .array: .arrayOf(.named("string")),
+    ]
 }
 
 /// Reads values of another type by their plain meaning, for properties with `coerce: true`.
@@ -67,21 +59,16 @@ enum Coercion: Sendable {
     case boolean, number, string, list
 
     /// The coercion to the input type of a conversion; nil if the conversion has none.
-    init?(_ declaration: ConversionDeclaration) {
-        guard let target = Self.target(of: declaration) else { return nil }
-        self = target
-    }
-
-    private static func target(of declaration: ConversionDeclaration) -> Coercion? {
+    static func to(_ declaration: ConversionDeclaration) -> Coercion? {
         switch declaration {
         case .named("boolean"): .boolean
         case .named("integer"), .named("decimal"), .date(.unixSeconds), .date(.unixMilliseconds): .number
         case .named("string"), .named("url"), .named("uuid"), .named("base64"): .string
         case .values(let pairs, _, _): pairs.allSatisfy(\.isString) ? .string : nil
         case .arrayOf: .list
-        case .chain(let links): links.first.flatMap(target)
-        case .firstOf(let alternatives): alternatives.lazy.compactMap(target).first
-        case .oneWay(let inner, _): target(of: inner)
+        case .chain(let links): links.first.flatMap(to)
+        case .firstOf(let alternatives): alternatives.lazy.compactMap(to).first
+        case .oneWay(let inner, _): to(inner)
         case .named, .date, .number, .dictionaryOf: nil
         }
     }
@@ -89,17 +76,12 @@ enum Coercion: Sendable {
     /// The coerced value; nil if it already has the right type or has no plain meaning.
     func coerced(_ value: JSONSlice) -> [UInt8]? {
         guard !value.isNull else { return nil }
-        switch self {
-        case .boolean: return value.string.flatMap(Self.boolean).map { Array(($0 ? "true" : "false").utf8) }
-        case .number:
-            guard let text = value.string, JSONBody.isNumber(text) else { return nil }
-            return Array(text.utf8)
-        case .string:
-            guard value.kind == .number || value.kind == .boolean else { return nil }
-            return [UInt8(ascii: "\"")] + value.bytes + [UInt8(ascii: "\"")]
-        case .list:
-            guard value.kind != .array else { return nil }
-            return [UInt8(ascii: "[")] + value.bytes + [UInt8(ascii: "]")]
+        switch (self, value.kind) {
+        case (.boolean, .string): return value.string.flatMap(Self.boolean).map { Array(($0 ? "true" : "false").utf8) }
+        case (.number, .string): return value.string.flatMap { JSONBody.isNumber($0) ? Array($0.utf8) : nil }
+        case (.string, .number), (.string, .boolean): return [UInt8(ascii: "\"")] + value.bytes + [UInt8(ascii: "\"")]
+        case (.list, let kind) where kind != .array: return [UInt8(ascii: "[")] + value.bytes + [UInt8(ascii: "]")]
+        default: return nil
         }
     }
 
@@ -149,10 +131,7 @@ public struct ValueChecker: Sendable {
             }
         case .pattern(let pattern):
             let search = try PatternSearch(pattern)
-            return { value in
-                guard let text = value.string else { return "a string is expected" }
-                return search.fault(in: text)
-            }
+            return { value in value.string.map { search.fault(in: $0) } ?? "a string is expected" }
         case .oneOf(let values):
             guard !values.isEmpty else { throw .invalidCheck("no value is allowed; name at least one") }
             let slices = try values.map(JSONSlice.init(declared:))
@@ -163,15 +142,12 @@ public struct ValueChecker: Sendable {
     }
 
     private static func number(_ json: [UInt8]) throws(MappingError) -> JSONNumber {
-        guard JSONBody.isNumber(String(decoding: json, as: UTF8.self)) else {
-            throw .invalidCheck("\"\(String(decoding: json, as: UTF8.self))\" is not a number")
-        }
+        let text = String(decoding: json, as: UTF8.self)
+        guard JSONBody.isNumber(text) else { throw .invalidCheck("\"\(text)\" is not a number") }
         return json.withUnsafeBufferPointer { JSONNumber($0) }
     }
 
-    /// Why a JSON value of the upstream fails the checks, for a person; nil if it passes.
-    ///
-    /// The reason says what was expected and never quotes the value.
+    /// Why a value of the upstream fails the checks, for a person and without quoting the value; nil if it passes.
     func fault(in value: JSONSlice) -> String? {
         // Null is the absence of a value: only the null check can reject it.
         if value.isNull { return refusesNull ? "null is not allowed" : nil }
@@ -225,22 +201,13 @@ struct PatternSearch: Sendable {
     /// Why a string does not match, for a person; nil if it matches.
     func fault(in text: String) -> String? {
         guard text.utf8.count <= Self.longest else { return "a string of at most \(Self.longest) bytes is expected" }
-        var (isFound, isGivenUp) = (false, false)
-        var reports = 0
+        var (isFound, reports) = (false, 0)
         let range = NSRange(location: 0, length: text.utf16.count)
         expression.enumerateMatches(in: text, options: .reportProgress, range: range) { match, _, stop in
-            if match != nil {
-                isFound = true
-                stop.pointee = true
-            } else {
-                reports += 1
-                isGivenUp = reports > Self.reportLimit
-                if isGivenUp { stop.pointee = true }
-            }
+            if match != nil { isFound = true } else { reports += 1 }
+            if isFound || reports > Self.reportLimit { stop.pointee = true }
         }
-        if isFound { return nil }
-        return isGivenUp
-            ? "a string of the pattern \(pattern), and found to be one without a long search, is expected"
-            : "a string of the pattern \(pattern) is expected"
+        let quickly = reports > Self.reportLimit ? ", and found to be one without a long search," : ""
+        return isFound ? nil : "a string of the pattern \(pattern)\(quickly) is expected"
     }
 }

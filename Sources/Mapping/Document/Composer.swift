@@ -23,10 +23,8 @@ public struct ComposedBody: Sendable, Equatable {
 public struct Composer: Sendable {
     private let models: Models
     private let lag: Lag
-    /// The limit on bytes read or written, per byte of the document and at least.
-    ///
-    /// It suffices for every object's newest values several times over and for lists that grow, but not for objects
-    /// that multiply.
+    /// The limit on bytes read or written: it suffices for every object's newest values several times over and for lists
+    /// that grow, but not for objects that multiply.
     private static let effort = (perByte: 16, atLeast: 1 << 20)
     /// How far a composed document may outgrow the received one.
     private static let growth = (factor: 4, atLeast: 1 << 20)
@@ -40,16 +38,15 @@ public struct Composer: Sendable {
     ///
     /// - Parameters:
     ///   - keyed: the offsets in the skeleton of objects whose members are the document's objects.
-    ///   - url: its path and query. A list may be filtered by a member that a parameter names: if the member's value has
-    ///     changed since and is not the parameter's, the object may no longer belong to the list, so not all is known.
-    ///   - observation: the document's own observation. A write or deletion after it makes the document stale. Without
-    ///     it, the document counts as newer than all of them.
-    ///   - mayHaveChanged: whether the pin with an index may show other values than the newest of its object. If not,
-    ///     the pin is copied and `state` is not called for it.
+    ///   - url: its path and query. An object whose member no longer has the value of the parameter with that name may no
+    ///     longer belong to the list, so not all is known.
+    ///   - observation: the document's own; a write or deletion after it makes the document stale. Without it, the
+    ///     document counts as newer than all of them.
+    ///   - mayHaveChanged: whether a pin may show other values than the newest of its object. If not, it is copied and
+    ///     `state` is not called for it.
     ///   - isPartialWanted: whether to compose what is known if not all is.
     ///   - mayShow: whether the values of an observation may be put in. Called for the observations of objects in `state`.
-    ///   - doubts: receives, for each doubtful member in the document, the time from which it is to be settled by
-    ///     fetching.
+    ///   - doubts: receives, for each doubtful member shown, the time from which it is to be settled by fetching.
     public func compose(
         skeleton: [UInt8],
         pins: [[UInt8]],
@@ -62,36 +59,31 @@ public struct Composer: Sendable {
         doubts: inout Set<Int64>,
         state: (ObjectName) throws -> ObjectState?
     ) rethrows -> Composition {
-        guard var tree = PinTree(skeleton: skeleton, pins: pins), tree.look(where: mayHaveChanged) else {
+        guard let tree = PinTree(skeleton: skeleton, pins: pins, readingNames: mayHaveChanged) else {
             return .unknown(reason: "the stored document is damaged")
         }
-        var known: [ObjectName: KnownObject] = [:]
-        var hidden: Set<Int64> = []
-        var wanted = Set(tree.looked.lazy.compactMap(\.self))
         let received = pins.reduce(skeleton.count) { $0 + $1.count }
-        let filters = QueryParameters(ofURL: url)
-        var effort = max(received * Self.effort.perByte, Self.effort.atLeast)
+        var start = CompositionAttempt(
+            tree: tree,
+            models: models,
+            observation: observation,
+            lag: lag,
+            keyed: keyed,
+            filters: QueryParameters(ofURL: url),
+            isPartialWanted: isPartialWanted,
+            effort: max(received * Self.effort.perByte, Self.effort.atLeast)
+        )
+        var wanted = Set(tree.looked.lazy.compactMap(\.self))
         while true {
             for name in wanted {
-                let object = KnownObject(try state(name) ?? ObjectState(), name, models: models, lag: lag)
-                for source in object.state.sources where !mayShow(source) { hidden.insert(source) }
-                known[name] = object
+                let object = KnownObject(name, try state(name) ?? ObjectState(), models: models, lag: lag)
+                for source in object.state.sources where !mayShow(source) { start.hidden.insert(source) }
+                if observation != nil, object.isGone { start.mayRemove = true }
+                start.known[name] = object
             }
-            var attempt = CompositionAttempt(
-                tree: tree,
-                models: models,
-                known: known,
-                observation: observation,
-                lag: lag,
-                mayRemove: observation != nil && known.values.contains(where: \.isGone),
-                keyed: keyed,
-                filters: filters,
-                isPartialWanted: isPartialWanted,
-                hidden: hidden,
-                effort: effort
-            )
+            var attempt = start
             attempt.run()
-            effort = attempt.effort
+            start.effort = attempt.effort
             // References to new objects are found only while composing; each round goes one level deeper.
             guard attempt.missing.isEmpty || attempt.reason != nil else {
                 wanted = attempt.missing
@@ -99,18 +91,13 @@ public struct Composer: Sendable {
             }
             doubts.formUnion(attempt.doubts)
             if let reason = attempt.reason { return .unknown(reason: reason) }
-            let fits = attempt.output.count <= max(received * Self.growth.factor, Self.growth.atLeast)
+            guard attempt.isChanged else { return attempt.shortfall.map { .unknown(reason: $0) } ?? .unchanged }
             // Earlier versions of Larder have stored objects of bodies in other encodings.
-            guard !attempt.isChanged || attempt.output.isUTF8 else {
-                return .unknown(reason: "the updated document would not be UTF-8")
-            }
+            guard attempt.output.isUTF8 else { return .unknown(reason: "the updated document would not be UTF-8") }
+            let fits = attempt.output.count <= max(received * Self.growth.factor, Self.growth.atLeast)
             let body = ComposedBody(bytes: attempt.output, added: attempt.added, sources: attempt.sources)
-            if let shortfall = attempt.shortfall {
-                return .unknown(reason: shortfall, partial: attempt.isChanged && fits ? body : nil)
-            }
-            guard attempt.isChanged else { return .unchanged }
-            guard fits else { return .unknown(reason: "the updated document would be too large") }
-            return .composed(body)
+            if let shortfall = attempt.shortfall { return .unknown(reason: shortfall, partial: fits ? body : nil) }
+            return fits ? .composed(body) : .unknown(reason: "the updated document would be too large")
         }
     }
 
@@ -137,7 +124,9 @@ public struct Composer: Sendable {
     }
 }
 
+/// What is known of one object.
 struct KnownObject {
+    let name: ObjectName
     let state: ObjectState
     /// The settled members; nil if nothing is known or the model is no longer declared.
     let resolved: ResolvedObject?
@@ -148,35 +137,23 @@ struct KnownObject {
     /// When the object first showed itself to be deleted.
     let deletion: Int64?
 
-    init(_ state: ObjectState, _ name: ObjectName, models: Models, lag: Lag) {
-        self.state = state
-        guard let model = models.index(of: name.model), let payload = state.payload,
-            let value = JSONSlice(payload)
+    init(_ name: ObjectName, _ state: ObjectState, models: Models, lag: Lag) {
+        (self.name, self.state) = (name, state)
+        let isOutdated = state.isOutdated(lag: lag)
+        let isDeleted = isOutdated && state.mark?.isTombstone == true
+        guard let model = models.index(of: name.model), let payload = state.payload, let value = JSONSlice(payload),
+            // Documents that keep showing a deleted object show its last known values; there is nothing to fetch.
+            !isDeleted || models.onDelete(payload, model: model) == .keep
         else {
             (resolved, isCurrent, doubts, deletion) = (nil, false, [:], nil)
             return
         }
-        if state.mark?.isTombstone == true, state.isOutdated(lag: lag) {
-            // Documents that keep showing a deleted object (`on_delete: keep`) show its last known values; there is
-            // nothing to fetch.
-            let isKept = models.onDelete(payload, model: model) == .keep
-            resolved = isKept ? ResolvedObject(value, model: model, models: models) : nil
-            // Another response may have shown it otherwise; there is nobody to ask any more.
-            doubts = isKept ? Self.doubts(of: state).mapValues { _ in .max } : [:]
-            (isCurrent, deletion) = (isKept, nil)
-            return
-        }
-        isCurrent = !state.isOutdated(lag: lag)
         resolved = ResolvedObject(value, model: model, models: models)
-        doubts = Self.doubts(of: state)
-        deletion = isCurrent ? state.deletedSince : nil
-    }
-
-    private static func doubts(of state: ObjectState) -> [MemberPath: Int64] {
-        Dictionary(
-            state.knowledge.doubts.map { (MemberPath(pointer: $0.member), $0.asksFrom) },
-            uniquingKeysWith: { first, _ in first }
-        )
+        isCurrent = isDeleted || !isOutdated
+        // Another response may have shown a deleted object otherwise; there is nobody to ask any more.
+        let doubts = state.knowledge.doubts.map { (MemberPath(pointer: $0.member), isDeleted ? .max : $0.asksFrom) }
+        self.doubts = Dictionary(doubts, uniquingKeysWith: { first, _ in first })
+        deletion = isOutdated ? nil : state.deletedSince
     }
 
     /// Whether it has a mark of a write, so that some of its values may be older than that.
@@ -188,10 +165,7 @@ struct KnownObject {
 
 /// The pin of each reference in a skeleton and its payloads.
 struct PinTree {
-    struct Place {
-        var range: Range<Int>
-        var pin: Int
-    }
+    typealias Place = (range: Range<Int>, pin: Int)
 
     /// The index of the skeleton among the texts; pin `i` is text `i`.
     static let skeleton = -1
@@ -199,36 +173,31 @@ struct PinTree {
     let skeleton: [UInt8]
     let pins: [[UInt8]]
     private let places: [[Place]]
-    /// By pin, the text that refers to it.
-    private let parents: [Int]
-    /// By pin, the literal that refers to it.
-    private let literals: [Range<Int>]
-    /// By pin, the object it shows, if newer values may be known.
-    ///
-    /// Nil for a pin that is copied as it is. In a list of thousands of objects, most show their newest values: reading
-    /// and hashing all names would be most of the work.
+    /// By pin, the text that refers to it, and the literal there.
+    private let references: [(text: Int, literal: Range<Int>)]
+    /// By pin, the object it shows, if newer values may be known; reading and hashing all names would be most of the work.
     private(set) var looked: [ObjectName?]
 
-    /// Nil if the pins do not match the skeleton.
-    init?(skeleton: [UInt8], pins: [[UInt8]]) {
+    /// Nil if the pins do not match the skeleton, or a name that is to be read is damaged.
+    init?(skeleton: [UInt8], pins: [[UInt8]], readingNames mayHaveChanged: (_ pin: Int) -> Bool = { _ in false }) {
         (self.skeleton, self.pins) = (skeleton, pins)
         var places: [[Place]] = Array(repeating: [], count: pins.count + 1)
-        var parents: [Int] = []
-        var literals: [Range<Int>] = []
+        var references: [(text: Int, literal: Range<Int>)] = []
         let isWhole = Self.walk(skeleton: skeleton, pins: pins) { text, _, reference in
             guard let reference else { return }
-            places[text + 1].append(Place(range: reference, pin: parents.count))
-            parents.append(text)
-            literals.append(reference)
+            places[text + 1].append((reference, references.count))
+            references.append((text, reference))
         }
         guard isWhole else { return nil }
-        (self.places, self.parents, self.literals) = (places, parents, literals)
+        (self.places, self.references) = (places, references)
         looked = Array(repeating: nil, count: pins.count)
+        for pin in pins.indices where mayHaveChanged(pin) {
+            guard let name = name(of: pin) else { return nil }
+            looked[pin] = name
+        }
     }
 
-    /// Visits the texts of a document as they are nested: each stretch up to the next reference of its text, or to the end.
-    ///
-    /// Returns false if the number of pins does not match the references.
+    /// Visits the texts as they are nested, each up to its next reference or its end; returns false if the pins do not match.
     static func walk(
         skeleton: [UInt8],
         pins: [[UInt8]],
@@ -241,8 +210,8 @@ struct PinTree {
             let source = text < 0 ? skeleton : pins[text]
             let reference = source.withUnsafeBufferPointer { source in
                 let reference = Reference.next(in: source, from: position)
-                let end = reference?.lowerBound ?? source.count
-                visit(text, UnsafeBufferPointer(rebasing: source[position..<end]), reference)
+                let stretch = source[position..<(reference?.lowerBound ?? source.count)]
+                visit(text, UnsafeBufferPointer(rebasing: stretch), reference)
                 return reference
             }
             guard let reference else {
@@ -259,30 +228,21 @@ struct PinTree {
 
     /// The object that a pin shows; nil if its literal is damaged.
     func name(of pin: Int) -> ObjectName? {
-        text(parents[pin]).withUnsafeBufferPointer { Reference.name(at: literals[pin], in: $0) }
+        text(references[pin].text).withUnsafeBufferPointer { Reference.name(at: references[pin].literal, in: $0) }
     }
 
     /// The JSON pointer (RFC 6901) of a pin within the body.
     func pointer(to pin: Int) -> String {
         guard pin != Self.skeleton else { return "" }
-        let inner = (try? JSONIndex(text(parents[pin])))?.pointer(toOffset: literals[pin].lowerBound)
-        return pointer(to: parents[pin]) + (inner ?? "")
+        let (parent, literal) = references[pin]
+        return pointer(to: parent) + ((try? JSONIndex(text(parent)))?.pointer(toOffset: literal.lowerBound) ?? "")
     }
+
+    /// Whether a pin's object is within another one.
+    func isInner(_ pin: Int) -> Bool { references[pin].text != Self.skeleton }
 
     /// Whether a pin's object is within another one, or one of several.
     func isEmbedded(_ pin: Int) -> Bool { isInner(pin) || places[Self.skeleton + 1].count > 1 }
-
-    /// Whether a pin's object is within another one.
-    func isInner(_ pin: Int) -> Bool { parents[pin] != Self.skeleton }
-
-    /// Reads the names of the pins that may show outdated values; returns false if one of them is damaged.
-    mutating func look(where mayHaveChanged: (_ pin: Int) -> Bool) -> Bool {
-        for pin in pins.indices where mayHaveChanged(pin) {
-            guard let name = name(of: pin) else { return false }
-            looked[pin] = name
-        }
-        return true
-    }
 
     func text(_ index: Int) -> [UInt8] { index < 0 ? skeleton : pins[index] }
 

@@ -4,22 +4,19 @@ extension CompositionAttempt {
     struct Subject {
         let resolved: ResolvedObject
         /// Nil for an object without an identity.
-        let name: ObjectName?
-        /// Whether the shape is another object's.
-        ///
-        /// Then every member of the shape must be known of this object (law 6). Otherwise members without a newer value stay as
-        /// pinned.
+        let object: KnownObject?
+        /// Whether the shape is another object's: then every member of it must be known of this one (law 6), while others
+        /// without a newer value stay as pinned.
         let isStrict: Bool
 
-        var description: String { name?.description ?? "an embedded object" }
+        var description: String { object?.name.description ?? "an embedded object" }
     }
 
     /// Writes an object in the shape of a pinned one.
     mutating func write(_ shape: Shape, showing subject: Subject, at prefix: MemberPath = .root) {
         guard spend(shape.value.range.count) else { return }
         let members = shape.value.members
-        var repeated: Set<MemberPath> = []
-        var seen: Set<MemberPath> = []
+        var (seen, repeated): (Set<MemberPath>, Set<MemberPath>) = ([], [])
         for member in members where !seen.insert(member.name).inserted { repeated.insert(member.name) }
         var position = shape.value.range.lowerBound
         for member in members {
@@ -29,129 +26,101 @@ extension CompositionAttempt {
             let path = prefix.appending(member.name)
             if repeated.contains(member.name) {
                 if subject.isStrict { return fail("\(path.text) occurs twice in the shape for \(subject.description)") }
-                copy(shape.text, member.value.range)
+                copy(shape.at(member.value))
             } else {
-                write(shape.at(member.value), member: path, of: subject)
+                write(shape.at(member.value), at: path, of: subject)
             }
         }
         output.append(contentsOf: shape.value.text[position..<shape.value.range.upperBound])
     }
 
-    private mutating func write(_ shape: Shape, member path: MemberPath, of subject: Subject) {
-        let (resolved, name, isStrict) = (subject.resolved, subject.name, subject.isStrict)
-        let isOther = resolved[path]?.isHolder == true && shape.value.kind != .object && !shape.value.isNull
-        if !isStrict, isOther || kept[shape.text]?.contains(path) == true { return copy(shape.text, shape.value.range) }
-        if let name, let time = unseenWrite(to: path, of: resolved, name, shownBy: shape) {
-            if shows(shape, asSettled: path, of: subject, name, sinceWriteAt: time) {
+    private mutating func write(_ shape: Shape, at path: MemberPath, of subject: Subject) {
+        let newest = subject.resolved[path]
+        let isOther = newest?.isHolder == true && shape.value.kind != .object && !shape.value.isNull
+        if !subject.isStrict, isOther || kept[shape.text]?.contains(path) == true { return copy(shape) }
+        if let newest, let object = subject.object, newest.isShared,
+            // The members of an object are examined one by one.
+            !newest.isContainer || shape.value.kind != .object,
+            let time = unseenWrite(to: object, shownBy: shape.text), object.state.lo(of: path, lag: lag) <= time
+        {
+            let isUndisputed = !subject.isStrict && object.doubts[path] == nil
+            // Somebody else has written, and the document, which was requested after that, shows the settled value: it may
+            // go on doing so until the lag ends. Any other value may be newer or older than what was served before. To the
+            // principal who has written, the settled value may be the one from before the write.
+            if isUndisputed, object.state.mark?.isOwn != true, let observation, observation.start > time,
+                !newest.isContainer, shape.value.isEqual(to: newest.value, as: newest.link)
+            {
                 doubts.insert(time + lag.lists)
-                return copy(shape.text, shape.value.range)
+                return copy(shape)
             }
-            let reason = "a write may have changed \(path.text) of \(name)"
-            guard isPartialWanted, !isStrict, known[name]?.doubts[path] == nil else { return fail(reason) }
+            let reason = "a write may have changed \(path.text) of \(object.name)"
+            guard isPartialWanted, isUndisputed else { return fail(reason) }
             // With the upstream away, the settled value is put in (law 3).
             shortfall = shortfall ?? reason
         }
-        if resolved[path]?.isShared == true, let asksFrom = name.flatMap({ known[$0]?.doubts[path] }) {
-            if asksFrom == Knowledge.Doubt.always {
+        if newest?.isShared == true, let asksFrom = subject.object?.doubts[path] {
+            guard asksFrom != Knowledge.Doubt.always else {
                 return fail("a write may have changed \(path.text) of \(subject.description)")
             }
             doubts.insert(asksFrom)
         }
-        guard let newest = resolved[path], mayShow(newest, at: path, of: subject) else {
-            if isStrict { return fail("\(path.text) is not known of \(subject.description)") }
-            return copy(shape.text, shape.value.range)
-        }
+        // Shared members move; an identity is shown wherever its object is.
+        guard let newest,
+            newest.isShared || newest.isContainer
+                || subject.isStrict && models.compiled[subject.resolved.model].identityMembers.contains(path)
+        else { return subject.isStrict ? fail("\(path.text) is not known of \(subject.description)") : copy(shape) }
         let wasChanged = hasOwnChange
         hasOwnChange = false
+        write(newest, over: shape, at: path, of: subject)
+        // What a container holds has sources of its own.
+        if hasOwnChange, !newest.isContainer, let source = subject.object?.state.source(of: path) { use([source]) }
+        hasOwnChange = hasOwnChange || wasChanged
+    }
+
+    private mutating func write(_ newest: ObservedMember, over shape: Shape, at path: MemberPath, of subject: Subject) {
+        // If the pin embeds an object whose relation now holds null or a reference, they differ.
+        let isEmbedded = shape.value.kind == .object && newest.link?.arity == .one
         if newest.isContainer {
-            writeContainer(newest, shape, member: path, of: subject)
-        } else if shape.value.kind == .object, newest.link?.arity == .one {
-            // The pin embeds the object; now the value is null or a reference.
-            write(related: newest, shape)
-        } else if ObservedMember(value: shape.value, isShared: true, link: newest.link).agrees(with: newest) {
-            copy(shape.text, shape.value.range)
-        } else if newest.link?.isMany == true {
-            writeList(newest, shape)
-        } else if newest.link?.arity == .keyed {
-            writeKeyed(newest, shape)
-        } else if newest.link != nil {
-            write(related: newest, shape)
+            writeContainer(shape, at: path, of: subject)
+        } else if !isEmbedded, shape.value.isEqual(to: newest.value, as: newest.link) {
+            copy(shape)
+        } else if let link = newest.link {
+            switch link.arity {
+            case .many: writeList(newest.value, link, shape)
+            case .keyed: writeKeyed(newest.value, link, shape)
+            case .one, nil: write(related: newest.value, link, shape)
+            }
         } else if newest.value.containsReference {
             fail("\(path.text) of \(subject.description) now holds objects that no model relates to it")
         } else if !newest.isWhole, !fits(newest.value, shape.value) {
-            fail(
-                "the newest value of \(path.text) of \(subject.description) has other members than this document shows"
-            )
+            let member = "\(path.text) of \(subject.description)"
+            fail("the newest value of \(member) has other members than this document shows")
         } else {
             checkFilter(by: path, newest.value, of: subject, in: shape.text)
             writeLiteral(newest.value)
         }
-        // What a container holds has sources of its own.
-        if hasOwnChange, !newest.isContainer, let name, let state = known[name]?.state,
-            let source = state.source(of: path)
-        {
-            use([source])
-        }
-        hasOwnChange = hasOwnChange || wasChanged
     }
 
     /// Notes an object whose new value is not the one that its document was asked for.
     private mutating func checkFilter(by path: MemberPath, _ value: JSONSlice, of subject: Subject, in text: Int) {
         let wanted = path.name.flatMap { filters[$0] }
         guard let wanted, text != PinTree.skeleton, !tree.isInner(text) else { return }
-        let now: String? = value.withBytes {
-            value.kind == .string ? JSONString.text($0) : String(decoding: $0, as: UTF8.self)
-        }
+        let now = value.kind == .string ? value.string : String(decoding: value.bytes, as: UTF8.self)
         guard now != wanted else { return }
         shortfall = shortfall ?? "the list was asked for by \(path.text), which has changed in \(subject.description)"
     }
 
-    /// The time of a write that may have changed a member since the settled value and this document's were true.
-    private func unseenWrite(
-        to path: MemberPath,
-        of resolved: ResolvedObject,
-        _ name: ObjectName,
-        shownBy shape: Shape
-    ) -> Int64? {
-        guard let settled = resolved[path], settled.isShared,
-            // The members of an object are examined one by one.
-            !settled.isContainer || shape.value.kind != .object,
-            let time = unseenWrite(to: name, shownBy: shape.text),
-            known[name]?.state.lo(of: path, lag: lag) ?? .min <= time
-        else { return nil }
-        return time
-    }
-
     /// The time of a write that may have changed an object since the text that shows it was true.
-    func unseenWrite(to name: ObjectName, shownBy text: Int) -> Int64? {
-        guard let observation, case .unobserved(let time, _, _) = known[name]?.state.mark else { return nil }
+    func unseenWrite(to object: KnownObject, shownBy text: Int) -> Int64? {
+        guard let observation, case .unobserved(let time, _, _) = object.state.mark else { return nil }
         let isEmbedded = text == PinTree.skeleton || tree.isEmbedded(text)
         return observation.lo(isEmbedded: isEmbedded, lag: lag) <= time ? time : nil
     }
 
-    /// Whether a document that was requested after a write shows a member as settled before it, and may go on doing so until the
-    /// lag ends.
-    ///
-    /// Somebody else has written, and nothing contradicts the value. Any other value may be newer or older than what was served
-    /// before. To the principal who has written, the settled value may be the one from before the write.
-    private func shows(
-        _ shape: Shape,
-        asSettled path: MemberPath,
-        of subject: Subject,
-        _ name: ObjectName,
-        sinceWriteAt time: Int64
-    ) -> Bool {
-        guard !subject.isStrict, let object = known[name], object.state.mark?.isOwn != true,
-            object.doubts[path] == nil, let observation, observation.start > time,
-            let settled = subject.resolved[path]
-        else { return false }
-        return ObservedMember(value: shape.value, isShared: true, link: settled.link).agrees(with: settled)
-    }
-
     /// Whether a value has the same members as the pinned one; a pinned value without members has none to lose.
     private mutating func fits(_ value: JSONSlice, _ pinned: JSONSlice) -> Bool {
-        guard value.kind == .object || value.kind == .array else { return true }
-        guard pinned.kind == .object || pinned.kind == .array else { return true }
+        func hasMembers(_ value: JSONSlice) -> Bool { value.kind == .object || value.kind == .array }
+        guard hasMembers(value), hasMembers(pinned) else { return true }
         return spend(value.range.count + pinned.range.count) && ValueShape(value).fits(ValueShape(pinned))
     }
 
@@ -162,31 +131,18 @@ extension CompositionAttempt {
         output.append(contentsOf: value.bytes)
     }
 
-    /// Shared members move; an identity is shown wherever its object is.
-    private func mayShow(_ newest: ObservedMember, at path: MemberPath, of subject: Subject) -> Bool {
-        newest.isShared || newest.isContainer
-            || subject.isStrict && models.compiled[subject.resolved.model].identityMembers.contains(path)
-    }
-
-    private mutating func writeContainer(
-        _ newest: ObservedMember,
-        _ shape: Shape,
-        member path: MemberPath,
-        of subject: Subject
-    ) {
+    private mutating func writeContainer(_ shape: Shape, at path: MemberPath, of subject: Subject) {
         if shape.value.kind == .object {
             write(shape, showing: subject, at: path)
         } else if let place = pin(at: shape), let child = JSONSlice(tree.pins[place.pin]) {
             // The pin is an object of its own; now it is embedded without an identity.
             hasOwnChange = true
-            let strict = Subject(resolved: subject.resolved, name: subject.name, isStrict: true)
+            let strict = Subject(resolved: subject.resolved, object: subject.object, isStrict: true)
             write(Shape(text: place.pin, value: child), showing: strict, at: path)
-        } else if subject.isStrict || newest.isShared {
-            fail(
-                "\(path.text) of \(subject.description) is now an object, and this document does not show which members to write for it"
-            )
+        } else if subject.isStrict || subject.resolved[path]?.isShared == true {
+            failUnshown("\(path.text) of \(subject.description) is now an object")
         } else {
-            copy(shape.text, shape.value.range)
+            copy(shape)
         }
     }
 }
@@ -201,38 +157,32 @@ indirect enum ValueShape: Hashable {
     case object([MemberPath: ValueShape])
     case list(Set<ValueShape>)
 
-    init(_ value: JSONSlice) {
-        switch value.kind {
-        case .object:
-            self = .object(Dictionary(value.members.map { ($0.name, ValueShape($0.value)) }) { first, _ in first })
-        case .array:
-            self = .list(Set(value.elements.map { ValueShape($0) }))
-        case .string, .number, .boolean, .null:
-            self = .plain
-        }
-    }
-
+    /// The limit is for lists whose elements all differ: each would be compared with each.
     private static let comparisons = 1_024
 
-    /// Whether a value of this shape has exactly the members of the other in its place.
-    ///
-    /// A value without members fits anywhere. Each element of a list must fit some element of the other.
+    init(_ value: JSONSlice) {
+        self =
+            switch value.kind {
+            case .object: .object(Dictionary(value.members.map { ($0.name, Self($0.value)) }) { first, _ in first })
+            case .array: .list(Set(value.elements.map { Self($0) }))
+            case .string, .number, .boolean, .null: .plain
+            }
+    }
+
+    /// Whether a value of this shape has exactly the members of the other in its place, or none at all; each element of a
+    /// list must fit some element of the other.
     func fits(_ other: ValueShape) -> Bool {
         switch (self, other) {
         case (.plain, _): true
         case (.object(let mine), .object(let theirs)):
-            mine.count == theirs.count
-                && mine.allSatisfy { name, shape in theirs[name].map { shape.fits($0) } ?? false }
+            mine.count == theirs.count && mine.allSatisfy { name, shape in theirs[name].map(shape.fits) ?? false }
         case (.list(let mine), .list(let theirs)):
-            // The limit is for lists whose elements all differ: each would be compared with each.
             mine.allSatisfy { shape in
                 shape == .plain || theirs.contains(shape)
                     || mine.count * theirs.count <= Self.comparisons && theirs.contains { shape.fits($0) }
             }
-        case (.list(let mine), _):
-            mine.allSatisfy { $0 == .plain }
-        case (.object, _):
-            false
+        case (.list(let mine), _): mine.allSatisfy { $0 == .plain }
+        case (.object, _): false
         }
     }
 }

@@ -11,74 +11,58 @@ extension CompositionAttempt {
         case removed
     }
 
-    /// Decides what happens to an object.
-    ///
-    /// - Parameters:
-    ///   - payload: the object as the document shows it; nil if it does not show it yet.
-    ///   - isEmbedded: whether it is within another object, or one of several.
-    func fate(of name: ObjectName, shownAs payload: [UInt8]?, isEmbedded: Bool) -> Fate {
-        guard let observation, let object = known[name], object.state.mark != nil || object.deletion != nil else {
+    /// Decides what happens to an object; the document shows `payload`, or nil if it does not contain the object yet.
+    func fate(of object: KnownObject?, shownAs payload: [UInt8]?, isEmbedded: Bool) -> Fate {
+        guard let observation, let object else { return .shown }
+        let (model, lo) = (object.name.model, observation.lo(isEmbedded: isEmbedded, lag: lag))
+        let time: Int64
+        if let mark = object.state.mark, lo <= mark.time, mark.isTombstone || observation.start <= mark.time {
+            // It was requested before the write was complete.
+            guard mark.isTombstone else { return .stale }
+            time = mark.time
+        } else if let deletion = object.deletion, lo < deletion,
+            // A response that itself shows the deletion is as the upstream wants it.
+            payload.map({ !models.saysDeleted($0, of: model) }) ?? true
+        {
+            time = deletion
+        } else {
             return .shown
         }
-        let lo = observation.lo(isEmbedded: isEmbedded, lag: lag)
-        if let mark = object.state.mark, lo <= mark.time {
-            if mark.isTombstone { return fate(after: mark, of: name, shownAs: payload, observation) }
-            // It was requested before the write was complete.
-            if observation.start <= mark.time { return .stale }
-        }
-        if let deletion = object.deletion, let index = models.index(of: name.model) {
-            let mark = ObjectMark.tombstone(deletion)
-            if lo >= deletion { return .shown }
-            // A response that itself shows the deletion is as the upstream wants it.
-            if let payload, models.saysDeleted(payload, model: index) { return .shown }
-            return fate(after: mark, of: name, shownAs: payload, observation)
-        }
-        return .shown
-    }
-
-    private func fate(
-        after mark: ObjectMark,
-        of name: ObjectName,
-        shownAs payload: [UInt8]?,
-        _ observation: Observation
-    ) -> Fate {
-        guard let index = models.index(of: name.model) else { return .gone }
-        switch models.onDelete(payload, model: index) {
+        switch models.index(of: model).map({ models.onDelete(payload, model: $0) }) {
         // Documents that keep showing the object must agree on its values. If these are unknown, they might not.
-        case .keep: return known[name]?.resolved == nil ? .gone : .shown
-        case .stale: return .gone
+        case .keep: return object.resolved == nil ? .gone : .shown
+        case .stale, nil: return .gone
         // If the deletion fell within the observation, their order is unknown.
-        case .remove: return observation.start <= mark.time && mark.time < observation.end ? .gone : .removed
+        case .remove: return observation.start <= time && time < observation.end ? .gone : .removed
         }
     }
 
     /// Whether an element of a relation's newest value is an object that leaves its lists.
-    mutating func isRemoved(_ element: JSONSlice, _ link: ObservedMember.Link) -> Bool {
+    mutating func isRemoved(_ element: JSONSlice, _ link: Link) -> Bool {
         guard element.isReference, let target = element.target(isStrict: link.isStrict) else { return false }
         let name = name(of: target, link)
         // That its pins may stay does not mean that it may appear elsewhere, so its state is needed.
         if known[name] == nil, isPinned(name) { missing.insert(name) }
-        return fate(of: name, shownAs: nil, isEmbedded: true) == .removed
+        return fate(of: known[name], shownAs: nil, isEmbedded: true) == .removed
     }
 
     // MARK: Cutting
 
-    /// The ranges to leave out of a stretch of text: each removed object with one separator, as if it had never been
-    /// there.
+    /// The ranges to leave out of a stretch of text: each removed object with one separator.
     mutating func cuts(for places: ArraySlice<PinTree.Place>, in text: Int, _ range: Range<Int>) -> [Range<Int>] {
         let source = tree.text(text)
-        var cuts: [Range<Int>] = []
-        var run: Range<Int>?
+        var runs: [Range<Int>] = []
         for place in places where isRemoved(place) {
             guard let unit = unit(of: place, in: text, within: range) else { continue }
-            if let open = run, Self.isSeparator(source[open.upperBound..<unit.lowerBound]) {
-                run = open.lowerBound..<unit.upperBound
-                continue
+            if let open = runs.last,
+                source[open.upperBound..<unit.lowerBound].lazy.filter({ $0 > 0x20 }).elementsEqual(",".utf8)
+            {
+                runs[runs.count - 1] = open.lowerBound..<unit.upperBound
+            } else {
+                runs.append(unit)
             }
-            if let cut = run.flatMap({ Self.cut($0, of: source, within: range) }) { cuts.append(cut) }
-            run = unit
         }
-        if let cut = run.flatMap({ Self.cut($0, of: source, within: range) }) { cuts.append(cut) }
+        let cuts = runs.compactMap { Self.cut($0, of: source, within: range) }
         if !cuts.isEmpty { hasOwnChange = true }
         return cuts
     }
@@ -86,16 +70,13 @@ extension CompositionAttempt {
     /// Whether the object of a pin leaves its list; pins that are copied unchecked do not.
     private func isRemoved(_ place: PinTree.Place) -> Bool {
         guard let name = tree.looked[place.pin] else { return false }
-        return fate(of: name, shownAs: tree.pins[place.pin], isEmbedded: tree.isEmbedded(place.pin)) == .removed
+        return fate(of: known[name], shownAs: tree.pins[place.pin], isEmbedded: tree.isEmbedded(place.pin)) == .removed
     }
 
-    /// The range to cut for a place: the element of an array, or the member of an object keyed by name.
-    ///
-    /// Nil for other places.
+    /// The range to cut for a place: the element of an array, or the member of an object keyed by name; else nil.
     private mutating func unit(of place: PinTree.Place, in text: Int, within range: Range<Int>) -> Range<Int>? {
         let source = tree.text(text)
-        guard let before = Self.last(in: source[range.lowerBound..<place.range.lowerBound]) else { return nil }
-        switch source[before] {
+        switch source[range.lowerBound..<place.range.lowerBound].last(where: { $0 > 0x20 }) {
         // A comma directly before a value occurs only in arrays.
         case UInt8(ascii: "["), UInt8(ascii: ","): return place.range
         case UInt8(ascii: ":"):
@@ -115,8 +96,7 @@ extension CompositionAttempt {
         init(_ value: JSONSlice) {
             range = value.range
             names = Dictionary(
-                value.members.map { ($0.value.range.lowerBound, $0.nameRange.lowerBound) },
-                uniquingKeysWith: { first, _ in first }
+                uniqueKeysWithValues: value.members.map { ($0.value.range.lowerBound, $0.nameRange.lowerBound) }
             )
         }
     }
@@ -143,25 +123,17 @@ extension CompositionAttempt {
 
     /// A run of adjacent elements with the separators to remove; nil if the surrounding brackets are outside the range.
     private static func cut(_ run: Range<Int>, of source: [UInt8], within range: Range<Int>) -> Range<Int>? {
-        guard let before = last(in: source[range.lowerBound..<run.lowerBound]),
-            let after = first(in: source[run.upperBound..<range.upperBound])
+        guard let before = source[range.lowerBound..<run.lowerBound].lastIndex(where: { $0 > 0x20 }),
+            let after = source[run.upperBound..<range.upperBound].firstIndex(where: { $0 > 0x20 })
         else { return nil }
-        let isLast = source[after] != UInt8(ascii: ",")
-        if source[before] == UInt8(ascii: ",") {
-            return last(in: source[range.lowerBound..<before]).map { $0 + 1..<run.upperBound }
+        let comma = UInt8(ascii: ",")
+        switch (source[before], source[after]) {
+        case (comma, _):
+            return source[range.lowerBound..<before].lastIndex { $0 > 0x20 }.map { $0 + 1..<run.upperBound }
+        // The next element moves to the front.
+        case (_, comma):
+            return source[after + 1..<range.upperBound].firstIndex { $0 > 0x20 }.map { run.lowerBound..<$0 }
+        default: return before + 1..<after
         }
-        // Either nothing is left between the brackets, or the next element moves to the front.
-        if isLast { return before + 1..<after }
-        return first(in: source[after + 1..<range.upperBound]).map { run.lowerBound..<$0 }
     }
-
-    private static func isSeparator(_ bytes: ArraySlice<UInt8>) -> Bool {
-        bytes.count { $0 == UInt8(ascii: ",") } == 1 && bytes.allSatisfy { $0 == UInt8(ascii: ",") || isSpace($0) }
-    }
-
-    private static func last(in bytes: ArraySlice<UInt8>) -> Int? { bytes.lastIndex { !isSpace($0) } }
-
-    private static func first(in bytes: ArraySlice<UInt8>) -> Int? { bytes.firstIndex { !isSpace($0) } }
-
-    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 }
 }

@@ -33,141 +33,112 @@ public struct RoutePattern: Sendable, Equatable {
             return text[..<text.utf8.index(text.startIndex, offsetBy: count)]
         }
 
+        var text: String {
+            switch self {
+            case .literal(let text): Self.escaped(text)
+            // A letter after a star would not be read as text.
+            case .digits(let suffix): "#" + Self.escaped(suffix, isSuffix: true)
+            case .any(let suffix): "*" + Self.escaped(suffix, isSuffix: true)
+            case .rest: "**"
+            }
+        }
+
+        /// Whether it matches one text, which has one spelling.
+        var isPlain: Bool { if case .literal(let text) = self { text.utf8.allSatisfy(Self.isPlain) } else { false } }
+
+        /// Whether a byte needs no escape in a path (RFC 3986 §2.3).
+        private static func isPlain(_ byte: UInt8) -> Bool {
+            byte.isLetter || byte.isDigit || "-._~".utf8.contains(byte)
+        }
+
+        private static func escaped(_ text: String, isSuffix: Bool = false) -> String {
+            text.utf8.enumerated().map { place, byte in
+                if isPlain(byte), !(isSuffix && place == 0 && byte.isLetter) { return String(UnicodeScalar(byte)) }
+                return "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }.joined()
+        }
+
         /// The order in which components are tried; of two that match the same text, the more specific one is first.
         var precedence: (rank: Int, length: Int) {
             switch self {
             case .literal: (0, 0)
-            case .digits(let suffix) where !suffix.isEmpty: (1, -suffix.utf8.count)
-            case .any(let suffix) where !suffix.isEmpty: (2, -suffix.utf8.count)
-            case .digits: (3, 0)
-            case .any: (4, 0)
+            case .digits(let suffix): (suffix.isEmpty ? 3 : 1, -suffix.utf8.count)
+            case .any(let suffix): (suffix.isEmpty ? 4 : 2, -suffix.utf8.count)
             case .rest: (5, 0)
             }
         }
     }
 
     /// The components in order, without names.
-    public let components: [Component]
+    public private(set) var components: [Component] = []
     /// The names of components, with the position of each.
-    public let names: [(position: Int, name: String)]
+    public private(set) var names: [(position: Int, name: String)] = []
 
     /// Parses a pattern; throws `.invalidPattern` with advice on what to write instead.
     public init(_ text: String) throws(MappingError) {
-        guard !text.isEmpty else {
-            throw Self.invalid(text, "it is empty; write \"/\" for the root itself or \"**\" for every path")
+        do throws(Advice) {
+            self = try Self(parsing: text)
+        } catch {
+            throw .invalidPattern(text, reason: error.reason)
         }
-        if let reason = Self.foreignSyntax(in: text) { throw Self.invalid(text, reason) }
-        if text.utf8.contains(UInt8(ascii: "?")) {
-            throw Self.invalid(text, "a pattern matches the path only; leave out what follows \"?\"")
-        }
-        if let mark = text.firstRange(of: "://") {
-            let path = text[mark.upperBound...].drop { $0 != "/" }
-            throw Self.invalid(
-                text,
-                "a pattern is a path below the upstream's URL; leave out \"\(text[..<path.startIndex])\""
-            )
-        }
-        guard !text.hasPrefix("//") else {
-            throw Self.invalid(text, "what begins with two slashes names a host; a pattern is a path, with one or none")
-        }
+    }
+
+    private init(parsing text: String) throws(Advice) {
+        try Self.check(text)
         let parts = PathComponents.split(text)
-        var components: [Component] = []
-        var names: [(position: Int, name: String)] = []
         for (position, part) in parts.enumerated() {
             guard !part.isEmpty else {
-                throw Self.invalid(text, "it has two slashes in a row, and an empty component matches nothing")
+                throw Advice("it has two slashes in a row, and an empty component matches nothing")
             }
-            let (component, name) = try Self.component(String(Substring(part)), of: text)
+            let (component, name) = try Self.component(String(Substring(part)))
             if component == .rest, position != parts.count - 1 {
-                throw Self.invalid(text, "\"**\" must be the last component; nothing after it would be looked at")
+                throw Advice("\"**\" must be the last component; nothing after it would be looked at")
             }
             if let name {
                 if names.contains(where: { $0.name == name }) {
-                    throw Self.invalid(text, "it captures \"\(name)\" twice; give each capture its own name")
+                    throw Advice("it captures \"\(name)\" twice; give each capture its own name")
                 }
                 names.append((position, name))
             }
             components.append(component)
         }
-        (self.components, self.names) = (components, names)
     }
 
-    private init(components: [Component]) {
-        self.components = components
-        names = []
-    }
-
-    /// The pattern with the values of captures in place of its own captures with the same names.
-    ///
-    /// A capture without a value stays a wildcard.
+    /// The pattern with the values of captures of the same names; a capture without a value stays a wildcard.
     public func filled(with captures: [String: String]) -> RoutePattern {
-        var components = components
+        var pattern = self
+        pattern.names = []
         for (position, name) in names {
             guard let value = captures[name] else { continue }
             switch components[position] {
-            case .digits(let suffix), .any(let suffix): components[position] = .literal(value + suffix)
+            case .digits(let suffix), .any(let suffix): pattern.components[position] = .literal(value + suffix)
             case .literal, .rest: break
             }
         }
-        return RoutePattern(components: components)
+        return pattern
     }
 
-    /// The one path that the pattern matches, without a trailing slash.
-    ///
-    /// Nil if there are several, or several spellings of one.
+    /// The one path that the pattern matches, without a trailing slash; nil if there are several, or several spellings.
     public var onlyPath: String? {
-        var path = ""
-        for component in components {
-            guard case .literal(let text) = component, text.utf8.allSatisfy(Self.isPlain) else { return nil }
-            path += "/\(text)"
-        }
-        return path.isEmpty ? "/" : path
+        components.allSatisfy(\.isPlain) ? "/" + components.map(\.text).joined(separator: "/") : nil
     }
 
     /// The common prefix of all paths that the pattern matches, except paths that begin with several slashes.
-    public var plainStart: String {
-        var start = "/"
-        for (position, component) in components.enumerated() {
-            guard case .literal(let text) = component, text.utf8.allSatisfy(Self.isPlain) else { break }
-            start += position == components.count - 1 ? text : "\(text)/"
-        }
-        return start
-    }
+    public var plainStart: String { onlyPath ?? components.prefix(while: \.isPlain).reduce("/") { $0 + $1.text + "/" } }
 
     /// The pattern as text that parses to the same pattern, without the names of captures.
-    public var text: String {
-        guard !components.isEmpty else { return "/" }
-        return components.map { component in
-            switch component {
-            case .literal(let text): Self.escaped(text, isSuffix: false)
-            case .digits(let suffix): "#" + Self.escaped(suffix, isSuffix: true)
-            case .any(let suffix): "*" + Self.escaped(suffix, isSuffix: true)
-            case .rest: "**"
-            }
-        }.joined(separator: "/")
-    }
+    public var text: String { components.isEmpty ? "/" : components.map(\.text).joined(separator: "/") }
 
     /// Whether the pattern matches a path as sent: percent-encoded, without prefix, base path and query.
     public func matches(path: String) -> Bool {
         guard let path = PathComponents.decoded(path) else { return false }
         if components == [.rest] { return true }
-        let isLongEnough = components.last == .rest ? path.count >= components.count : path.count == components.count
+        let isLongEnough = path.count == components.count || components.last == .rest && path.count > components.count
         return isLongEnough && matchingPrefix(of: path) == components.count
     }
 
     /// How many components match, counted from the start.
     func matchingPrefix(of path: [String]) -> Int { zip(components, path).prefix { $0.match($1) != nil }.count }
-
-    /// Whether a byte needs no escape in a path (RFC 3986 §2.3).
-    private static func isPlain(_ byte: UInt8) -> Bool { byte.isLetter || byte.isDigit || "-._~".utf8.contains(byte) }
-
-    private static func escaped(_ text: String, isSuffix: Bool) -> String {
-        text.utf8.enumerated().map { place, byte in
-            // A letter after a star would not be read as text.
-            if isPlain(byte), !(isSuffix && place == 0 && byte.isLetter) { return String(UnicodeScalar(byte)) }
-            return "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-        }.joined()
-    }
 
     /// Whether both have the same components and the same names at the same places.
     public static func == (left: RoutePattern, right: RoutePattern) -> Bool {
@@ -175,135 +146,140 @@ public struct RoutePattern: Sendable, Equatable {
             && left.names.elementsEqual(right.names) { $0.position == $1.position && $0.name == $1.name }
     }
 
-    private static func component(_ part: String, of text: String) throws(MappingError) -> (Component, name: String?) {
+    private static func component(_ part: String) throws(Advice) -> (Component, name: String?) {
         if part == "**" { return (.rest, nil) }
         // A name after a star is a wildcard of other routers.
         if part.hasPrefix("**") || part.hasPrefix("{*")
             || part.hasPrefix("*") && part.dropFirst().first?.isLetter == true
         {
-            throw invalid(text, "\"\(part)\" is not a wildcard; what follows as a whole is \"**\", which has no name")
+            throw Advice("\"\(part)\" is not a wildcard; what follows as a whole is \"**\", which has no name")
         }
-        let end = wildcardEnd(of: part)
-        let suffix = try literal(part[end...], in: part, of: text)
-        switch part[..<end] {
-        case "": break
+        let wildcard =
+            switch part.first {
+            case "#", "*": part.prefix(1)
+            case "{": part.firstIndex(of: "}").map { part[...$0] } ?? ""
+            default: Substring()
+            }
+        let suffix = try literal(part.dropFirst(wildcard.count), in: part)
+        switch wildcard {
         case "#": return (.digits(suffix: suffix), nil)
         case "*": return (.any(suffix: suffix), nil)
+        case "" where suffix == "." || suffix == "..":
+            throw Advice("paths are looked at without dot segments; write the path that \"\(part)\" leads to")
+        case "": return (.literal(suffix), nil)
         case let capture:
-            let (name, isDigits) = try Self.capture(capture.dropFirst().dropLast(), of: text)
+            let (name, isDigits) = try Self.capture(capture.dropFirst().dropLast())
             return (isDigits ? .digits(suffix: suffix) : .any(suffix: suffix), name)
-        }
-        guard suffix != ".", suffix != ".." else {
-            throw invalid(text, "paths are looked at without dot segments; write the path that \"\(part)\" leads to")
-        }
-        return (.literal(suffix), nil)
-    }
-
-    /// The end of the wildcard or capture with which a component begins; its start if there is none.
-    private static func wildcardEnd(of part: String) -> String.Index {
-        switch part.first {
-        case "#", "*": part.index(after: part.startIndex)
-        case "{": part.firstIndex(of: "}").map { part.index(after: $0) } ?? part.startIndex
-        default: part.startIndex
         }
     }
 
     /// The decoded text of a component, or of what follows its wildcard.
-    private static func literal(_ rest: Substring, in part: String, of text: String) throws(MappingError) -> String {
+    private static func literal(_ rest: Substring, in part: String) throws(Advice) -> String {
         if let wild = rest.first(where: { "*{}".contains($0) }) {
-            throw invalid(
-                text,
+            throw Advice(
                 "\"\(part)\" has \"\(wild)\" after other text; a component has one wildcard or capture, at its beginning"
             )
         }
-        guard !rest.utf8.contains(UInt8(ascii: "#")) else {
-            throw invalid(
-                text,
+        if rest.utf8.contains(UInt8(ascii: "#")) {
+            throw Advice(
                 "\"#\" (digits) must be at the beginning of a component; one that is part of a name is written %23"
             )
         }
         guard let literal = PathComponents.decode(rest.utf8) else {
-            throw invalid(text, "\"\(part)\" is not valid percent-encoded UTF-8")
+            throw Advice("\"\(part)\" is not valid percent-encoded UTF-8")
         }
         return literal
     }
 
-    private static func capture(
-        _ inner: Substring,
-        of text: String
-    ) throws(MappingError) -> (name: String, isDigits: Bool) {
+    private static func capture(_ inner: Substring) throws(Advice) -> (name: String, isDigits: Bool) {
         let pieces = inner.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(pieces[0])
         if name.hasPrefix("*") || name.hasSuffix("+") || pieces.count == 2 && pieces[1].hasPrefix("**") {
-            throw invalid(text, "\"{\(inner)}\" is not a capture; what follows as a whole is \"**\", which has no name")
+            throw Advice("\"{\(inner)}\" is not a capture; what follows as a whole is \"**\", which has no name")
         }
         guard let first = name.utf8.first, first.isLetter,
             name.utf8.allSatisfy({ $0.isLetter || $0.isDigit || $0 == UInt8(ascii: "_") })
         else {
-            throw invalid(
-                text,
+            throw Advice(
                 "\"{\(inner)}\" is not a capture; write {name} or {name:#}, the name being letters, digits and \"_\""
             )
         }
-        if pieces.count == 1 { return (name, false) }
-        guard pieces[1] == "#" else {
-            throw invalid(
-                text,
+        guard pieces.count == 1 || pieces[1] == "#" else {
+            throw Advice(
                 "\"{\(inner)}\" is not a capture; after the colon only \"#\" (digits) is allowed; write {\(name):#} for digits, "
                     + "{\(name)} for anything"
             )
         }
-        return (name, true)
+        return (name, pieces.count == 2)
     }
 
-    /// Advice for patterns in the syntax of other routers, and for regular expressions.
-    ///
-    /// Nil if the text looks like neither.
-    private static func foreignSyntax(in text: String) -> String? {
+    /// Rejects what is no path below the upstream's URL, the syntax of other routers, and regular expressions.
+    private static func check(_ text: String) throws(Advice) {
+        if text.isEmpty { throw Advice("it is empty; write \"/\" for the root itself or \"**\" for every path") }
         if let space = text.firstIndex(of: " "), text[..<space].allSatisfy({ $0.isASCII && $0.isUppercase }) {
-            return "a pattern is the path alone; the method is a key of its own, as in method: \(text[..<space])"
+            throw Advice("a pattern is the path alone; the method is a key of its own, as in method: \(text[..<space])")
         }
         // These never occur in a path unless percent-encoded (RFC 3986 §3.3).
-        if text.hasPrefix("^") || text.contains("\\") || text.contains("[") || text.contains("(?") {
-            return
+        if text.hasPrefix("^") || ["\\", "[", "(?"].contains(where: text.contains) {
+            throw Advice(
                 "it is not a regular expression; \"#\" is a component of digits, \"*\" any one, \"**\" all that follow"
+            )
         }
-        for part in text.split(separator: "/") {
-            let name = part.drop { !$0.isLetter }.prefix { $0.isLetter || $0.isNumber || $0 == "_" }
-            if part.hasPrefix("{"), part.hasSuffix("?}") || part.hasPrefix("{?") {
-                return "no component is optional; write two rules, one with it and one without"
-            }
-            if part.hasPrefix(":"), part.count > 1 {
-                return "\"\(part)\" is a literal; a capture is written {\(name)}, or {\(name):#} for digits "
-                    + "(and a colon at the beginning %3A)"
-            }
-            if part.hasPrefix("<"), part.hasSuffix(">") {
-                let name = part.dropLast().split(separator: ":").last.map { $0.drop { $0 == "<" } } ?? name
-                return "\"\(part)\" is a literal; a capture is written {\(name)}, or {\(name):#} for digits"
-            }
-            if part.hasSuffix("(") || part.hasPrefix(")") || part.contains("(") != part.contains(")") {
-                return "no part of a path is optional; write two rules, one with it and one without "
-                    + "(and a parenthesis %28 or %29)"
-            }
-        }
+        for part in text.split(separator: "/") { try check(part) }
         if let wrong = text.first(where: { $0.isWhitespace || "<>\"^`|".contains($0) }) {
-            return wrong.isWhitespace
-                ? "it has a blank; in a path that is %20"
-                : "\"\(wrong)\" is not allowed in a path; write it percent-encoded"
+            throw Advice(
+                wrong.isWhitespace
+                    ? "it has a blank; in a path that is %20"
+                    : "\"\(wrong)\" is not allowed in a path; write it percent-encoded"
+            )
         }
-        return nil
+        if text.utf8.contains(UInt8(ascii: "?")) {
+            throw Advice("a pattern matches the path only; leave out what follows \"?\"")
+        }
+        if let mark = text.firstRange(of: "://") {
+            let path = text[mark.upperBound...].drop { $0 != "/" }
+            throw Advice("a pattern is a path below the upstream's URL; leave out \"\(text[..<path.startIndex])\"")
+        }
+        if text.hasPrefix("//") {
+            throw Advice("what begins with two slashes names a host; a pattern is a path, with one or none")
+        }
     }
 
-    private static func invalid(_ text: String, _ reason: String) -> MappingError {
-        .invalidPattern(text, reason: reason)
+    /// Rejects a component in the syntax of another router.
+    private static func check(_ part: Substring) throws(Advice) {
+        let name = part.drop { !$0.isLetter }.prefix { $0.isLetter || $0.isNumber || $0 == "_" }
+        if part.hasPrefix("{"), part.hasSuffix("?}") || part.hasPrefix("{?") {
+            throw Advice("no component is optional; write two rules, one with it and one without")
+        }
+        if part.hasPrefix(":"), part.count > 1 {
+            throw Advice(
+                "\"\(part)\" is a literal; a capture is written {\(name)}, or {\(name):#} for digits "
+                    + "(and a colon at the beginning %3A)"
+            )
+        }
+        if part.hasPrefix("<"), part.hasSuffix(">") {
+            let name = part.dropLast().split(separator: ":").last.map { $0.drop { $0 == "<" } } ?? name
+            throw Advice("\"\(part)\" is a literal; a capture is written {\(name)}, or {\(name):#} for digits")
+        }
+        if part.hasSuffix("(") || part.hasPrefix(")") || part.contains("(") != part.contains(")") {
+            throw Advice(
+                "no part of a path is optional; write two rules, one with it and one without "
+                    + "(and a parenthesis %28 or %29)"
+            )
+        }
+    }
+
+    /// What is wrong with a pattern, and what to write instead.
+    private struct Advice: Error {
+        let reason: String
+
+        init(_ reason: String) { self.reason = reason }
     }
 }
 
 /// Splits URL paths into components: first at slashes, then percent-decoded, so that `%2F` never adds one.
 enum PathComponents {
-    /// The raw pieces between slashes.
-    ///
-    /// Leading and trailing slashes are ignored; two slashes in a row give an empty piece.
+    /// The raw pieces between slashes, without leading and trailing ones; two slashes in a row give an empty piece.
     static func split(_ path: String) -> [Substring.UTF8View] {
         let slash = UInt8(ascii: "/")
         var rest = Substring(path).utf8
@@ -323,21 +299,18 @@ enum PathComponents {
     /// The percent-decoded text of a component; nil if it is malformed or not UTF-8.
     static func decode(_ piece: Substring.UTF8View) -> String? {
         guard piece.contains(UInt8(ascii: "%")) else { return String(Substring(piece)) }
-        var bytes: [UInt8] = []
+        var (bytes, rest) = ([UInt8](), piece)
         bytes.reserveCapacity(piece.count)
-        var index = piece.startIndex
-        while index < piece.endIndex {
-            let byte = piece[index]
-            index = piece.index(after: index)
-            guard byte == UInt8(ascii: "%") else {
+        while let byte = rest.popFirst() {
+            if byte != UInt8(ascii: "%") {
                 bytes.append(byte)
-                continue
+            } else if let high = rest.popFirst().flatMap(hexadecimalDigit),
+                let low = rest.popFirst().flatMap(hexadecimalDigit)
+            {
+                bytes.append(UInt8(high << 4 | low))
+            } else {
+                return nil
             }
-            guard index < piece.endIndex, let high = hexadecimalDigit(piece[index]) else { return nil }
-            index = piece.index(after: index)
-            guard index < piece.endIndex, let low = hexadecimalDigit(piece[index]) else { return nil }
-            index = piece.index(after: index)
-            bytes.append(UInt8(high << 4 | low))
         }
         return String(validating: bytes, as: UTF8.self)
     }
@@ -346,7 +319,6 @@ enum PathComponents {
 extension StringProtocol {
     /// The part before the question mark: the path, if the text is a path and query.
     ///
-    /// It works on bytes: characters would take ten times as long, and a combining mark after the question mark would
-    /// hide it.
+    /// It works on bytes: characters take ten times as long, and a combining mark after the question mark would hide it.
     @inlinable public var beforeQuery: SubSequence { self[..<(utf8.firstIndex(of: UInt8(ascii: "?")) ?? endIndex)] }
 }

@@ -1,16 +1,24 @@
 /// The rule that applies to a request or response.
 public struct RouteMatch: Sendable {
     public let index: Int
-    /// The values of the named components, percent-decoded, in path order.
-    public let captures: [(name: String, value: String)]
+    fileprivate let pattern: RoutePattern
+    fileprivate let components: [String]
+
+    /// The values of the named components, percent-decoded.
+    public var captures: [String: String] {
+        pattern.names.reduce(into: [:]) { captures, named in
+            let value = pattern.components[named.position].match(components[named.position])
+            captures[named.name] = value.map(String.init)
+        }
+    }
 }
 
 /// All routes of one table, compiled into a trie.
 ///
 /// In each component a literal is preferred to a wildcard with a suffix, that to `#`, `#` to `*`, and `*` to `**`, with
 /// backtracking, whatever the order of declaration. The path selects the node. Among the rules of that node, a method
-/// outweighs a status, an exact status a class, a class no status, and all of these the query. If none of a node's rules fits, the search does not fall through to a more
-/// general pattern unless one of them says so.
+/// outweighs a status, an exact status a class, a class no status, and all of these the query. If none of a node's
+/// rules fits, the search does not fall through to a more general pattern unless one of them says so.
 public struct RouteTable: Sendable {
     private struct Node: Sendable {
         var literals: [String: Int] = [:]
@@ -31,13 +39,38 @@ public struct RouteTable: Sendable {
 
     /// Compiles a table; throws the first of `mistakes(in:)`.
     public init(_ declarations: [RouteDeclaration]) throws(MappingError) {
-        let (table, mistakes) = Self.compile(declarations)
+        var mistakes: [Mistake] = []
+        self.init(declarations, &mistakes)
         if let first = mistakes.first { throw first.error }
-        self = table
     }
 
     /// Every mistake in the declarations, in their order.
-    public static func mistakes(in declarations: [RouteDeclaration]) -> [Mistake] { compile(declarations).mistakes }
+    public static func mistakes(in declarations: [RouteDeclaration]) -> [Mistake] {
+        var mistakes: [Mistake] = []
+        _ = RouteTable(declarations, &mistakes)
+        return mistakes
+    }
+
+    private init(_ declarations: [RouteDeclaration], _ mistakes: inout [Mistake]) {
+        for (index, declaration) in declarations.enumerated() {
+            do throws(MappingError) {
+                let rule = RouteRule(
+                    index: index,
+                    declaration: declaration,
+                    pattern: try RoutePattern(declaration.path)
+                )
+                if declaration.method == "HEAD" {
+                    let reason = "HEAD falls under the rules of GET; write \"method: GET\""
+                    mistakes.append((index, .unreachableRoute(declaration.path, reason: reason)))
+                }
+                if let earlier = insert(rule) {
+                    mistakes.append((index, .duplicateRoute(declaration.path, first: earlier, second: index)))
+                }
+            } catch {
+                mistakes.append((index, error))
+            }
+        }
+    }
 
     /// The rule for a request, or for its response once there is one.
     public func match(_ subject: RouteSubject) -> RouteMatch? {
@@ -45,15 +78,12 @@ public struct RouteTable: Sendable {
         let parameters = QueryParameters(subject.query)
         var best: RouteRule?
         _ = find(components) { rules in
-            best = rules.filter { $0.misfit(subject, parameters: parameters) == nil }.max { $0.rank < $1.rank }
+            for rule in rules where rule.misfit(subject, parameters) == nil {
+                if best.map({ $0.rank < rule.rank }) ?? true { best = rule }
+            }
             return best != nil || Self.endsSearch(rules)
         }
-        guard let best else { return nil }
-        let captures = best.pattern.names.map { place, name in
-            let text = components[place]
-            return (name: name, value: best.pattern.components[place].match(text).map(String.init) ?? text)
-        }
-        return RouteMatch(index: best.index, captures: captures)
+        return best.map { RouteMatch(index: $0.index, pattern: $0.pattern, components: components) }
     }
 
     /// Whether no more general pattern is tried if none of a pattern's rules fits.
@@ -61,32 +91,10 @@ public struct RouteTable: Sendable {
         !rules.isEmpty && !rules.contains(where: \.declaration.fallsThrough)
     }
 
-    private init() {}
-
-    private static let headIsGet = "HEAD falls under the rules of GET; write \"method: GET\""
-
-    private static func compile(_ declarations: [RouteDeclaration]) -> (table: RouteTable, mistakes: [Mistake]) {
-        var table = RouteTable()
-        var mistakes: [Mistake] = []
-        for (index, declaration) in declarations.enumerated() {
-            do {
-                let pattern = try RoutePattern(declaration.path)
-                if declaration.method == "HEAD" {
-                    mistakes.append((index, .unreachableRoute(declaration.path, reason: Self.headIsGet)))
-                }
-                guard let earlier = table.insert(pattern, declaration, index: index) else { continue }
-                mistakes.append((index, .duplicateRoute(declaration.path, first: earlier, second: index)))
-            } catch {
-                mistakes.append((index, error))
-            }
-        }
-        return (table, mistakes)
-    }
-
     /// Visits the rules of the matching patterns, the most specific pattern first.
     ///
-    /// Returns true when the search is over, as `ends` says of the rules of a pattern. A node is visited at most once per
-    /// look-up, because its depth in the trie is the position in the path.
+    /// Returns true when the search is over, as `ends` says of the rules of a pattern. A node is visited at most once,
+    /// because its depth in the trie is the position in the path.
     private func find(
         _ components: [String],
         at position: Int = 0,
@@ -108,16 +116,14 @@ public struct RouteTable: Sendable {
     }
 
     /// Adds a rule; returns the index of an earlier rule for the same pattern, method and status, if there is one.
-    private mutating func insert(_ pattern: RoutePattern, _ declaration: RouteDeclaration, index: Int) -> Int? {
-        var node = 0
-        let endsInRest = pattern.components.last == .rest
-        for component in endsInRest ? pattern.components.dropLast() : pattern.components[...] {
-            node = child(of: node, for: component)
+    private mutating func insert(_ rule: RouteRule) -> Int? {
+        let components = rule.pattern.components
+        let list = components.last == .rest ? \Node.rest : \Node.rules
+        let node = components.prefix { $0 != .rest }.reduce(0) { child(of: $0, for: $1) }
+        if let earlier = nodes[node][keyPath: list].first(where: { $0.isAmbiguous(with: rule) }) {
+            return earlier.index
         }
-        let rule = RouteRule(declaration, pattern, index: index)
-        let existing = endsInRest ? nodes[node].rest : nodes[node].rules
-        if let earlier = existing.first(where: { $0.isAmbiguous(with: rule) }) { return earlier.index }
-        if endsInRest { nodes[node].rest.append(rule) } else { nodes[node].rules.append(rule) }
+        nodes[node][keyPath: list].append(rule)
         rules.append(rule)
         return nil
     }
@@ -135,19 +141,8 @@ public struct RouteTable: Sendable {
         nodes.append(Node())
         return new
     }
-}
 
-/// The result for one rule of a table in a look-up.
-public struct RouteVerdict: Sendable {
-    public let index: Int
-    /// Why the rule does not apply; nil if it does.
-    public let misfit: RouteMisfit?
-}
-
-extension RouteTable {
-    /// Every rule with the reason why it applies or not: the one that applies first, then the nearest ones.
-    ///
-    /// For explanations: every rule is examined.
+    /// Every rule with the reason why it does not apply: the one that applies first, then the nearest ones.
     public func verdicts(on subject: RouteSubject) -> [RouteVerdict] {
         let winner = match(subject)?.index
         let components = PathComponents.decoded(subject.path)
@@ -163,32 +158,20 @@ extension RouteTable {
             }
         }
         func misfit(_ rule: RouteRule) -> RouteMisfit? {
+            if rule.index == winner { return nil }
             guard found.contains(rule.index) else {
                 return .path(matching: components.map { rule.pattern.matchingPrefix(of: $0) } ?? 0)
             }
-            if let misfit = rule.misfit(subject, parameters: parameters) { return misfit }
-            return winner.map { .lessSpecific(than: $0) } ?? end.map { .shadowed(by: $0) }
+            return rule.misfit(subject, parameters) ?? winner.map { .lessSpecific(than: $0) }
+                ?? end.map { .shadowed(by: $0) }
         }
-        let verdicts = rules.filter { $0.index != winner }.map { RouteVerdict(index: $0.index, misfit: misfit($0)) }
-        let first = winner.map { [RouteVerdict(index: $0, misfit: nil)] } ?? []
-        return first + verdicts.sorted { ($0.distance, $0.index) < ($1.distance, $1.index) }
+        return rules.map { ($0.index, misfit($0)) }
+            .sorted { ($0.misfit?.distance ?? 0, $0.index) < ($1.misfit?.distance ?? 0, $1.index) }
     }
 }
 
-extension RouteVerdict {
-    /// How far the rule was from applying.
-    fileprivate var distance: Int {
-        switch misfit {
-        case nil: 0
-        case .lessSpecific: 1
-        case .shadowed: 2
-        case .contentType, .query: 3
-        case .status: 4
-        case .method: 5
-        case .path(let matching): 1_000 - min(matching, 900)
-        }
-    }
-}
+/// The result for one rule of a table in a look-up, with the reason why it does not apply; nil if it does.
+public typealias RouteVerdict = (index: Int, misfit: RouteMisfit?)
 
 /// The statuses that a route matches.
 public enum StatusPattern: Sendable, Hashable {
@@ -226,9 +209,7 @@ public struct RouteDeclaration: Sendable, Equatable {
     public var status: StatusPattern
     /// Required query parameters, decoded, with their value, or nil for any value.
     public var query: [String: String?] = [:]
-    /// The required media type of the response, in lower case and without parameters.
-    ///
-    /// Forms such as `*/*+json` are not supported.
+    /// The required media type of the response, in lower case and without parameters; `*/*+json` is not supported.
     public var contentType: String?
     /// Whether a more general pattern is tried if none of the rules of this one fits.
     public var fallsThrough = false
@@ -264,20 +245,14 @@ struct RouteRule: Sendable {
     let declaration: RouteDeclaration
     let pattern: RoutePattern
 
-    init(_ declaration: RouteDeclaration, _ pattern: RoutePattern, index: Int) {
-        (self.index, self.declaration, self.pattern) = (index, declaration, pattern)
-    }
-
     /// Why the rule does not fit a request; nil if it does.
-    func misfit(_ subject: RouteSubject, parameters: QueryParameters) -> RouteMisfit? {
+    func misfit(_ subject: RouteSubject, _ parameters: QueryParameters) -> RouteMisfit? {
         // HEAD falls under the rules of GET.
         let asked = subject.method == "HEAD" ? "GET" : subject.method
         if let method = declaration.method, method != asked { return .method(method) }
         if !declaration.status.matches(subject.status) { return .status(declaration.status) }
-        let query = declaration.query.sorted { $0.key < $1.key }
-        if let (name, value) = query.first(where: { !parameters.has($0.key, $0.value) }) {
-            return .query(name: name, value: value)
-        }
+        let missing = declaration.query.filter { !parameters.has($0.key, $0.value) }
+        if let (name, value) = missing.min(by: { $0.key < $1.key }) { return .query(name: name, value: value) }
         guard let contentType = declaration.contentType, contentType != subject.contentType else { return nil }
         return .contentType(contentType)
     }
@@ -285,18 +260,15 @@ struct RouteRule: Sendable {
     /// The rank among rules of one pattern; a method outweighs a status, and a status outweighs the rest.
     var rank: Int {
         let path = (declaration.method == nil ? 0 : 3) + declaration.status.rank
-        let (parameters, exact) = (declaration.query.count, exactParameters)
+        let (parameters, exact) = (declaration.query.count, declaration.query.values.count { $0 != nil })
         return ((path * 32 + min(parameters, 31)) * 32 + min(exact, 31)) * 2 + (declaration.contentType == nil ? 0 : 1)
     }
-
-    /// How many parameters of the query must have one value.
-    private var exactParameters: Int { declaration.query.values.count { $0 != nil } }
 
     /// Whether some request fits both rules of one pattern, and neither is more specific.
     func isAmbiguous(with other: RouteRule) -> Bool {
         let (mine, theirs) = (declaration, other.declaration)
-        guard mine.method == theirs.method, mine.status == theirs.status, mine.query.count == theirs.query.count,
-            exactParameters == other.exactParameters, mine.contentType == theirs.contentType
+        guard rank == other.rank, mine.method == theirs.method, mine.status == theirs.status,
+            mine.contentType == theirs.contentType
         else { return false }
         // The same parameter with two values distinguishes them.
         return !mine.query.contains { name, value in
@@ -318,6 +290,18 @@ public enum RouteMisfit: Sendable, Equatable {
     case lessSpecific(than: Int)
     /// A more specific pattern was chosen; none of its rules fits, and it does not fall through.
     case shadowed(by: Int)
+
+    /// How far the rule was from applying.
+    fileprivate var distance: Int {
+        switch self {
+        case .lessSpecific: 1
+        case .shadowed: 2
+        case .contentType, .query: 3
+        case .status: 4
+        case .method: 5
+        case .path(let matching): 1_000 - min(matching, 900)
+        }
+    }
 }
 
 /// The decoded parameters of a query.
@@ -327,10 +311,7 @@ struct QueryParameters {
     init(_ query: String?) {
         pairs = (query ?? "").utf8.split(separator: UInt8(ascii: "&")).map { pair in
             let equals = pair.firstIndex(of: UInt8(ascii: "=")) ?? pair.endIndex
-            return (
-                Self.decoded(pair[..<equals]),
-                equals == pair.endIndex ? "" : Self.decoded(pair[pair.index(after: equals)...])
-            )
+            return (Self.decoded(pair[..<equals]), Self.decoded(pair[equals...].dropFirst()))
         }
     }
 
@@ -345,8 +326,7 @@ struct QueryParameters {
 
     func has(_ name: String, _ value: String?) -> Bool {
         pairs.contains { pair in
-            guard pair.name.utf8.elementsEqual(name.utf8) else { return false }
-            return value.map { $0.utf8.elementsEqual(pair.value.utf8) } ?? true
+            pair.name.utf8.elementsEqual(name.utf8) && value.map { $0.utf8.elementsEqual(pair.value.utf8) } ?? true
         }
     }
 

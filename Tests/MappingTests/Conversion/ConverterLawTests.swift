@@ -78,7 +78,7 @@ struct ConverterLawTests {
         for _ in 0..<40 {
             let (declaration, wire) = generator.coercible()
             let converter = try Converter(declaration)
-            let coercion = try #require(Coercion(declaration))
+            let coercion = try #require(Coercion.to(declaration))
             let slice = try #require(JSONSlice(json(wire)))
             guard let meant = coercion.coerced(slice),
                 case .value(let mapped) = converter.forward(meant),

@@ -251,7 +251,7 @@ struct ConverterTests {
         _ mapped: String
     ) throws {
         let converter = try Converter(declaration)
-        let coercion = try #require(Coercion(declaration))
+        let coercion = try #require(Coercion.to(declaration))
         let slice = try #require(JSONSlice(Array(wire.utf8)))
         let meant = try #require(coercion.coerced(slice))
         #expect(converter.forward(meant) == .value(Array(mapped.utf8)))
@@ -272,7 +272,7 @@ struct ConverterTests {
         for declaration in Self.cases.map(\.declaration) {
             let converter = try Converter(declaration)
             for value in hostile.map({ Array($0.utf8) }) {
-                let meant = JSONSlice(value).flatMap { Coercion(declaration)?.coerced($0) } ?? value
+                let meant = JSONSlice(value).flatMap { Coercion.to(declaration)?.coerced($0) } ?? value
                 for result in [converter.forward(value), converter.forward(meant), converter.reverse(value)] {
                     if let json = result.json { #expect(!JSONBody.isMalformed(json)) }
                 }
