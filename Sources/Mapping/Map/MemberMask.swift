@@ -1,6 +1,6 @@
 /// The requested properties of an object, such as `user.login` for one of a related object.
 struct MemberMask: Sendable {
-    /// The requested properties; nil requests all.
+    /// Nil requests all.
     private var requested: [String: MemberMask]?
     /// Properties that are left out although they are requested.
     private var excluded: [String] = []
@@ -37,9 +37,7 @@ struct MemberMask: Sendable {
     func excludes(_ name: String) -> Bool { excluded.contains(name) }
 
     /// The mask for a property's value; nil if the property is not requested.
-    func member(_ name: String) -> MemberMask? {
-        completed.contains { $0.count == 1 && $0.first == name } ? nil : within(name)
-    }
+    func member(_ name: String) -> MemberMask? { completed.contains { $0 == [name] } ? nil : within(name) }
 
     /// The same for a value within the property's, even if the property's own belongs to an outer object.
     func within(_ name: String) -> MemberMask? {

@@ -33,12 +33,7 @@ extension UnmapRun {
     }
 
     private mutating func content(_ value: Value, _ content: BodyPlan.Content, mask: MemberMask) {
-        let target = Target(
-            relation: content.relation,
-            model: models.compiled[content.model].name,
-            shown: value,
-            mask: mask
-        )
+        let target = Target(relation: content.relation, model: content.model, shown: value, mask: mask)
         place(value, at: content.path[...], target, WireBuilder.root)
     }
 }

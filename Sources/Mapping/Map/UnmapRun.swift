@@ -7,6 +7,26 @@ struct UnmapRun: MappingRun {
         var standing: Standing
     }
 
+    /// A property's value on its way to the output.
+    struct Target {
+        var relation: CompiledProperty.Related?
+        var model: Int
+        /// The value as shown in the mapped body.
+        var shown: Value
+        /// Whether another property writes the value around it.
+        var isDerived = false
+        var mask: MemberMask
+    }
+
+    /// A value that belongs to an object around the one that shows it.
+    struct Surrounding {
+        /// The detached node with the value at its path.
+        var node: Int
+        /// The node of the object in which the path begins.
+        var origin: Int
+        var target: Target
+    }
+
     let models: Models
     /// The response to which the mapped body belongs; nil if it is unknown.
     let context: MappingContext?
@@ -26,13 +46,7 @@ struct UnmapRun: MappingRun {
     /// Values that belong to enclosing objects, in the order they were found.
     var surroundings: [Surrounding] = []
 
-    init(
-        _ models: Models,
-        mapped: JSONIndex,
-        context: MappingContext?,
-        synthetic: [String]?,
-        unconverted: [String]
-    ) {
+    init(_ models: Models, mapped: JSONIndex, context: MappingContext?, synthetic: [String]?, unconverted: [String]) {
         (self.models, self.context) = (models, context)
         // All at once: to find the pointer of one value, the lists around it are counted.
         self.synthetic = synthetic.map(mapped.nodes(at:))
@@ -57,39 +71,38 @@ struct UnmapRun: MappingRun {
         standing: Standing = Standing(),
         besides: [String]? = []
     ) {
-        let model = models.compiled[choose(index, for: object)]
-        guard frames.count < MapRun.maximumNesting else { return set(node, object, model.name) }
+        let index = choose(index, for: object)
+        let model = models.compiled[index]
+        guard frames.count < MapRun.maximumNesting else { return set(node, object, index) }
         frames.append(Frame(node: node, standing: standing))
         defer { frames.removeLast() }
-        guard builder.openObject(node) else { return warnOfNoPlace(object, model.name) }
-        for index in model.shown.writingOrder {
-            let property = model.properties[index]
+        guard builder.openObject(node) else { return warnOfNoPlace(object, index) }
+        for place in model.shown.writingOrder {
+            let property = model.properties[place]
             guard let (value, requested) = value(of: property, in: object, mask: mask) else { continue }
             let isNamed = property.completes.isEmpty && mask.names(property.name)
-            guard isNamed || !isSynthetic(value, property, model.name) else { continue }
-            var mask = requested
+            guard isNamed || !isSynthetic(value, property, index) else { continue }
+            var target = Target(relation: property.relation, model: index, shown: value, mask: requested)
             let completing = property.completedBy.map { model.properties[$0] }.filter(isWritten)
-            mask.completed += completing.map { $0.completes.dropFirst() }
-            write(value, index, of: model, into: node, mask: mask)
+            target.mask.completed += completing.map { $0.completes.dropFirst() }
+            target.isDerived = model.shown.derived.contains(place)
+            write(property, target, into: node)
         }
         guard let besides else { return }
-        let text = object.document.index
-        text.forEachMember(of: object.node) { nameNode, valueNode in
-            let name = text.name(nameNode)
-            if let name, besides.contains(name) || model.property(named: name) != nil || mask.member(name) == nil {
+        object.index.forEachMember(of: object.node) { nameNode, valueNode in
+            if let name = object.index.name(nameNode),
+                besides.contains(name) || model.property(named: name) != nil || mask.member(name) == nil
+            {
                 return
             }
-            let value = object.at(valueNode)
-            warn(.undeclaredMember, at: value, model: model.name)
+            warn(.undeclaredMember, at: object.at(valueNode), as: index)
         }
     }
 
     /// The value of a property, with the mask for it; nil if there is none, or it is not requested.
     ///
     /// A write path finds the value with which it completes a child.
-    private func value(of property: CompiledProperty, in object: Value, mask: MemberMask)
-        -> (value: Value, mask: MemberMask)?
-    {
+    private func value(of property: CompiledProperty, in object: Value, mask: MemberMask) -> (Value, MemberMask)? {
         var (value, mask) = (object, mask)
         let path = property.completes.isEmpty ? [property.name] : property.completes
         for (offset, name) in path.enumerated() {
@@ -100,14 +113,10 @@ struct UnmapRun: MappingRun {
         return (value, mask)
     }
 
-    /// A mapped object's concrete model: the first whose condition holds for the JSON that would be
-    /// written.
+    /// A mapped object's concrete model: the first whose condition holds for the JSON that would be written.
     func choose(_ index: Int, for object: Value) -> Int {
-        var chosen = index
-        while let choice = models.compiled[chosen].reading.choices.first(where: { fits($0, object) }) {
-            chosen = choice.shown
-        }
-        return chosen
+        let choice = models.compiled[index].reading.choices.first { fits($0, object) }
+        return choice.map { choose($0.shown, for: object) } ?? index
     }
 
     private func fits(_ choice: CompiledModel.Choice, _ object: Value) -> Bool {
@@ -126,11 +135,10 @@ struct UnmapRun: MappingRun {
                 let first = output.path.leadingNames.first, members.contains(Array(first.utf8)),
                 let value = object.member(property.name)
             else { continue }
-            let json = reversed(value, of: property)?.json ?? value.bytes
             let place = output.path.leadingNames.reduce(WireBuilder.root as Int?) { node, name in
                 node.flatMap { builder.member(Array(name.utf8), of: $0) }
             }
-            if let place { builder.set(place, json) }
+            if let place { builder.set(place, reversed(value, of: property)?.json ?? value.bytes) }
         }
         return builder.json()
     }
@@ -138,7 +146,7 @@ struct UnmapRun: MappingRun {
     // MARK: Values
 
     /// Whether a value comes from the model's default, or from what is known of an object, not from the response.
-    private mutating func isSynthetic(_ value: Value, _ property: CompiledProperty, _ model: String) -> Bool {
+    private mutating func isSynthetic(_ value: Value, _ property: CompiledProperty, _ index: Int) -> Bool {
         let shown = property.completes.isEmpty ? property.defaultValue : property.completedDefault
         if shown == nil, isSynthetic(value) {
             // An object in place of its identity is written back as that.
@@ -150,44 +158,26 @@ struct UnmapRun: MappingRun {
         let message =
             "The value equals the default of \(property.name), so it is not written back. "
             + "Name the property with --members to write it, or use --defaults for all."
-        warn(.notWritten, message, at: value, model: model)
+        warn(.notWritten, message, at: value, as: index)
         return true
     }
 
-    /// Writes the value of one property to its source, or to its declared `to:`.
-    ///
-    /// - Parameters:
-    ///   - index: the index of the property in its model.
-    ///   - node: the node of the property's object.
-    private mutating func write(
-        _ value: Value,
-        _ index: Int,
-        of model: CompiledModel,
-        into node: Int,
-        mask: MemberMask
-    ) {
-        let property = model.properties[index]
+    /// Writes the value of one property to its source, or to its declared `to:`, in the object at a node.
+    private mutating func write(_ property: CompiledProperty, _ target: Target, into node: Int) {
         if case .none = property.output { return }
-        guard let reversed = reverse(value, of: property) else { return }
-        let target = Target(
-            relation: property.relation,
-            model: model.name,
-            shown: value,
-            isDerived: model.shown.derived.contains(index),
-            mask: mask
-        )
-        put(reversed, property.output, target, into: node)
+        if let value = reverse(target.shown, of: property) { put(value, property.output, target, into: node) }
     }
 
     /// The upstream's form of a mapped value; nil if it is not written.
     private mutating func reverse(_ value: Value, of property: CompiledProperty) -> Value? {
         guard let result = reversed(value, of: property) else { return value }
         if case .refused(let reason) = result, refusal == nil {
+            let (name, model) = (property.name, property.model)
             refusal = UnmapError(
                 reason: reason,
                 pointer: value.pointer,
-                property: property.name,
-                model: property.model,
+                property: name,
+                model: model,
                 value: value.bytes
             )
         }
@@ -204,18 +194,16 @@ struct UnmapRun: MappingRun {
     private func unconverted(within value: Value) -> Set<String> {
         guard !unconverted.isEmpty, let start = value.bodyNode else { return [] }
         var pointers: Set<String> = []
-        body.document.index.forEachValue(in: start) { node, pointer in
-            if unconverted.contains(node) { pointers.insert(pointer) }
-        }
+        body.index.forEachValue(in: start) { if unconverted.contains($0) { pointers.insert($1) } }
         return pointers
     }
 
     /// Writes a value to a node unchanged; warns if the node already has another value.
-    mutating func set(_ node: Int, _ value: Value, _ model: String) {
-        if !builder.set(node, value.bytes) { warnOfNoPlace(value, model) }
+    mutating func set(_ node: Int, _ value: Value, _ index: Int) {
+        if !builder.set(node, value.bytes) { warnOfNoPlace(value, index) }
     }
 
-    mutating func warnOfNoPlace(_ value: Value, _ model: String) { warn(.notWritten, at: value, model: model) }
+    mutating func warnOfNoPlace(_ value: Value, _ index: Int) { warn(.notWritten, at: value, as: index) }
 }
 
 extension JSONIndex {
@@ -224,7 +212,7 @@ extension JSONIndex {
         guard !pointers.isEmpty else { return [] }
         let wanted = Set(pointers)
         var nodes: Set<Int> = []
-        forEachValue(in: 0) { node, pointer in if wanted.contains(pointer) { nodes.insert(node) } }
+        forEachValue(in: 0) { if wanted.contains($1) { nodes.insert($0) } }
         return nodes
     }
 
