@@ -4,12 +4,15 @@ extension CompiledModel {
         if case .context(.key, _)? = reading.identity.first { reading.identity.count == 1 } else { false }
     }
 
-    /// The object that a single JSON value identifies.
+    /// The object that a JSON value identifies, by its members or as a bare identity.
     ///
-    /// Nil if the value is no identity, or the identity of the model has several parts or comes from elsewhere.
-    func object(identifiedBy literal: UnsafeBufferPointer<UInt8>) -> ObjectName? {
+    /// Nil if the value is no identity, or the bare identity of a model whose identity has several parts or comes from
+    /// elsewhere.
+    func object(identifiedBy value: MappedValue) -> ObjectName? {
+        if value.kind == .object { return object(identifiedByMembersOf: value.slice) }
+        let isStrict = distinguishesTypes && !isIdentifiedByKey
         guard hasOwnIdentity || isIdentifiedByKey, reading.identity.count == 1,
-            case .text(let text) = Identity.read(literal, isStrict: distinguishesTypes && !isIdentifiedByKey)
+            case .text(let text) = value.withBytes({ Identity.read($0, isStrict: isStrict) })
         else { return nil }
         return ObjectName(model: objectName, identity: text)
     }
@@ -67,11 +70,8 @@ extension MapRun {
             let object = Value(json, of: nil)
         else { return appendLiteral(value) }
         note(.synthetic)
-        insert(
-            object,
-            selection,
-            model.isIdentifiedByKey ? Standing(position: standing.position, key: value) : standing
-        )
+        let name = model.isIdentifiedByKey ? value : standing.key
+        insert(object, selection, Standing(position: standing.position, key: name))
     }
 
     /// Writes what is known of an object that shows nothing but its identity; returns false if nothing is known.
@@ -92,8 +92,7 @@ extension MapRun {
     func isLoneIdentity(_ object: Value, of model: CompiledModel) -> Bool {
         // Each member is two nodes, its name and a plain value.
         let end = object.node + 1 + 2 * model.reading.identity.count
-        return model.hasOwnIdentity && model.hasIdentity && Int(object.index.nodes[object.node].next) == end
-            && model.identityLiterals(in: object.slice) != nil
+        return Int(object.index.nodes[object.node].next) == end && model.identityLiterals(in: object.slice) != nil
     }
 
     private mutating func insert(_ object: Value, _ selection: Selection, _ standing: Standing) {
@@ -107,9 +106,7 @@ extension MapRun {
 
     /// What is known of the object that a bare identity or a key in the body names.
     private mutating func knownObject(namedBy value: Value, _ model: CompiledModel, _ key: String?) -> [UInt8]? {
-        guard key != nil else {
-            return value.withBytes(model.object(identifiedBy:)).flatMap { knownObject(BoundObject($0)) }
-        }
+        guard key != nil else { return model.object(identifiedBy: value).flatMap { knownObject(BoundObject($0)) } }
         guard case .text(let text) = value.withBytes({ Identity.read($0) }) else { return nil }
         return knownObject(BoundObject(model: model.objectName, keys: [text]))
     }
@@ -117,7 +114,7 @@ extension MapRun {
     /// What is known of an object of a cluster that does not show the members by which its model is chosen.
     mutating func knownChoice(_ index: Int, for object: JSONSlice) -> JSONSlice? {
         let model = models.compiled[index]
-        guard !model.reading.choices.isEmpty, !isWithinNamed, resolve == nil,
+        guard !isWithinNamed, resolve == nil,
             model.reading.choices.contains(where: { $0.condition?.isOpen(for: object) ?? false }),
             let name = model.object(identifiedByMembersOf: object)
         else { return nil }
@@ -131,18 +128,14 @@ extension MapRun {
         return known[object]
     }
 
-    /// The object that an identity on a key path names, if it is known.
-    mutating func referred(byIdentity identity: Value, as index: Int) -> Value? {
-        let model = models.compiled[index]
-        let isObject = identity.kind == .object
-        let name =
-            isObject
-            ? model.object(identifiedByMembersOf: identity.slice) : identity.withBytes(model.object(identifiedBy:))
-        guard let name else { return nil }
-        if resolve != nil { return referred(by: name, at: identity) }
-        guard let json = knownObject(BoundObject(name)) else { return nil }
+    /// The object that a reference or an identity on a key path names, if it is known.
+    mutating func referred(by name: ObjectName, at value: Value) -> Value? {
+        guard expansions < Self.maximumExpansions,
+            let json = resolve == nil ? knownObject(BoundObject(name)) : resolve?(name),
+            let object = Value(json, of: resolve == nil ? nil : value), object.kind == .object
+        else { return nil }
         expansions += 1
-        return Value(json, of: nil)
+        return object
     }
 }
 

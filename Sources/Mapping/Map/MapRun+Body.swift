@@ -35,13 +35,9 @@ extension MapRun {
         return true
     }
 
-    /// Adds the envelope's properties to an object that is the whole body.
+    /// Adds the envelope's properties to an object that is the whole body, and begins at an offset in the output.
     ///
-    /// The object's own properties take precedence.
-    ///
-    /// - Parameters:
-    ///   - start: the offset of that object in the output.
-    ///   - names: the names of the other contents, which are written later.
+    /// The object's own properties take precedence, and the names of other contents, which are written later.
     private mutating func appendEnvelope(as index: Int, start: Int, besides names: [String]) {
         guard let own = try? JSONIndex(Array(output[start...]) + [UInt8(ascii: "}")]) else { return }
         var shown = names

@@ -1,14 +1,9 @@
 extension MapRun {
     /// Writes the value of a relation; returns whether it is shown.
-    mutating func related(
-        _ found: Value?,
-        by property: CompiledProperty,
-        _ selection: Selection,
-        _ completions: [Completion]
-    ) -> Bool {
-        guard let found else { return completed(selection, completions) }
+    mutating func related(_ found: Value?, by property: CompiledProperty, _ selection: Selection) -> Bool {
+        guard let found else { return completed(selection) }
         if found.isNull {
-            if !completions.isEmpty {
+            if !selection.completions.isEmpty {
                 let message = "A child is null; what would complete it is ignored."
                 warn(MappingWarning(.completionIgnored, message, model: property.model), at: found)
             }
@@ -16,24 +11,20 @@ extension MapRun {
         }
         guard passesChecks(found, of: property, shownAt: found) else { return false }
         switch selection.relation.arity {
-        case .one: return one(found, by: property, selection, completions)
+        case .one: return one(found, by: property, selection)
         case .many: return many(found, by: property, selection)
         case .keyed: return keyed(found, selection)
         }
     }
 
     /// Writes a child that consists only of completions; returns whether there are any.
-    private mutating func completed(_ selection: Selection, _ completions: [Completion]) -> Bool {
-        !completions.isEmpty && object(nil, as: selection.model, mask: selection.mask, completions: completions)
+    private mutating func completed(_ selection: Selection) -> Bool {
+        let completions = selection.completions
+        return !completions.isEmpty && object(nil, as: selection.model, mask: selection.mask, completions: completions)
     }
 
-    private mutating func one(
-        _ value: Value,
-        by property: CompiledProperty,
-        _ selection: Selection,
-        _ completions: [Completion]
-    ) -> Bool {
-        let (index, mask) = (selection.model, selection.mask)
+    private mutating func one(_ value: Value, by property: CompiledProperty, _ selection: Selection) -> Bool {
+        let (index, mask, completions) = (selection.model, selection.mask, selection.completions)
         if case .parts = property.source { return reference(value, selection) }
         if case .itself = property.source {
             let before = warnings.count
@@ -48,7 +39,7 @@ extension MapRun {
             return true
         }
         // The identity is not expanded: the completions would be written back into the inserted object.
-        guard element(value, selection, expands: false) else { return completed(selection, completions) }
+        guard element(value, selection, expands: false) else { return completed(selection) }
         let message = "A child is not an object; what would complete it is ignored."
         warn(MappingWarning(.completionIgnored, message, model: property.model), at: value)
         return true
@@ -76,8 +67,12 @@ extension MapRun {
         case .array: list(value.children, selection, levels: property.listLevels)
         case .object: onlyElement(value, selection)
         case .string, .number, .word:
+            if isEmptyString(value) {
+                appendLiteral(value)
+                break
+            }
             guard property.conversion.coerces, isIdentity(value, selection.relation) else {
-                return isEmptyString(value) ? literal(value) : quarantine(value, as: selection.model)
+                return quarantine(value, as: selection.model)
             }
             noteCoercion(of: value, property, model: models.compiled[selection.model].name)
             append("[")
@@ -95,18 +90,17 @@ extension MapRun {
 
     private mutating func keyed(_ value: Value, _ selection: Selection) -> Bool {
         switch value.kind {
-        case .object:
-            keyedElements(value, selection)
-            return true
+        case .object: keyedElements(value, selection)
         case .array:
             // Some languages write an empty dictionary as an empty array.
             if !value.children.isEmpty {
                 let message = "A list was received where an object is declared; it stays as it is."
                 warn(.arrayForObject, message, at: value, as: selection.model)
             }
-            return literal(value)
+            appendLiteral(value)
         case .string, .number, .word: return quarantine(value, as: selection.model)
         }
+        return true
     }
 
     /// Writes an object whose members are objects of a model; of those with one name, the last counts.
@@ -179,20 +173,17 @@ extension MapRun {
             if !loneIdentity(value, selection, standing) {
                 object(value, as: selection.model, standing: standing, mask: selection.mask)
             }
-            return true
         case .array where standing.position == nil && standing.key == nil:
             let message = "A list was received where an object is declared; it is left out."
             warn(.arrayForObject, message, at: value, as: selection.model)
             return false
         case .array: return quarantine(value, as: selection.model)
-        case .string where resolve != nil && value.slice.isReference: return literal(value)
         case .string, .number, .word:
-            if value.isNull || isEmptyString(value) { return literal(value) }
-            guard isIdentity(value, selection.relation) else { return quarantine(value, as: selection.model) }
-            guard expands else { return literal(value) }
-            bare(value, selection, standing)
-            return true
+            let stays = value.isNull || isEmptyString(value) || (resolve != nil && value.slice.isReference)
+            guard stays || isIdentity(value, selection.relation) else { return quarantine(value, as: selection.model) }
+            if stays || !expands { appendLiteral(value) } else { bare(value, selection, standing) }
         }
+        return true
     }
 
     private func isIdentity(_ value: Value, _ related: CompiledProperty.Related) -> Bool {
@@ -201,11 +192,6 @@ extension MapRun {
     }
 
     private func isEmptyString(_ value: Value) -> Bool { value.kind == .string && value.withBytes { $0.count == 2 } }
-
-    private mutating func literal(_ value: Value) -> Bool {
-        appendLiteral(value)
-        return true
-    }
 
     private mutating func quarantine(_ value: Value, as index: Int) -> Bool {
         let model = models.compiled[index].name

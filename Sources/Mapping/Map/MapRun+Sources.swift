@@ -76,7 +76,9 @@ extension MapRun {
 
     /// Follows key paths through the identity of an object, into what is known of that object.
     private mutating func readKnown(_ identity: Value, at node: Int, as related: Int, _ members: inout Members) {
-        guard let object = referred(byIdentity: identity, as: related) else { return }
+        guard let name = models.compiled[related].object(identifiedBy: identity),
+            let object = referred(by: name, at: identity)
+        else { return }
         var found = Members(values: Array(repeating: nil, count: members.values.count))
         read(object, at: node, of: root(of: object, as: related), &found)
         for (slot, value) in found.values.enumerated() where value != nil && members.values[slot] == nil {
@@ -86,7 +88,7 @@ extension MapRun {
     }
 
     /// The model of the current object.
-    private var currentModel: Int { frames[frames.count - 1].model }
+    var currentModel: Int { frames[frames.count - 1].model }
 
     mutating func warnOfRepetition(at value: Value, as index: Int) {
         warn(.keyCollision, "A member occurs twice in one object; the last counts.", at: value, as: index)
@@ -113,15 +115,6 @@ extension MapRun {
         resolve != nil && value.slice.isReference ? value.slice.target()?.name : nil
     }
 
-    /// The object that a reference on a key path names, if it is known.
-    mutating func referred(by name: ObjectName, at value: Value) -> Value? {
-        guard expansions < Self.maximumExpansions, let payload = resolve?(name), let object = Value(payload, of: value),
-            object.kind == .object
-        else { return nil }
-        expansions += 1
-        return object
-    }
-
     /// The node of an object of a model, or of a concrete model of its cluster.
     private func root(of object: Value, as index: Int) -> Int {
         models.compiled[models.concrete(of: index, for: object.slice)].root
@@ -137,14 +130,23 @@ extension MapRun {
     /// The value of a source, if there is one.
     mutating func find(_ source: CompiledProperty.Source, _ members: Members) -> Value? {
         switch source {
-        case .members(let slots, let tail): find(slots, tail, members)
-        case .context(let value, let path): find(value, path)
-        case .itself: frames.last?.object
-        case .parts(let parts): fold(parts, members)
+        case .members(let slots, let tail): return find(slots, tail, members)
+        case .context(let value, let path): return find(value, path)
+        case .itself: return frames.last?.object
+        case .parts(let parts):
+            var folded: [UInt8] = [UInt8(ascii: "{")]
+            for (name, source) in parts {
+                guard let value = find(source, members) else { continue }
+                folded.appendComma()
+                JSONString.append(String(decoding: name, as: UTF8.self), to: &folded)
+                folded.append(UInt8(ascii: ":"))
+                folded += value.bytes
+            }
+            return folded.count > 1 ? Value(folded + [UInt8(ascii: "}")], of: frames.last?.object) : nil
         }
     }
 
-    private mutating func find(_ slots: [Int], _ tail: ArraySlice<PathStep>, _ members: Members) -> Value? {
+    private mutating func find(_ slots: [Int], _ tail: Steps, _ members: Members) -> Value? {
         var first: Value?
         for slot in slots {
             guard let value = members.values[slot] else { continue }
@@ -157,27 +159,9 @@ extension MapRun {
         return tail.isEmpty ? first : first.flatMap { list(at: $0, tail) }
     }
 
-    /// Combines several sources into one object; nil if none of them has a value.
-    private mutating func fold(
-        _ parts: [(name: [UInt8], source: CompiledProperty.Source)],
-        _ members: Members
-    ) -> Value? {
-        var folded: [UInt8] = [UInt8(ascii: "{")]
-        for (name, source) in parts {
-            guard let value = find(source, members) else { continue }
-            folded.appendComma()
-            JSONString.append(String(decoding: name, as: UTF8.self), to: &folded)
-            folded.append(UInt8(ascii: ":"))
-            folded += value.bytes
-        }
-        guard folded.count > 1 else { return nil }
-        return Value(folded + [UInt8(ascii: "}")], of: frames.last?.object)
-    }
-
     private func find(_ value: ContextValue, _ path: [PathStep]) -> Value? {
         switch value {
-        case .url, .capture, .query, .header:
-            context.text(of: value).flatMap { Value(JSONString.literal($0), of: nil) }
+        case .url, .capture, .query, .header: context.text(of: value).flatMap { Value(JSONString.literal($0), of: nil) }
         // The enclosing object of a declared model; the wrapper of a body counts only if `envelope` names its model.
         case .parent: frames.dropLast().last?.object.flatMap { find(path, of: $0) }
         case .root: (body.kind == .object ? body : frames.first?.object).flatMap { find(path, of: $0) }
@@ -201,10 +185,8 @@ extension MapRun {
 
     // MARK: Steps over arrays
 
-    /// The list that a path over arrays collects from a value.
-    ///
-    /// It keeps the array's positions, with null for elements without the member.
-    private mutating func list(at value: Value, _ steps: ArraySlice<PathStep>) -> Value? {
+    /// The list that a path over arrays collects from a value, with null for elements without the member.
+    private mutating func list(at value: Value, _ steps: Steps) -> Value? {
         if value.isNull || (value.kind == .array && steps.count == 1) { return value }
         guard value.kind == .array || value.kind == .object else {
             warn(.pathBlocked, "The key path expects a list here.", at: value, as: currentModel)
@@ -215,7 +197,7 @@ extension MapRun {
         return Value(list, of: value)
     }
 
-    private mutating func collect(_ value: Value, _ steps: ArraySlice<PathStep>, into list: inout [UInt8]) {
+    private mutating func collect(_ value: Value, _ steps: Steps, into list: inout [UInt8]) {
         let index = value.index
         guard let step = steps.first else { return list += index.bytes(value.node) }
         let rest = steps.dropFirst()

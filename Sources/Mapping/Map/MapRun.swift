@@ -2,30 +2,14 @@
 ///
 /// Only related objects are mapped recursively, at most `maximumNesting` deep.
 struct MapRun: MappingRun {
-    /// The maximum nesting of objects of declared models.
+    /// Objects of declared models that are nested deeper are shown as the upstream sent them.
     ///
-    /// Deeper ones are shown as the upstream sent them. Each level costs a few kilobytes of stack.
+    /// Each level costs a few kilobytes of stack.
     static let maximumNesting = 128
     /// The maximum number of objects read in place of references and bare identities.
     ///
     /// A few that refer to each other could otherwise fill the memory.
     static let maximumExpansions = 10_000
-
-    /// An object that is being written.
-    struct Frame {
-        /// Nil for a child that consists only of completions.
-        var object: Value?
-        var model: Int
-        var standing: Standing
-    }
-
-    /// A value of an outer object that replaces a child's property.
-    struct Completion {
-        /// The property names, starting at the child.
-        var path: ArraySlice<String>
-        var value: Value
-        var property: CompiledProperty
-    }
 
     /// A step on the path to the current output position.
     enum Step {
@@ -35,12 +19,7 @@ struct MapRun: MappingRun {
 
     /// A remark about the value at a JSON pointer into the output.
     struct Note {
-        enum Kind {
-            /// It is a default, or comes from what is known of an object, not from the body.
-            case synthetic
-            /// Its conversion does not accept it.
-            case unconverted
-        }
+        enum Kind { case synthetic, unconverted }
 
         var kind: Kind
         var pointer: String
@@ -52,7 +31,8 @@ struct MapRun: MappingRun {
     let resolve: ((ObjectName) -> [UInt8]?)?
     let body: Value
     var output: [UInt8] = []
-    var frames: [Frame] = []
+    /// The objects that are being written; nil for a child that consists only of completions.
+    var frames: [(object: Value?, model: Int, standing: Standing)] = []
     /// The current output position, for the pointers of notes.
     var place: [Step] = []
     var warnings: [MappingWarning] = []
@@ -87,7 +67,10 @@ struct MapRun: MappingRun {
     mutating func appendLiteral(_ value: Value) { appendLiteral(value.bytes) }
 
     private mutating func appendLiteral(_ json: [UInt8]) {
-        guard resolve != nil else { return output += json }
+        guard resolve != nil else {
+            output += json
+            return
+        }
         output += Reference.plain(json) { name in
             models.distinguishesTypes(name.model) ? Reference.strict(name.identity) : nil
         }
@@ -150,7 +133,7 @@ struct MapRun: MappingRun {
             return true
         }
         let model = models.compiled[chosen]
-        frames.append(Frame(object: object, model: chosen, standing: standing))
+        frames.append((object, chosen, standing))
         defer { frames.removeLast() }
         let members = members(of: object, model, completions)
         append("{")
@@ -158,7 +141,7 @@ struct MapRun: MappingRun {
         for property in model.properties where property.completes.isEmpty {
             let isAlwaysShown = property.isIdentity && !mask.excludes(property.name)
             guard let inner = mask.member(property.name) ?? (isAlwaysShown ? .all : nil) else { continue }
-            let isShown = show(property, of: model, members, mask: inner)
+            let isShown = show(property, members, mask: inner)
             // Values from the surroundings do not show that the object is there.
             let isCompleted = completions.contains { $0.path.first == property.name }
             if isShown, !property.isFromContext || isCompleted { isPresent = true }
@@ -186,12 +169,7 @@ struct MapRun: MappingRun {
     }
 
     /// Writes one property, if it has a value; returns whether a value of the upstream is shown.
-    private mutating func show(
-        _ property: CompiledProperty,
-        of model: CompiledModel,
-        _ members: Members,
-        mask: MemberMask
-    ) -> Bool {
+    private mutating func show(_ property: CompiledProperty, _ members: Members, mask: MemberMask) -> Bool {
         let before = moment
         place.append(.name(property.name))
         defer { place.removeLast() }
@@ -211,15 +189,17 @@ struct MapRun: MappingRun {
         }
         let isShown: Bool
         if let relation = effective.relation {
-            var completions = members.completions.filter { $0.path.count > 1 && $0.path.first == property.name }
-                .map { Completion(path: $0.path.dropFirst(), value: $0.value, property: $0.property) }
-            for completing in property.completedBy.lazy.map({ model.properties[$0] }) {
-                guard let value = find(completing.source, members) else { continue }
-                completions.append(
-                    Completion(path: completing.completes.dropFirst(), value: value, property: completing)
-                )
+            var completions = members.completions.filter { $0.path.count > 1 && $0.path.first == property.name }.map {
+                Completion(path: $0.path.dropFirst(), value: $0.value, property: $0.property)
             }
-            isShown = related(found, by: effective, Selection(relation: relation, mask: mask), completions)
+            for index in property.completedBy {
+                let completing = models.compiled[currentModel].properties[index]
+                guard let value = find(completing.source, members) else { continue }
+                let path = completing.completes.dropFirst()
+                completions.append(Completion(path: path, value: value, property: completing))
+            }
+            let selection = Selection(relation: relation, mask: mask, completions: completions)
+            isShown = related(found, by: effective, selection)
         } else {
             isShown = found.map { value($0, of: effective) } ?? false
         }

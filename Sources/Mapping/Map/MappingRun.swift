@@ -58,13 +58,23 @@ struct Standing {
 struct Selection {
     let relation: CompiledProperty.Related
     let mask: MemberMask
+    var completions: [Completion] = []
 
     var model: Int { relation.model }
+}
+
+/// A value of an outer object that replaces a child's property.
+struct Completion {
+    /// The property names, starting at the child.
+    var path: ArraySlice<String>
+    var value: MappedValue
+    var property: CompiledProperty
 }
 
 /// What a mapping and the way back have in common.
 protocol MappingRun {
     typealias Value = MappedValue
+    typealias Steps = ArraySlice<PathStep>
 
     var models: Models { get }
     var warnings: [MappingWarning] { get set }
@@ -97,7 +107,8 @@ extension MappingRun {
         if warnings.count >= Self.maximumWarnings {
             // Many warnings of one kind must not suppress those of another.
             if let known = warnings.firstIndex(where: { $0.subject == warning.subject }) {
-                return warnings[known].count += 1
+                warnings[known].count += 1
+                return
             }
             guard warnings.count < 2 * Self.maximumWarnings else { return }
         }

@@ -33,7 +33,8 @@ extension UnmapRun {
     }
 
     private mutating func content(_ value: Value, _ content: BodyPlan.Content, mask: MemberMask) {
-        let target = Target(relation: content.relation, model: content.model, shown: value, mask: mask)
+        let selection = Selection(relation: content.relation, mask: mask)
+        let target = Target(selection: selection, model: content.model, shown: value)
         place(value, at: content.path[...], target, WireBuilder.root)
     }
 }

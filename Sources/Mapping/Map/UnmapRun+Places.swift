@@ -23,24 +23,24 @@ extension UnmapRun {
             let child = builder.makeDetached()
             self.place(value, at: place.path[...], target, child)
             if place.origin != .object {
-                surroundings.append(Surrounding(node: child, origin: origin, target: target))
+                surroundings.append((child, origin, target))
             } else if !builder.fill(origin, from: child) {
                 warnOfNoPlace(target.shown, target.model)
             }
         case .itself:
-            guard let relation = target.relation, value.kind == .object else {
+            guard let selection = target.selection, value.kind == .object else {
                 return warnOfNoPlace(value, target.model)
             }
             let child = builder.makeDetached()
-            object(value, as: relation.model, into: child, mask: target.mask)
+            object(value, as: selection.model, into: child, mask: selection.mask)
             if !builder.fill(node, from: child) { warnOfNoPlace(value, target.model) }
         }
     }
 
     /// The upstream's form of a value that is combined from parts: for a related object, that of its identity.
     private mutating func identity(_ value: Value, _ target: Target) -> Value {
-        guard let relation = target.relation, value.kind == .object else { return value }
-        return Value(json(of: value, as: relation.model, identityOnly: true), of: nil) ?? value
+        guard let selection = target.selection, value.kind == .object else { return value }
+        return Value(json(of: value, as: selection.model, identityOnly: true), of: nil) ?? value
     }
 
     /// The upstream's form of an object by itself.
@@ -52,23 +52,17 @@ extension UnmapRun {
     }
 
     /// Writes a value at a path.
-    mutating func place(
-        _ value: Value,
-        at steps: ArraySlice<PathStep>,
-        _ target: Target,
-        _ node: Int,
-        _ standing: Standing = Standing()
-    ) {
+    mutating func place(_ value: Value, at steps: Steps, _ target: Target, _ node: Int, position: Int? = nil) {
         let rest = steps.dropFirst()
         switch steps.first {
         case nil:
-            guard let relation = target.relation else { return set(node, value, target.model) }
-            related(value, Selection(relation: relation, mask: target.mask), into: node, standing)
+            guard let selection = target.selection else { return set(node, value, target.model) }
+            related(value, selection, into: node, Standing(position: position))
         case .name(let name):
             guard let member = builder.member(Array(name.utf8), of: node) else {
                 return warnOfNoPlace(value, target.model)
             }
-            place(value, at: rest, target, member, standing)
+            place(value, at: rest, target, member, position: position)
         case .elements:
             if value.isNull { return set(node, value, target.model) }
             guard value.kind == .array else {
@@ -85,7 +79,7 @@ extension UnmapRun {
                 return warnOfNoPlace(value, target.model)
             }
             for (position, (element, inner)) in zip(elements, values).enumerated() {
-                place(inner, at: rest, target, element, Standing(position: position))
+                place(inner, at: rest, target, element, position: position)
             }
         }
     }

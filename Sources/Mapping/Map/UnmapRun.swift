@@ -1,30 +1,14 @@
 /// Writes one mapped body back as the upstream's JSON.
 struct UnmapRun: MappingRun {
-    /// An object that is being written.
-    struct Frame {
-        /// The output node of the object.
-        var node: Int
-        var standing: Standing
-    }
-
     /// A property's value on its way to the output.
     struct Target {
-        var relation: CompiledProperty.Related?
+        /// Nil for plain values.
+        var selection: Selection?
         var model: Int
         /// The value as shown in the mapped body.
         var shown: Value
         /// Whether another property writes the value around it.
         var isDerived = false
-        var mask: MemberMask
-    }
-
-    /// A value that belongs to an object around the one that shows it.
-    struct Surrounding {
-        /// The detached node with the value at its path.
-        var node: Int
-        /// The node of the object in which the path begins.
-        var origin: Int
-        var target: Target
     }
 
     let models: Models
@@ -39,12 +23,14 @@ struct UnmapRun: MappingRun {
     var warnings: [MappingWarning] = []
     /// The first value that must not be written back.
     var refusal: UnmapError?
-    var frames: [Frame] = []
+    /// The objects that are being written, by their nodes.
+    var frames: [(node: Int, standing: Standing)] = []
     /// Whether the body is the parent of the objects being written: it is an envelope with a model, or a main content
     /// that contains other contents.
     var isEnveloped = false
-    /// Values that belong to enclosing objects, in the order they were found.
-    var surroundings: [Surrounding] = []
+    /// Values that belong to enclosing objects, in the order they were found: the detached node with the value at its
+    /// path, and the node of the object in which the path begins.
+    var surroundings: [(node: Int, origin: Int, target: Target)] = []
 
     init(_ models: Models, mapped: JSONIndex, context: MappingContext?, synthetic: [String]?, unconverted: [String]) {
         (self.models, self.context) = (models, context)
@@ -74,7 +60,7 @@ struct UnmapRun: MappingRun {
         let index = choose(index, for: object)
         let model = models.compiled[index]
         guard frames.count < MapRun.maximumNesting else { return set(node, object, index) }
-        frames.append(Frame(node: node, standing: standing))
+        frames.append((node, standing))
         defer { frames.removeLast() }
         guard builder.openObject(node) else { return warnOfNoPlace(object, index) }
         for place in model.shown.writingOrder {
@@ -82,11 +68,15 @@ struct UnmapRun: MappingRun {
             guard let (value, requested) = value(of: property, in: object, mask: mask) else { continue }
             let isNamed = property.completes.isEmpty && mask.names(property.name)
             guard isNamed || !isSynthetic(value, property, index) else { continue }
-            var target = Target(relation: property.relation, model: index, shown: value, mask: requested)
+            if case .none = property.output { continue }
+            guard let reversed = reverse(value, of: property) else { continue }
+            var inner = requested
             let completing = property.completedBy.map { model.properties[$0] }.filter(isWritten)
-            target.mask.completed += completing.map { $0.completes.dropFirst() }
-            target.isDerived = model.shown.derived.contains(place)
-            write(property, target, into: node)
+            inner.completed += completing.map { $0.completes.dropFirst() }
+            let selection = property.relation.map { Selection(relation: $0, mask: inner) }
+            let isDerived = model.shown.derived.contains(place)
+            let target = Target(selection: selection, model: index, shown: value, isDerived: isDerived)
+            put(reversed, property.output, target, into: node)
         }
         guard let besides else { return }
         object.index.forEachMember(of: object.node) { nameNode, valueNode in
@@ -99,9 +89,7 @@ struct UnmapRun: MappingRun {
         }
     }
 
-    /// The value of a property, with the mask for it; nil if there is none, or it is not requested.
-    ///
-    /// A write path finds the value with which it completes a child.
+    /// The value of a property, or that with which it completes a child; nil if there is none, or it is not requested.
     private func value(of property: CompiledProperty, in object: Value, mask: MemberMask) -> (Value, MemberMask)? {
         var (value, mask) = (object, mask)
         let path = property.completes.isEmpty ? [property.name] : property.completes
@@ -160,12 +148,6 @@ struct UnmapRun: MappingRun {
             + "Name the property with --members to write it, or use --defaults for all."
         warn(.notWritten, message, at: value, as: index)
         return true
-    }
-
-    /// Writes the value of one property to its source, or to its declared `to:`, in the object at a node.
-    private mutating func write(_ property: CompiledProperty, _ target: Target, into node: Int) {
-        if case .none = property.output { return }
-        if let value = reverse(target.shown, of: property) { put(value, property.output, target, into: node) }
     }
 
     /// The upstream's form of a mapped value; nil if it is not written.

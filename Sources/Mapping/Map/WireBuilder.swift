@@ -135,9 +135,7 @@ struct WireBuilder {
 
     // MARK: Merging
 
-    /// Merges a detached value into another one.
-    ///
-    /// Missing parts are filled in; existing parts stay.
+    /// Merges a detached value into another one: missing parts are filled in, existing parts stay.
     ///
     /// - Parameter isListed: whether the values are, or are within, elements of lists. A list of one member of each
     ///   element has null for elements without the member; such a null is not written.
@@ -205,9 +203,7 @@ struct WireBuilder {
         }
     }
 
-    /// Replaces nodes by their complete literals, to restore the spelling, if nothing else was added.
-    ///
-    /// Must be called last.
+    /// At last, replaces nodes by their complete literals, to restore the spelling, if nothing else was added.
     mutating func spellWholes() {
         for (node, json, isListed) in wholes where holds(node, in: json, isListed: isListed) {
             nodes[place(of: node)] = .literal(json)
