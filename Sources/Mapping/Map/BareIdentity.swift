@@ -6,8 +6,7 @@ extension CompiledModel {
 
     /// The object that a JSON value identifies, by its members or as a bare identity.
     ///
-    /// Nil if the value is no identity, or the bare identity of a model whose identity has several parts or comes from
-    /// elsewhere.
+    /// Nil if it is no identity, or of a model whose identity is not a single value, or not in the object.
     func object(identifiedBy value: MappedValue) -> ObjectName? {
         if value.kind == .object { return object(identifiedByMembersOf: value.slice) }
         let isStrict = distinguishesTypes && !isIdentifiedByKey

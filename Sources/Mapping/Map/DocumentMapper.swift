@@ -53,7 +53,8 @@ public struct DocumentMapper: Sendable {
                 throw MappingWarning(.notAnObject, pointer: "", model: models.declarations[model].name)
             }
             return withoutActuallyEscaping(resolve) { resolve in
-                var run = MapRun(models, body: index, resolve: resolve)
+                var run = MapRun(models, body: index)
+                run.resolve = resolve
                 let key = models.compiled[model].isIdentifiedByKey ? identity : nil
                 let standing = Standing(key: key.flatMap { MappedValue(JSONString.literal($0), of: nil) })
                 run.object(run.body, as: model, standing: standing, mask: MemberMask(members))

@@ -1,13 +1,10 @@
 extension MapRun {
     /// Writes the mapped view of the body; returns false if the body does not match its rule.
     mutating func body(_ plan: BodyPlan, mask: MemberMask) -> Bool {
-        guard plan.main.isSingle else {
-            let message = "The envelope's key path leads over the elements of a list; such content has no mapped view."
-            warn(.envelopeMissing, message, at: nil, as: plan.main.model)
-            return false
-        }
         guard let main = value(of: plan.main) else {
-            warn(.envelopeMissing, at: body, as: plan.main.model)
+            let isSingle = plan.main.isSingle
+            let message = "The envelope's key path leads over the elements of a list; such content has no mapped view."
+            warn(.envelopeMissing, isSingle ? nil : message, at: isSingle ? body : nil, as: plan.main.model)
             return false
         }
         let others = plan.others.compactMap { other in value(of: other).map { (other, $0) } }
@@ -26,7 +23,9 @@ extension MapRun {
                 run.append(others, mask)
             }
         } else if let envelope = plan.envelope {
-            object(body, as: envelope, mask: .excluding(contents.map(\.0.name))) { $0.append(contents, mask) }
+            object(body, as: envelope, mask: MemberMask(nil, excluding: contents.map(\.0.name))) {
+                $0.append(contents, mask)
+            }
         } else {
             append("{")
             append(contents, mask)
@@ -44,7 +43,7 @@ extension MapRun {
         own.forEachMember(of: 0) { name, _ in own.name(name).map { shown.append($0) } }
         output.appendComma()
         let mark = output.count
-        object(body, as: index, mask: .excluding(shown))
+        object(body, as: index, mask: MemberMask(nil, excluding: shown))
         output.removeLast()
         output.remove(at: mark)
         if output.count == mark, output.last == UInt8(ascii: ",") { output.removeLast() }

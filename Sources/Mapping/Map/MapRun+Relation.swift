@@ -1,9 +1,14 @@
 extension MapRun {
     /// Writes the value of a relation; returns whether it is shown.
     mutating func related(_ found: Value?, by property: CompiledProperty, _ selection: Selection) -> Bool {
-        guard let found else { return completed(selection) }
+        let completions = selection.completions
+        guard let found else {
+            // The child consists only of completions.
+            return !completions.isEmpty
+                && object(nil, as: selection.model, mask: selection.mask, completions: completions)
+        }
         if found.isNull {
-            if !selection.completions.isEmpty {
+            if !completions.isEmpty {
                 let message = "A child is null; what would complete it is ignored."
                 warn(MappingWarning(.completionIgnored, message, model: property.model), at: found)
             }
@@ -15,12 +20,6 @@ extension MapRun {
         case .many: return many(found, by: property, selection)
         case .keyed: return keyed(found, selection)
         }
-    }
-
-    /// Writes a child that consists only of completions; returns whether there are any.
-    private mutating func completed(_ selection: Selection) -> Bool {
-        let completions = selection.completions
-        return !completions.isEmpty && object(nil, as: selection.model, mask: selection.mask, completions: completions)
     }
 
     private mutating func one(_ value: Value, by property: CompiledProperty, _ selection: Selection) -> Bool {
@@ -39,7 +38,9 @@ extension MapRun {
             return true
         }
         // The identity is not expanded: the completions would be written back into the inserted object.
-        guard element(value, selection, expands: false) else { return completed(selection) }
+        guard element(value, selection, expands: false) else {
+            return object(nil, as: index, mask: mask, completions: completions)
+        }
         let message = "A child is not an object; what would complete it is ignored."
         warn(MappingWarning(.completionIgnored, message, model: property.model), at: value)
         return true

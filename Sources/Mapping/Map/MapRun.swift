@@ -28,7 +28,7 @@ struct MapRun: MappingRun {
     let models: Models
     let context: MappingContext
     /// Returns the JSON of the object that a reference names; nil if the text has no references.
-    let resolve: ((ObjectName) -> [UInt8]?)?
+    var resolve: ((ObjectName) -> [UInt8]?)?
     let body: Value
     var output: [UInt8] = []
     /// The objects that are being written; nil for a child that consists only of completions.
@@ -49,14 +49,8 @@ struct MapRun: MappingRun {
     /// The properties with a coercion warning; one per property is enough.
     private var coerced: Set<String> = []
 
-    init(
-        _ models: Models,
-        body: JSONIndex,
-        context: MappingContext = .none,
-        known: [BoundObject: [UInt8]] = [:],
-        resolve: ((ObjectName) -> [UInt8]?)? = nil
-    ) {
-        (self.models, self.context, self.known, self.resolve) = (models, context, known, resolve)
+    init(_ models: Models, body: JSONIndex, context: MappingContext = .none, known: [BoundObject: [UInt8]] = [:]) {
+        (self.models, self.context, self.known) = (models, context, known)
         self.body = Value(body: body)
         output.reserveCapacity(body.text.count)
     }
@@ -123,13 +117,10 @@ struct MapRun: MappingRun {
         isItself: Bool = false,
         extra: ((inout MapRun) -> Void)? = nil
     ) -> Bool {
-        guard frames.count < Self.maximumNesting else {
-            warn(.tooDeep, "Objects are nested deeper than the mapped view goes.", at: object, as: index)
+        let isTooDeep = frames.count >= Self.maximumNesting
+        if isTooDeep { warn(.tooDeep, "Objects are nested deeper than the mapped view goes.", at: object, as: index) }
+        guard !isTooDeep, let chosen = choose(index, for: object) else {
             if let object { appendLiteral(object) } else { append("{}") }
-            return true
-        }
-        guard let chosen = choose(index, for: object) else {
-            if let object { appendLiteral(object) }
             return true
         }
         let model = models.compiled[chosen]
@@ -139,7 +130,7 @@ struct MapRun: MappingRun {
         append("{")
         var isPresent = false
         for property in model.properties where property.completes.isEmpty {
-            let isAlwaysShown = property.isIdentity && !mask.excludes(property.name)
+            let isAlwaysShown = property.isIdentity && !mask.excluded.contains(property.name)
             guard let inner = mask.member(property.name) ?? (isAlwaysShown ? .all : nil) else { continue }
             let isShown = show(property, members, mask: inner)
             // Values from the surroundings do not show that the object is there.

@@ -2,7 +2,12 @@ extension UnmapRun {
     /// Writes back a whole body.
     mutating func body(_ plan: BodyPlan, mask: MemberMask) {
         contents(plan, mask: mask)
-        writeSurroundings()
+        // Values already in the enclosing objects take precedence, and of several inner objects the first one counts.
+        for (node, origin, target) in surroundings where !builder.fill(origin, from: node) {
+            let message = "Its place in the surrounding object has another value; it is not written back."
+            warn(.notWritten, message, at: target.shown, as: target.model)
+        }
+        builder.spellWholes()
     }
 
     private mutating func contents(_ plan: BodyPlan, mask: MemberMask) {
@@ -17,13 +22,24 @@ extension UnmapRun {
             if let envelope = plan.envelope {
                 // A property with the same name was written with the main content.
                 let own = models.compiled[choose(plan.main.model, for: body)].propertyNames
-                object(body, as: envelope, into: WireBuilder.root, mask: .excluding(own + names), besides: nil)
+                object(
+                    body,
+                    as: envelope,
+                    into: WireBuilder.root,
+                    mask: MemberMask(nil, excluding: own + names),
+                    besides: nil
+                )
             }
         } else {
             builder.openObject(WireBuilder.root)
             if let value = body.member(plan.main.name) { content(value, plan.main, mask: mask) }
             if let envelope = plan.envelope {
-                object(body, as: envelope, into: WireBuilder.root, mask: .excluding(names + [plan.main.name]))
+                object(
+                    body,
+                    as: envelope,
+                    into: WireBuilder.root,
+                    mask: MemberMask(nil, excluding: names + [plan.main.name])
+                )
             }
         }
         isEnveloped = plan.envelope != nil || plan.main.path.isEmpty

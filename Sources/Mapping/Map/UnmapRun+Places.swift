@@ -5,7 +5,9 @@ extension UnmapRun {
         switch output {
         case .none: break
         case .parts(let parts):
-            let whole = identity(value, target)
+            // Of a related object, the upstream has the identity there.
+            let related = value.kind == .object ? target.selection?.model : nil
+            let whole = related.flatMap { Value(json(of: value, as: $0, identityOnly: true), of: nil) } ?? value
             for (name, output) in parts {
                 let part = whole.isNull ? whole : whole.member(String(decoding: name, as: UTF8.self))
                 if let part { put(part, output, target, into: node) }
@@ -25,22 +27,16 @@ extension UnmapRun {
             if place.origin != .object {
                 surroundings.append((child, origin, target))
             } else if !builder.fill(origin, from: child) {
-                warnOfNoPlace(target.shown, target.model)
+                warn(.notWritten, at: target.shown, as: target.model)
             }
         case .itself:
             guard let selection = target.selection, value.kind == .object else {
-                return warnOfNoPlace(value, target.model)
+                return warn(.notWritten, at: value, as: target.model)
             }
             let child = builder.makeDetached()
             object(value, as: selection.model, into: child, mask: selection.mask)
-            if !builder.fill(node, from: child) { warnOfNoPlace(value, target.model) }
+            if !builder.fill(node, from: child) { warn(.notWritten, at: value, as: target.model) }
         }
-    }
-
-    /// The upstream's form of a value that is combined from parts: for a related object, that of its identity.
-    private mutating func identity(_ value: Value, _ target: Target) -> Value {
-        guard let selection = target.selection, value.kind == .object else { return value }
-        return Value(json(of: value, as: selection.model, identityOnly: true), of: nil) ?? value
     }
 
     /// The upstream's form of an object by itself.
@@ -60,7 +56,7 @@ extension UnmapRun {
             related(value, selection, into: node, Standing(position: position))
         case .name(let name):
             guard let member = builder.member(Array(name.utf8), of: node) else {
-                return warnOfNoPlace(value, target.model)
+                return warn(.notWritten, at: value, as: target.model)
             }
             place(value, at: rest, target, member, position: position)
         case .elements:
@@ -76,7 +72,7 @@ extension UnmapRun {
                 return warn(.notWritten, message, at: value, as: target.model)
             }
             guard let elements = builder.elements(values.count, of: node) else {
-                return warnOfNoPlace(value, target.model)
+                return warn(.notWritten, at: value, as: target.model)
             }
             for (position, (element, inner)) in zip(elements, values).enumerated() {
                 place(inner, at: rest, target, element, position: position)
@@ -93,7 +89,7 @@ extension UnmapRun {
         case (.many, .array):
             let values = value.children
             guard let elements = builder.elements(values.count, of: node), elements.count == values.count else {
-                return warnOfNoPlace(value, selection.model)
+                return warn(.notWritten, at: value, as: selection.model)
             }
             for (position, (place, inner)) in zip(elements, values).enumerated() {
                 element(inner, selection, into: place, Standing(position: position))
@@ -108,7 +104,7 @@ extension UnmapRun {
 
     private mutating func keyed(_ value: Value, _ selection: Selection, into node: Int) {
         let text = value.index
-        guard builder.openObject(node) else { return warnOfNoPlace(value, selection.model) }
+        guard builder.openObject(node) else { return warn(.notWritten, at: value, as: selection.model) }
         text.forEachMember(of: value.node) { name, member in
             let inner = value.at(member)
             guard let key = text.name(name), let place = builder.member(Array(key.utf8), of: node) else {
@@ -138,7 +134,7 @@ extension UnmapRun {
         let json = json(of: value, as: related.model, identityOnly: related.key == nil)
         let literal =
             related.key.map { model.keyLiteral($0, in: json) } ?? key?.bytes ?? model.identityLiteral(in: json)
-        guard let literal, builder.set(node, literal) else { return warnOfNoPlace(value, related.model) }
+        guard let literal, builder.set(node, literal) else { return warn(.notWritten, at: value, as: related.model) }
     }
 
     // MARK: Surroundings
@@ -159,17 +155,6 @@ extension UnmapRun {
         case .place(let place): node(of: place.origin) != nil
         case .itself, .parts: true
         }
-    }
-
-    /// Merges the values that belong to enclosing objects, after all of these have been written.
-    ///
-    /// Values already there take precedence, and of several inner objects the first one counts.
-    mutating func writeSurroundings() {
-        for value in surroundings where !builder.fill(value.origin, from: value.node) {
-            let message = "Its place in the surrounding object has another value; it is not written back."
-            warn(.notWritten, message, at: value.target.shown, as: value.target.model)
-        }
-        builder.spellWholes()
     }
 
     /// Warns if a value contradicts what the response, or the container of its object, gives.

@@ -2,7 +2,6 @@
 struct UnmapRun: MappingRun {
     /// A property's value on its way to the output.
     struct Target {
-        /// Nil for plain values.
         var selection: Selection?
         var model: Int
         /// The value as shown in the mapped body.
@@ -62,7 +61,7 @@ struct UnmapRun: MappingRun {
         guard frames.count < MapRun.maximumNesting else { return set(node, object, index) }
         frames.append((node, standing))
         defer { frames.removeLast() }
-        guard builder.openObject(node) else { return warnOfNoPlace(object, index) }
+        guard builder.openObject(node) else { return warn(.notWritten, at: object, as: index) }
         for place in model.shown.writingOrder {
             let property = model.properties[place]
             guard let (value, requested) = value(of: property, in: object, mask: mask) else { continue }
@@ -80,12 +79,10 @@ struct UnmapRun: MappingRun {
         }
         guard let besides else { return }
         object.index.forEachMember(of: object.node) { nameNode, valueNode in
-            if let name = object.index.name(nameNode),
+            let isExpected = object.index.name(nameNode).map { name in
                 besides.contains(name) || model.property(named: name) != nil || mask.member(name) == nil
-            {
-                return
             }
-            warn(.undeclaredMember, at: object.at(valueNode), as: index)
+            if isExpected != true { warn(.undeclaredMember, at: object.at(valueNode), as: index) }
         }
     }
 
@@ -107,28 +104,22 @@ struct UnmapRun: MappingRun {
         return choice.map { choose($0.shown, for: object) } ?? index
     }
 
+    /// Whether the condition of a choice holds for the members that it reads; related objects stay as they are.
     private func fits(_ choice: CompiledModel.Choice, _ object: Value) -> Bool {
         guard let condition = choice.condition else { return true }
-        let members = condition.paths.compactMap { $0.first.map { Array($0.utf8) } }
-        let wire = JSONSlice(sketch(object, models.compiled[choice.shown], members: members))
-        return wire.map { condition.holds(for: $0) } ?? false
-    }
-
-    /// The members of the upstream's JSON that a condition reads; related objects stay as they are.
-    private func sketch(_ object: Value, _ model: CompiledModel, members: [[UInt8]]) -> [UInt8] {
+        let read = condition.paths.compactMap { $0.first.map(PathStep.name) }
         var builder = WireBuilder()
         builder.openObject(WireBuilder.root)
-        for property in model.properties where property.completes.isEmpty {
-            guard case .place(let output) = property.output, output.origin == .object, output.path.tail.isEmpty,
-                let first = output.path.leadingNames.first, members.contains(Array(first.utf8)),
-                let value = object.member(property.name)
+        for property in models.compiled[choice.shown].properties where property.completes.isEmpty {
+            guard case .place(let output) = property.output, output.origin == .object, let names = output.path.names,
+                let first = output.path.first, read.contains(first), let value = object.member(property.name)
             else { continue }
-            let place = output.path.leadingNames.reduce(WireBuilder.root as Int?) { node, name in
+            let place = names.reduce(WireBuilder.root as Int?) { node, name in
                 node.flatMap { builder.member(Array(name.utf8), of: $0) }
             }
             if let place { builder.set(place, reversed(value, of: property)?.json ?? value.bytes) }
         }
-        return builder.json()
+        return JSONSlice(builder.json()).map { condition.holds(for: $0) } ?? false
     }
 
     // MARK: Values
@@ -136,12 +127,12 @@ struct UnmapRun: MappingRun {
     /// Whether a value comes from the model's default, or from what is known of an object, not from the response.
     private mutating func isSynthetic(_ value: Value, _ property: CompiledProperty, _ index: Int) -> Bool {
         let shown = property.completes.isEmpty ? property.defaultValue : property.completedDefault
-        if shown == nil, isSynthetic(value) {
+        guard let shown else {
             // An object in place of its identity is written back as that.
             let isNamed = property.relation.map { models.compiled[$0.model].hasIdentity } ?? false
-            return !(isNamed && value.kind == .object)
+            return isSynthetic(value) && !(isNamed && value.kind == .object)
         }
-        guard let known = shown.flatMap({ JSONSlice($0) }), value.slice.isEqual(to: known) else { return false }
+        guard let known = JSONSlice(shown), value.slice.isEqual(to: known) else { return false }
         guard synthetic == nil else { return isSynthetic(value) }
         let message =
             "The value equals the default of \(property.name), so it is not written back. "
@@ -169,23 +160,19 @@ struct UnmapRun: MappingRun {
 
     /// The result of a property's conversion; nil without a conversion.
     private func reversed(_ value: Value, of property: CompiledProperty) -> ConversionResult? {
-        property.conversion.converter?.reverse(value.bytes, unconverted: unconverted(within: value))
-    }
-
-    /// The pointers from a value to its parts that were not converted on the way there.
-    private func unconverted(within value: Value) -> Set<String> {
-        guard !unconverted.isEmpty, let start = value.bodyNode else { return [] }
+        guard let converter = property.conversion.converter else { return nil }
+        // The pointers from the value to its parts that were not converted on the way there.
         var pointers: Set<String> = []
-        body.index.forEachValue(in: start) { if unconverted.contains($0) { pointers.insert($1) } }
-        return pointers
+        if !unconverted.isEmpty, let start = value.bodyNode {
+            body.index.forEachValue(in: start) { if unconverted.contains($0) { pointers.insert($1) } }
+        }
+        return converter.reverse(value.bytes, unconverted: pointers)
     }
 
     /// Writes a value to a node unchanged; warns if the node already has another value.
     mutating func set(_ node: Int, _ value: Value, _ index: Int) {
-        if !builder.set(node, value.bytes) { warnOfNoPlace(value, index) }
+        if !builder.set(node, value.bytes) { warn(.notWritten, at: value, as: index) }
     }
-
-    mutating func warnOfNoPlace(_ value: Value, _ index: Int) { warn(.notWritten, at: value, as: index) }
 }
 
 extension JSONIndex {

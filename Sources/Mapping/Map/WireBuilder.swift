@@ -105,11 +105,9 @@ struct WireBuilder {
     @discardableResult
     mutating func openObject(_ node: Int) -> Bool {
         let node = place(of: node)
-        switch nodes[node] {
-        case .open: nodes[node] = .object([], isOnTheWay: false)
-        case .object(let members, _): nodes[node] = .object(members, isOnTheWay: false)
-        case .literal, .array, .merged: return false
-        }
+        if case .open = nodes[node] { nodes[node] = .object([], isOnTheWay: false) }
+        guard case .object(let members, _) = nodes[node] else { return false }
+        nodes[node] = .object(members, isOnTheWay: false)
         return true
     }
 
@@ -221,12 +219,10 @@ struct WireBuilder {
                 // Of two members with one name the last counts.
                 nodes[member] = .literal(Array(index.bytes(value)))
             }
-            return true
-        case .array:
-            nodes[node] = .array(index.children(of: 0).map { append(.literal(Array(index.bytes($0)))) })
-            return true
+        case .array: nodes[node] = .array(index.children(of: 0).map { append(.literal(Array(index.bytes($0)))) })
         case .string, .number, .word: return false
         }
+        return true
     }
 
     // MARK: Output
