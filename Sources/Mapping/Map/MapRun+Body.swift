@@ -23,9 +23,7 @@ extension MapRun {
                 run.append(others, mask)
             }
         } else if let envelope = plan.envelope {
-            object(body, as: envelope, mask: MemberMask(nil, excluding: contents.map(\.0.name))) {
-                $0.append(contents, mask)
-            }
+            object(body, as: envelope, mask: .excluding(contents.map(\.0.name))) { $0.append(contents, mask) }
         } else {
             append("{")
             append(contents, mask)
@@ -43,7 +41,7 @@ extension MapRun {
         own.forEachMember(of: 0) { name, _ in own.name(name).map { shown.append($0) } }
         output.appendComma()
         let mark = output.count
-        object(body, as: index, mask: MemberMask(nil, excluding: shown))
+        object(body, as: index, mask: .excluding(shown))
         output.removeLast()
         output.remove(at: mark)
         if output.count == mark, output.last == UInt8(ascii: ",") { output.removeLast() }

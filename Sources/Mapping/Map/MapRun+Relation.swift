@@ -1,11 +1,10 @@
 extension MapRun {
     /// Writes the value of a relation; returns whether it is shown.
     mutating func related(_ found: Value?, by property: CompiledProperty, _ selection: Selection) -> Bool {
-        let completions = selection.completions
+        let (index, mask, completions) = (selection.model, selection.mask, selection.completions)
         guard let found else {
             // The child consists only of completions.
-            return !completions.isEmpty
-                && object(nil, as: selection.model, mask: selection.mask, completions: completions)
+            return !completions.isEmpty && object(nil, as: index, mask: mask, completions: completions)
         }
         if found.isNull {
             if !completions.isEmpty {
@@ -38,9 +37,7 @@ extension MapRun {
             return true
         }
         // The identity is not expanded: the completions would be written back into the inserted object.
-        guard element(value, selection, expands: false) else {
-            return object(nil, as: index, mask: mask, completions: completions)
-        }
+        guard element(value, selection, expands: false) else { return related(nil, by: property, selection) }
         let message = "A child is not an object; what would complete it is ignored."
         warn(MappingWarning(.completionIgnored, message, model: property.model), at: value)
         return true
@@ -196,12 +193,8 @@ extension MapRun {
 
     private mutating func quarantine(_ value: Value, as index: Int) -> Bool {
         let model = models.compiled[index].name
-        warn(
-            .quarantined,
-            "A value was received where an object of \(model) is declared; it is left out.",
-            at: value,
-            as: index
-        )
+        let message = "A value was received where an object of \(model) is declared; it is left out."
+        warn(.quarantined, message, at: value, as: index)
         return false
     }
 }

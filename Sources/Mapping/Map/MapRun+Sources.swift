@@ -60,12 +60,14 @@ extension MapRun {
                 readKnown(value, at: child, as: related, &members)
             } else if value.isNull {
                 fill(child, with: value, &members)
-            } else if let name = reference(value) {
+            } else if resolve != nil, value.slice.isReference, let name = value.slice.target()?.name {
                 // Nothing is shown of an unknown object, and it is no fault.
                 guard let object = referred(by: name, at: value) else { return }
                 let own = models.index(of: name.model).map { root(of: object, as: $0) } ?? -1
                 read(object, at: child, of: own, &members)
-            } else if isBare(value, related) {
+            } else if related >= 0, models.compiled[related].hasIdentity,
+                value.withBytes({ Identity.read($0) }) != .unusable
+            {
                 readKnown(value, at: child, as: related, &members)
             } else {
                 members.isBlocked = true
@@ -110,19 +112,9 @@ extension MapRun {
         }
     }
 
-    /// The object that a reference literal names; nil for other values.
-    private func reference(_ value: Value) -> ObjectName? {
-        resolve != nil && value.slice.isReference ? value.slice.target()?.name : nil
-    }
-
     /// The node of an object of a model, or of a concrete model of its cluster.
     private func root(of object: Value, as index: Int) -> Int {
         models.compiled[models.concrete(of: index, for: object.slice)].root
-    }
-
-    private func isBare(_ value: Value, _ related: Int) -> Bool {
-        guard related >= 0, models.compiled[related].hasIdentity else { return false }
-        return value.withBytes { Identity.read($0) } != .unusable
     }
 
     // MARK: The value of a property

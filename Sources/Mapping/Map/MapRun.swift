@@ -2,13 +2,9 @@
 ///
 /// Only related objects are mapped recursively, at most `maximumNesting` deep.
 struct MapRun: MappingRun {
-    /// Objects of declared models that are nested deeper are shown as the upstream sent them.
-    ///
-    /// Each level costs a few kilobytes of stack.
+    /// Objects that are nested deeper are shown as the upstream sent them: each level costs a few kilobytes of stack.
     static let maximumNesting = 128
-    /// The maximum number of objects read in place of references and bare identities.
-    ///
-    /// A few that refer to each other could otherwise fill the memory.
+    /// The most objects read in place of references and bare identities: a few in a circle could fill the memory.
     static let maximumExpansions = 10_000
 
     /// A step on the path to the current output position.

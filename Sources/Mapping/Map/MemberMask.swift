@@ -10,7 +10,9 @@ struct MemberMask: Sendable {
     /// Requests everything.
     static let all = MemberMask(nil)
 
-    /// Creates a mask from property paths; nil requests everything but the excluded.
+    static func excluding(_ names: [String]) -> MemberMask { MemberMask(nil, excluding: names) }
+
+    /// Creates a mask from property paths; nil requests everything.
     init(_ members: [String]?, excluding excluded: [String] = []) {
         self.excluded = excluded
         guard let members else { return }

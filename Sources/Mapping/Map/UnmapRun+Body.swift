@@ -22,24 +22,13 @@ extension UnmapRun {
             if let envelope = plan.envelope {
                 // A property with the same name was written with the main content.
                 let own = models.compiled[choose(plan.main.model, for: body)].propertyNames
-                object(
-                    body,
-                    as: envelope,
-                    into: WireBuilder.root,
-                    mask: MemberMask(nil, excluding: own + names),
-                    besides: nil
-                )
+                object(body, as: envelope, into: WireBuilder.root, mask: .excluding(own + names), besides: nil)
             }
         } else {
             builder.openObject(WireBuilder.root)
             if let value = body.member(plan.main.name) { content(value, plan.main, mask: mask) }
             if let envelope = plan.envelope {
-                object(
-                    body,
-                    as: envelope,
-                    into: WireBuilder.root,
-                    mask: MemberMask(nil, excluding: names + [plan.main.name])
-                )
+                object(body, as: envelope, into: WireBuilder.root, mask: .excluding(names + [plan.main.name]))
             }
         }
         isEnveloped = plan.envelope != nil || plan.main.path.isEmpty
