@@ -1,16 +1,17 @@
 extension CompiledModel {
     /// Whether the whole identity of an object is its name in the object that contains it (`@key`).
     var isIdentifiedByKey: Bool {
-        guard reading.identity.count == 1, case .context(.key, _) = reading.identity[0] else { return false }
-        return true
+        if case .context(.key, _)? = reading.identity.first { reading.identity.count == 1 } else { false }
     }
 
-    /// The object that a single JSON value identifies.
+    /// The object that a JSON value identifies, by its members or as a bare identity.
     ///
-    /// Nil if the value is no identity, or the identity of the model has several parts or comes from elsewhere.
-    func object(identifiedBy literal: UnsafeBufferPointer<UInt8>) -> ObjectName? {
+    /// Nil if it is no identity, or of a model whose identity is not a single value, or not in the object.
+    func object(identifiedBy value: MappedValue) -> ObjectName? {
+        if value.kind == .object { return object(identifiedByMembersOf: value.slice) }
+        let isStrict = distinguishesTypes && !isIdentifiedByKey
         guard hasOwnIdentity || isIdentifiedByKey, reading.identity.count == 1,
-            case .text(let text) = Identity.read(literal, isStrict: distinguishesTypes && !isIdentifiedByKey)
+            case .text(let text) = value.withBytes({ Identity.read($0, isStrict: isStrict) })
         else { return nil }
         return ObjectName(model: objectName, identity: text)
     }
@@ -40,17 +41,16 @@ extension CompiledModel {
 
     /// The value of a key as spelled in an object.
     func keyLiteral(_ key: String, in object: [UInt8]) -> [UInt8]? {
-        guard let object = JSONSlice(object), let part = reading.keys.first(where: { $0.name == key })?.part else {
-            return nil
-        }
-        return Self.literal(at: part.paths, in: object)
+        let part = reading.keys.first { $0.name == key }?.part
+        return part.flatMap { part in JSONSlice(object).flatMap { Self.literal(at: part.paths, in: $0) } }
     }
 
     private static func literal(at paths: [[String]], in object: JSONSlice) -> [UInt8]? {
-        paths.lazy.compactMap { object.value(at: $0[...]) }.first.map { Array($0.bytes) }
+        paths.lazy.compactMap { object.value(at: $0[...]) }.first?.json
     }
 }
 
+/// Objects in place of what the body says of them: an identity, a key, or an object that shows nothing else.
 extension MapRun {
     /// The most bare identities in a body that are expanded to objects.
     static let maximumNamed = 1_000
@@ -61,63 +61,51 @@ extension MapRun {
     ///
     /// Objects are inserted one level deep. What is spelled differently within the object stays, because the way back
     /// could not restore its spelling.
-    mutating func bare(
-        _ value: Value,
-        of related: CompiledProperty.Related,
-        standing: Standing,
-        mask: MemberMask
-    ) {
-        let model = models.compiled[related.model]
-        guard mayInsert, let json = knownObject(namedBy: value, of: related),
-            related.key.map({ model.keyLiteral($0, in: json) == value.bytes })
+    mutating func bare(_ value: Value, _ selection: Selection, _ standing: Standing) {
+        let (model, key) = (models.compiled[selection.model], selection.relation.key)
+        guard mayInsert, let json = knownObject(namedBy: value, model, key),
+            key.map({ model.keyLiteral($0, in: json) == value.bytes })
                 ?? (model.isIdentifiedByKey || model.identityLiteral(in: json) == value.bytes),
             let object = Value(json, of: nil)
         else { return appendLiteral(value) }
         note(.synthetic)
-        var standing = standing
-        if model.isIdentifiedByKey { standing.key = value }
-        insert(object, as: related.model, standing: standing, mask: mask)
+        let name = model.isIdentifiedByKey ? value : standing.key
+        insert(object, selection, Standing(position: standing.position, key: name))
     }
 
     /// Writes what is known of an object that shows nothing but its identity; returns false if nothing is known.
-    mutating func loneIdentity(_ value: Value, as index: Int, standing: Standing, mask: MemberMask) -> Bool {
-        let model = models.compiled[index]
-        guard mayInsert, isLoneIdentity(value, of: index), let name = model.object(identifiedByMembersOf: value.slice),
+    mutating func loneIdentity(_ value: Value, _ selection: Selection, _ standing: Standing) -> Bool {
+        let model = models.compiled[selection.model]
+        guard mayInsert, isLoneIdentity(value, of: model), let name = model.object(identifiedByMembersOf: value.slice),
             let json = knownObject(BoundObject(name)),
             JSONSlice(json).flatMap(model.identityLiterals) == model.identityLiterals(in: value.slice),
             let object = Value(json, of: nil)
         else { return false }
         syntheticDepth = frames.count + 1
-        insert(object, as: index, standing: standing, mask: mask)
+        insert(object, selection, standing)
         syntheticDepth = nil
         return true
     }
 
     /// Whether an object shows nothing but its identity, in members of its own.
-    func isLoneIdentity(_ object: Value, of index: Int) -> Bool {
-        let model = models.compiled[index]
+    func isLoneIdentity(_ object: Value, of model: CompiledModel) -> Bool {
         // Each member is two nodes, its name and a plain value.
         let end = object.node + 1 + 2 * model.reading.identity.count
-        return model.hasOwnIdentity && model.hasIdentity
-            && Int(object.document.index.nodes[object.node].next) == end
-            && model.identityLiterals(in: object.slice) != nil
+        return Int(object.index.nodes[object.node].next) == end && model.identityLiterals(in: object.slice) != nil
     }
 
-    private mutating func insert(_ object: Value, as index: Int, standing: Standing, mask: MemberMask) {
+    private mutating func insert(_ object: Value, _ selection: Selection, _ standing: Standing) {
         expansions += 1
         isWithinNamed = true
-        self.object(object, as: index, standing: standing, mask: mask)
+        self.object(object, as: selection.model, standing: standing, mask: selection.mask)
         isWithinNamed = false
     }
 
     private var mayInsert: Bool { output.count < Self.maximumExpanded && frames.count < Self.maximumNesting }
 
     /// What is known of the object that a bare identity or a key in the body names.
-    private mutating func knownObject(namedBy value: Value, of related: CompiledProperty.Related) -> [UInt8]? {
-        let model = models.compiled[related.model]
-        guard related.key != nil else {
-            return value.withBytes(model.object(identifiedBy:)).flatMap { knownObject(BoundObject($0)) }
-        }
+    private mutating func knownObject(namedBy value: Value, _ model: CompiledModel, _ key: String?) -> [UInt8]? {
+        guard key != nil else { return model.object(identifiedBy: value).flatMap { knownObject(BoundObject($0)) } }
         guard case .text(let text) = value.withBytes({ Identity.read($0) }) else { return nil }
         return knownObject(BoundObject(model: model.objectName, keys: [text]))
     }
@@ -125,7 +113,7 @@ extension MapRun {
     /// What is known of an object of a cluster that does not show the members by which its model is chosen.
     mutating func knownChoice(_ index: Int, for object: JSONSlice) -> JSONSlice? {
         let model = models.compiled[index]
-        guard !model.reading.choices.isEmpty, !isWithinNamed, resolve == nil,
+        guard !isWithinNamed, resolve == nil,
             model.reading.choices.contains(where: { $0.condition?.isOpen(for: object) ?? false }),
             let name = model.object(identifiedByMembersOf: object)
         else { return nil }
@@ -139,17 +127,14 @@ extension MapRun {
         return known[object]
     }
 
-    /// The object that an identity on a key path names, if it is known.
-    mutating func referred(byIdentity identity: Value, as index: Int) -> Value? {
-        let model = models.compiled[index]
-        let name =
-            identity.kind == .object
-            ? model.object(identifiedByMembersOf: identity.slice) : identity.withBytes(model.object(identifiedBy:))
-        guard let name else { return nil }
-        if resolve != nil { return referred(by: name, at: identity) }
-        guard let json = knownObject(BoundObject(name)) else { return nil }
+    /// The object that a reference or an identity on a key path names, if it is known.
+    mutating func referred(by name: ObjectName, at value: Value) -> Value? {
+        guard expansions < Self.maximumExpansions,
+            let json = resolve == nil ? knownObject(BoundObject(name)) : resolve?(name),
+            let object = Value(json, of: resolve == nil ? nil : value), object.kind == .object
+        else { return nil }
         expansions += 1
-        return Value(json, of: nil)
+        return object
     }
 }
 

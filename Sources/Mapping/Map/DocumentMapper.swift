@@ -9,12 +9,9 @@ public struct DocumentMapper: Sendable {
     /// A mapper by these models.
     public init(models: Models) { self.models = models }
 
-    /// Maps one body.
+    /// Maps one body of the upstream by a route's rule.
     ///
     /// - Parameters:
-    ///   - body: the upstream's JSON.
-    ///   - rule: the route's rule for the body.
-    ///   - context: the surroundings of the body.
     ///   - members: the requested properties of the content's objects, such as `user.login` for one of a related
     ///     object. Nil requests all. The identity is always shown.
     ///   - known: the JSON of objects that the body names by their identities or keys. They are inserted in place of
@@ -28,20 +25,17 @@ public struct DocumentMapper: Sendable {
     ) -> MappedBody {
         do throws(MappingWarning) {
             var run = MapRun(models, body: try Self.index(body), context: context, known: known)
-            guard run.body(try BodyPlan(rule, models), mask: MemberMask(members)) else {
-                return MappedBody(unmapped: body, run.warnings)
-            }
-            return MappedBody(run)
+            let fits = run.body(try BodyPlan(rule, models), mask: MemberMask(members))
+            return fits ? MappedBody(run) : MappedBody(unmapped: body, run.warnings)
         } catch {
             return MappedBody(unmapped: body, [error])
         }
     }
 
-    /// Maps one object.
+    /// Maps one object of a model, or of a cluster by its base.
     ///
     /// - Parameters:
     ///   - payload: the object's JSON. References in it are shown as bare identities; only key paths follow them.
-    ///   - model: the name of its model, or of its cluster's base.
     ///   - identity: its identity, which it does not contain if it is identified by its name (`@key`).
     ///   - members: the requested properties. Nil requests all.
     ///   - resolve: returns the payload of an object by its name.
@@ -59,9 +53,10 @@ public struct DocumentMapper: Sendable {
                 throw MappingWarning(.notAnObject, pointer: "", model: models.declarations[model].name)
             }
             return withoutActuallyEscaping(resolve) { resolve in
-                var run = MapRun(models, body: index, resolve: resolve)
-                let key = identity.flatMap { MappedValue(JSONString.literal($0), of: nil) }
-                let standing = models.compiled[model].isIdentifiedByKey ? Standing(key: key) : Standing()
+                var run = MapRun(models, body: index)
+                run.resolve = resolve
+                let key = models.compiled[model].isIdentifiedByKey ? identity : nil
+                let standing = Standing(key: key.flatMap { MappedValue(JSONString.literal($0), of: nil) })
                 run.object(run.body, as: model, standing: standing, mask: MemberMask(members))
                 return MappedBody(run)
             }
@@ -74,14 +69,62 @@ public struct DocumentMapper: Sendable {
         guard body.isUTF8 else { throw .notUTF8 }
         do throws(JSONIndex.Failure) {
             return try JSONIndex(body)
+        } catch .tooDeep {
+            throw MappingWarning(.tooDeep)
         } catch {
-            if error == .tooDeep { throw MappingWarning(.tooDeep) }
-            let hasMark = body.starts(with: [0xEF, 0xBB, 0xBF])
-            throw MappingWarning(
-                .notJSON,
-                "The body is not JSON\(hasMark ? ": it begins with a byte order mark" : "")."
-            )
+            let cause = body.starts(with: [0xEF, 0xBB, 0xBF]) ? ": it begins with a byte order mark" : ""
+            throw MappingWarning(.notJSON, "The body is not JSON\(cause).")
         }
+    }
+
+    /// The requested members that no object of the models shows, such as a misspelled `user.login`.
+    public func unknownMembers(among members: [String], of models: [String]) -> [String] {
+        let indexes = models.compactMap(self.models.index)
+        return members.filter { !isKnown($0.split(separator: ".", omittingEmptySubsequences: false)[...], in: indexes) }
+    }
+
+    private func isKnown(_ path: ArraySlice<Substring>, in indexes: [Int]) -> Bool {
+        guard let name = path.first else { return true }
+        // The models and all concrete models of their clusters.
+        let family = reachable(from: indexes) { models.compiled[$0].reading.choices.map(\.shown) }
+        return family.lazy.flatMap { models.compiled[$0].properties }.contains { property in
+            guard property.completes.isEmpty, property.name.utf8.elementsEqual(name.utf8) else { return false }
+            return path.count == 1 || property.relation.map { isKnown(path.dropFirst(), in: [$0.model]) } ?? false
+        }
+    }
+
+    /// Writes a mapped body back as the upstream's JSON.
+    ///
+    /// A value that its conversion does not accept is written as it is, with a warning. Null is written only where the
+    /// mapped body has it. Synthetic values are written only if they were changed or are named in `members`. Inserted
+    /// objects become bare identities again. Members that are not properties are left out with a warning.
+    ///
+    /// - Parameters:
+    ///   - body: the mapped view of a body, as returned by `map` for the same rule.
+    ///   - context: the surroundings of the body, which its values must not contradict; nil if they are unknown.
+    ///   - members: the properties of the content's objects to write. Nil writes all.
+    ///   - synthetic: the pointers returned by `map`. If nil, every value equal to its default counts as synthetic,
+    ///     with a warning.
+    ///   - unconverted: the pointers returned by `map`; the values there are written as they are.
+    /// - Returns: the upstream's JSON, and warnings about values without a way back, with pointers into `body`.
+    public func unmap(
+        _ body: [UInt8],
+        as rule: BodyRule,
+        in context: MappingContext? = nil,
+        members: [String]? = nil,
+        synthetic: [String]? = nil,
+        unconverted: [String] = []
+    ) throws(UnmapError) -> (body: [UInt8], warnings: [MappingWarning]) {
+        var run: UnmapRun
+        do throws(MappingWarning) {
+            let (plan, index) = (try BodyPlan(rule, models), try Self.index(body))
+            run = UnmapRun(models, mapped: index, context: context, synthetic: synthetic, unconverted: unconverted)
+            run.body(plan, mask: MemberMask(members))
+        } catch {
+            throw UnmapError(reason: error.message, model: error.model)
+        }
+        if let refusal = run.refusal { throw refusal }
+        return (run.builder.json(), run.warnings)
     }
 }
 
@@ -89,9 +132,9 @@ public struct DocumentMapper: Sendable {
 public struct MappedBody: Sendable, Equatable {
     /// The mapped JSON, or the original body.
     public var body: [UInt8]
-    /// Whether the body is mapped; false if it does not match its rule.
+    /// False if the body does not match its rule.
     public var isMapped: Bool
-    /// The warnings about parts that did not fit; their pointers refer to the original body.
+    /// The parts that did not fit; the pointers refer to the original body.
     public var warnings: [MappingWarning]
     /// Pointers into the mapped JSON, to values that come from the models' defaults and to objects inserted in place of
     /// bare identities.
@@ -124,74 +167,8 @@ extension MappingWarning: Error {
     }
 }
 
-extension DocumentMapper {
-    /// The requested members that no object of the models shows, such as a misspelled `user.login`.
-    public func unknownMembers(among members: [String], of models: [String]) -> [String] {
-        let indexes = models.compactMap(self.models.index)
-        return members.filter { !isKnown($0.split(separator: ".", omittingEmptySubsequences: false)[...], in: indexes) }
-    }
-
-    private func isKnown(_ path: ArraySlice<Substring>, in indexes: [Int]) -> Bool {
-        guard let name = path.first else { return true }
-        let rest = path.dropFirst()
-        // The models and all concrete models of their clusters.
-        let family = reachable(from: indexes) { models.compiled[$0].reading.choices.map(\.shown) }
-        return family.contains { index in
-            let model = models.compiled[index]
-            return model.properties.contains { property in
-                guard property.completes.isEmpty, property.name.utf8.elementsEqual(name.utf8) else { return false }
-                guard !rest.isEmpty else { return true }
-                return property.relation.map { isKnown(rest, in: [$0.model]) } ?? false
-            }
-        }
-    }
-
-    /// Writes a mapped body back as the upstream's JSON.
-    ///
-    /// A value that its conversion does not accept is written as it is, with a warning. Null is written only where the
-    /// mapped body has it. Synthetic values are written only if they were changed or are named in `members`. Inserted
-    /// objects become bare identities again. Members that are not properties are left out with a warning.
-    ///
-    /// - Parameters:
-    ///   - body: the mapped view of a body, as returned by `map` for the same rule.
-    ///   - rule: the route's rule for the body.
-    ///   - context: the surroundings of the body, which its values must not contradict; nil if they are unknown.
-    ///   - members: the properties of the content's objects to write. Nil writes all.
-    ///   - synthetic: the pointers returned by `map`. If nil, every value equal to its default counts as synthetic,
-    ///     with a warning.
-    ///   - unconverted: the pointers returned by `map`; the values there are written as they are.
-    public func unmap(
-        _ body: [UInt8],
-        as rule: BodyRule,
-        in context: MappingContext? = nil,
-        members: [String]? = nil,
-        synthetic: [String]? = nil,
-        unconverted: [String] = []
-    ) throws(UnmapError) -> UnmappedBody {
-        var run: UnmapRun
-        do throws(MappingWarning) {
-            let plan = try BodyPlan(rule, models)
-            let index = try Self.index(body)
-            run = UnmapRun(models, mapped: index, context: context, synthetic: synthetic, unconverted: unconverted)
-            run.body(plan, mask: MemberMask(members))
-        } catch {
-            throw UnmapError(reason: error.message, model: error.model)
-        }
-        if let refusal = run.refusal { throw refusal }
-        return UnmappedBody(body: run.builder.json(), warnings: run.warnings)
-    }
-}
-
-/// A body on its way back to the upstream, with its warnings.
-public struct UnmappedBody: Sendable, Equatable {
-    /// The upstream's JSON.
-    public var body: [UInt8]
-    /// The warnings about values without a way back; their pointers refer to the mapped body.
-    public var warnings: [MappingWarning]
-}
-
 /// Why a mapped body cannot be written back.
-public struct UnmapError: Error, Sendable, Equatable {
+public struct UnmapError: Error, Sendable, Equatable, CustomStringConvertible {
     /// What was expected; it never quotes the value.
     public var reason: String
     /// The JSON pointer to the value in the mapped body.
@@ -200,14 +177,10 @@ public struct UnmapError: Error, Sendable, Equatable {
     public var model: String?
     /// The mapped value without a way back, as JSON; it is not part of the description.
     public var value: [UInt8]?
-}
 
-extension UnmapError: CustomStringConvertible {
     public var description: String {
-        let place = [
-            pointer.map { $0.isEmpty ? "the whole" : $0 }, property.map { "property \($0)" },
-            model.map { "model \($0)" },
-        ]
-        return (place.compactMap(\.self) + [reason]).joined(separator: ": ")
+        let place = pointer.map { $0.isEmpty ? "the whole" : $0 }
+        let parts = [place, property.map { "property \($0)" }, model.map { "model \($0)" }, reason]
+        return parts.compactMap(\.self).joined(separator: ": ")
     }
 }

@@ -1,8 +1,10 @@
 extension MapRun {
-    /// The result of one pass over an object's members.
+    /// What there is of an object's properties.
     struct Members {
         /// The value of each slot, from the object itself or from one that a key path reached through a reference.
         var values: [Value?]
+        /// Values of outer objects for its properties.
+        var completions: [Completion] = []
         /// The slots whose values come from what is known of an object that the body only names.
         var known: Set<Int> = []
         /// Whether a key path was blocked; the object then contained something after all.
@@ -23,25 +25,18 @@ extension MapRun {
         }
     }
 
-    /// Reads the members of an object that its model's sources name.
-    mutating func members(of object: Value?, _ model: CompiledModel) -> Members {
-        var members = Members(values: [Value?](repeating: nil, count: model.shown.slotCount))
-        guard let object, object.kind == .object else { return members }
-        read(object, at: model.root, of: model.root, model, &members)
+    /// Reads the members of the current object that its model's sources name.
+    mutating func members(of object: Value?, _ model: CompiledModel, _ completions: [Completion]) -> Members {
+        var members = Members(values: Array(repeating: nil, count: model.shown.slotCount), completions: completions)
+        if let object, object.kind == .object { read(object, at: model.root, of: model.root, &members) }
         return members
     }
 
     /// Reads what the sources at a node name.
     ///
     /// - Parameter own: the node of the object in its own model, which knows its relations; -1 if it is of no model.
-    private mutating func read(
-        _ object: Value,
-        at node: Int,
-        of own: Int,
-        _ model: CompiledModel,
-        _ members: inout Members
-    ) {
-        let index = object.document.index
+    private mutating func read(_ object: Value, at node: Int, of own: Int, _ members: inout Members) {
+        let index = object.index
         index.forEachMember(of: object.node) { name, member in
             let literal = index.slice(name)
             guard let child = literal.withBytes({ models.tree.child(of: node, spelled: $0) }) else { return }
@@ -50,7 +45,7 @@ extension MapRun {
             guard place.isShown else { return }
             let slot = Int(place.slot)
             if slot >= 0 ? members.values[slot] != nil : members.entered.contains(child) {
-                warnOfRepetition(at: value, model.name)
+                warnOfRepetition(at: value, as: currentModel)
                 // The values found below the earlier member go too.
                 forget(child, &members)
             }
@@ -60,45 +55,45 @@ extension MapRun {
             let inner = own < 0 ? nil : literal.withBytes { models.tree.child(of: own, spelled: $0) }
             let related = inner.map { Int(models.tree.nodes[$0].relation) } ?? -1
             if value.kind == .object {
-                read(value, at: child, of: related < 0 ? inner ?? -1 : root(of: value, as: related), model, &members)
-                guard related >= 0, isLoneIdentity(value, of: related) else { return }
-                readKnown(value, at: child, as: related, model, &members)
+                read(value, at: child, of: related < 0 ? inner ?? -1 : root(of: value, as: related), &members)
+                guard related >= 0, isLoneIdentity(value, of: models.compiled[related]) else { return }
+                readKnown(value, at: child, as: related, &members)
             } else if value.isNull {
                 fill(child, with: value, &members)
-            } else if let name = reference(value) {
+            } else if resolve != nil, value.slice.isReference, let name = value.slice.target()?.name {
                 // Nothing is shown of an unknown object, and it is no fault.
                 guard let object = referred(by: name, at: value) else { return }
                 let own = models.index(of: name.model).map { root(of: object, as: $0) } ?? -1
-                read(object, at: child, of: own, model, &members)
-            } else if isBare(value, related) {
-                readKnown(value, at: child, as: related, model, &members)
+                read(object, at: child, of: own, &members)
+            } else if related >= 0, models.compiled[related].hasIdentity,
+                value.withBytes({ Identity.read($0) }) != .unusable
+            {
+                readKnown(value, at: child, as: related, &members)
             } else {
                 members.isBlocked = true
-                let message = "The key path expects an object here."
-                warn(.pathBlocked, message, at: value, model: model.name)
+                warn(.pathBlocked, "The key path expects an object here.", at: value, as: currentModel)
             }
         }
     }
 
     /// Follows key paths through the identity of an object, into what is known of that object.
-    private mutating func readKnown(
-        _ identity: Value,
-        at node: Int,
-        as related: Int,
-        _ model: CompiledModel,
-        _ members: inout Members
-    ) {
-        guard let object = referred(byIdentity: identity, as: related) else { return }
-        var found = Members(values: [Value?](repeating: nil, count: members.values.count))
-        read(object, at: node, of: root(of: object, as: related), model, &found)
+    private mutating func readKnown(_ identity: Value, at node: Int, as related: Int, _ members: inout Members) {
+        guard let name = models.compiled[related].object(identifiedBy: identity),
+            let object = referred(by: name, at: identity)
+        else { return }
+        var found = Members(values: Array(repeating: nil, count: members.values.count))
+        read(object, at: node, of: root(of: object, as: related), &found)
         for (slot, value) in found.values.enumerated() where value != nil && members.values[slot] == nil {
             members.values[slot] = value
             if resolve == nil { members.known.insert(slot) }
         }
     }
 
-    mutating func warnOfRepetition(at value: Value, _ model: String) {
-        warn(.keyCollision, "A member occurs twice in one object; the last counts.", at: value, model: model)
+    /// The model of the current object.
+    var currentModel: Int { frames[frames.count - 1].model }
+
+    mutating func warnOfRepetition(at value: Value, as index: Int) {
+        warn(.keyCollision, "A member occurs twice in one object; the last counts.", at: value, as: index)
     }
 
     /// Discards the values found at a node and below it.
@@ -117,101 +112,60 @@ extension MapRun {
         }
     }
 
-    /// The object that a reference literal names; nil for other values.
-    private func reference(_ value: Value) -> ObjectName? {
-        guard resolve != nil, value.kind == .string else { return nil }
-        return value.withBytes { Reference.isReference($0, at: 0) ? Reference.name(at: 0..<$0.count, in: $0) : nil }
-    }
-
-    /// The object that a reference on a key path names, if it is known.
-    mutating func referred(by name: ObjectName, at value: Value) -> Value? {
-        guard expansions < Self.maximumExpansions, let payload = resolve?(name), let object = Value(payload, of: value),
-            object.kind == .object
-        else { return nil }
-        expansions += 1
-        return object
-    }
-
     /// The node of an object of a model, or of a concrete model of its cluster.
     private func root(of object: Value, as index: Int) -> Int {
         models.compiled[models.concrete(of: index, for: object.slice)].root
     }
 
-    private func isBare(_ value: Value, _ related: Int) -> Bool {
-        guard related >= 0, models.compiled[related].hasIdentity else { return false }
-        if case .unusable = value.withBytes({ Identity.read($0) }) { return false }
-        return true
-    }
-
     // MARK: The value of a property
 
     /// The value of a source, if there is one.
-    mutating func find(_ source: CompiledProperty.Source, _ members: Members, _ model: String) -> Value? {
+    mutating func find(_ source: CompiledProperty.Source, _ members: Members) -> Value? {
         switch source {
-        case .members(let slots, let tail): find(slots, tail, members, model)
-        case .context(let value, let path): find(value, path)
-        case .itself: frames.last?.object
-        case .parts(let parts): fold(parts, members, model)
+        case .members(let slots, let tail): return find(slots, tail, members)
+        case .context(let value, let path): return find(value, path)
+        case .itself: return frames.last?.object
+        case .parts(let parts):
+            var folded: [UInt8] = [UInt8(ascii: "{")]
+            for (name, source) in parts {
+                guard let value = find(source, members) else { continue }
+                folded.appendComma()
+                JSONString.append(String(decoding: name, as: UTF8.self), to: &folded)
+                folded.append(UInt8(ascii: ":"))
+                folded += value.bytes
+            }
+            return folded.count > 1 ? Value(folded + [UInt8(ascii: "}")], of: frames.last?.object) : nil
         }
     }
 
-    private mutating func find(_ slots: [Int], _ tail: ArraySlice<PathStep>, _ members: Members, _ model: String)
-        -> Value?
-    {
+    private mutating func find(_ slots: [Int], _ tail: Steps, _ members: Members) -> Value? {
         var first: Value?
         for slot in slots {
             guard let value = members.values[slot] else { continue }
-            if first == nil {
-                first = value
-            } else {
-                warn(.keyCollision, "A property occurs under two names; the exact one counts.", at: value, model: model)
+            if first != nil {
+                let message = "A property occurs under two names; the exact one counts."
+                warn(.keyCollision, message, at: value, as: currentModel)
             }
+            first = first ?? value
         }
-        guard let first, !tail.isEmpty else { return first }
-        return list(at: first, tail, model)
+        return tail.isEmpty ? first : first.flatMap { list(at: $0, tail) }
     }
-
-    /// Combines several sources into one object; nil if none of them has a value.
-    private mutating func fold(
-        _ parts: [(name: [UInt8], source: CompiledProperty.Source)],
-        _ members: Members,
-        _ model: String
-    ) -> Value? {
-        var folded: [UInt8] = [UInt8(ascii: "{")]
-        for (name, source) in parts {
-            guard let value = find(source, members, model) else { continue }
-            folded.appendComma()
-            JSONString.append(String(decoding: name, as: UTF8.self), to: &folded)
-            folded.append(UInt8(ascii: ":"))
-            folded += value.bytes
-        }
-        guard folded.count > 1 else { return nil }
-        folded.append(UInt8(ascii: "}"))
-        return Value(folded, of: frames.last?.object)
-    }
-
-    // MARK: Context
 
     private func find(_ value: ContextValue, _ path: [PathStep]) -> Value? {
         switch value {
-        case .url, .capture, .query, .header:
-            return context.text(of: value).flatMap { Value(JSONString.literal($0), of: nil) }
-        case .parent: return parent.flatMap { find(path, of: $0) }
-        case .root: return root.flatMap { find(path, of: $0) }
-        case .index: return frames.last?.standing.position.flatMap { Value(Array(String($0).utf8), of: nil) }
-        case .key: return frames.last?.standing.key
-        case .itself: return nil
+        case .url, .capture, .query, .header: context.text(of: value).flatMap { Value(JSONString.literal($0), of: nil) }
+        // The enclosing object of a declared model; the wrapper of a body counts only if `envelope` names its model.
+        case .parent: frames.dropLast().last?.object.flatMap { find(path, of: $0) }
+        case .root: (body.kind == .object ? body : frames.first?.object).flatMap { find(path, of: $0) }
+        case .index: frames.last?.standing.position.flatMap { Value(Array(String($0).utf8), of: nil) }
+        case .key: frames.last?.standing.key
+        case .itself: nil
         }
     }
 
-    /// The enclosing object of a declared model; the wrapper of a body counts only if `envelope` names its model.
-    private var parent: Value? { frames.count > 1 ? frames[frames.count - 2].object : nil }
-
-    private var root: Value? { body.kind == .object ? body : frames.first?.object }
-
     /// Reads a path; null in the middle of it is null at its end, as in the object itself.
     private func find(_ path: [PathStep], of object: Value) -> Value? {
-        let index = object.document.index
+        let index = object.index
         var value = object.node
         for case .name(let name) in path {
             if index.kind(value) == .null { break }
@@ -223,54 +177,45 @@ extension MapRun {
 
     // MARK: Steps over arrays
 
-    /// The list that a path over arrays collects from a value.
-    ///
-    /// It keeps the array's positions, with null for elements without the member.
-    private mutating func list(at value: Value, _ steps: ArraySlice<PathStep>, _ model: String) -> Value? {
+    /// The list that a path over arrays collects from a value, with null for elements without the member.
+    private mutating func list(at value: Value, _ steps: Steps) -> Value? {
         if value.isNull || (value.kind == .array && steps.count == 1) { return value }
         guard value.kind == .array || value.kind == .object else {
-            warn(.pathBlocked, "The key path expects a list here.", at: value, model: model)
+            warn(.pathBlocked, "The key path expects a list here.", at: value, as: currentModel)
             return nil
         }
         var list: [UInt8] = []
-        collect(value, steps, model, into: &list)
+        collect(value, steps, into: &list)
         return Value(list, of: value)
     }
 
-    private mutating func collect(
-        _ value: Value,
-        _ steps: ArraySlice<PathStep>,
-        _ model: String,
-        into list: inout [UInt8]
-    ) {
-        let index = value.document.index
-        guard let step = steps.first else { return list.append(contentsOf: index.bytes(value.node)) }
-        let (kind, rest) = (value.kind, steps.dropFirst())
-        switch step {
-        case .elements where kind == .array:
+    private mutating func collect(_ value: Value, _ steps: Steps, into list: inout [UInt8]) {
+        let index = value.index
+        guard let step = steps.first else { return list += index.bytes(value.node) }
+        let rest = steps.dropFirst()
+        switch (step, value.kind) {
+        case (.elements, .array):
             list.append(UInt8(ascii: "["))
             index.forEachElement(of: value.node) { _, element in
                 list.appendComma()
-                collect(value.at(element), rest, model, into: &list)
+                collect(value.at(element), rest, into: &list)
             }
-            list.append(UInt8(ascii: "]"))
-            return
-        case .elements where kind == .object:
-            warn(.objectForList, at: value, model: model)
+            return list.append(UInt8(ascii: "]"))
+        case (.elements, .object):
+            warn(.objectForList, at: value, as: currentModel)
             list.append(UInt8(ascii: "["))
-            collect(value, rest, model, into: &list)
-            list.append(UInt8(ascii: "]"))
-            return
-        case .name(let name) where kind == .object:
+            collect(value, rest, into: &list)
+            return list.append(UInt8(ascii: "]"))
+        case (.name(let name), .object):
             if let (node, isRepeated) = index.lastMember(name.utf8, of: value.node) {
                 let member = value.at(node)
-                if isRepeated { warnOfRepetition(at: member, model) }
-                return collect(member, rest, model, into: &list)
+                if isRepeated { warnOfRepetition(at: member, as: currentModel) }
+                return collect(member, rest, into: &list)
             }
         default:
             guard !value.isNull else { break }
-            warn(.pathBlocked, "The key path cannot continue through this value.", at: value, model: model)
+            warn(.pathBlocked, "The key path cannot continue through this value.", at: value, as: currentModel)
         }
-        list.append(contentsOf: "null".utf8)
+        list += "null".utf8
     }
 }

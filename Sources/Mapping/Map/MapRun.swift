@@ -2,27 +2,10 @@
 ///
 /// Only related objects are mapped recursively, at most `maximumNesting` deep.
 struct MapRun: MappingRun {
-    /// The maximum nesting of objects of declared models.
-    ///
-    /// Deeper ones are shown as the upstream sent them. Each level costs a few kilobytes of stack.
+    /// Objects that are nested deeper are shown as the upstream sent them: each level costs a few kilobytes of stack.
     static let maximumNesting = 128
-    /// The maximum number of objects read in place of references and bare identities.
-    ///
-    /// A few that refer to each other could otherwise fill the memory.
+    /// The most objects read in place of references and bare identities: a few in a circle could fill the memory.
     static let maximumExpansions = 10_000
-    struct Frame {
-        /// Nil for a child that consists only of completions.
-        var object: Value?
-        var standing: Standing
-    }
-
-    /// A value of an outer object that replaces a child's property.
-    struct Completion {
-        /// The property names, starting at the child.
-        var path: ArraySlice<String>
-        var value: Value
-        var property: CompiledProperty
-    }
 
     /// A step on the path to the current output position.
     enum Step {
@@ -32,12 +15,7 @@ struct MapRun: MappingRun {
 
     /// A remark about the value at a JSON pointer into the output.
     struct Note {
-        enum Kind {
-            /// It is a default, or comes from what is known of an object, not from the body.
-            case synthetic
-            /// Its conversion does not accept it.
-            case unconverted
-        }
+        enum Kind { case synthetic, unconverted }
 
         var kind: Kind
         var pointer: String
@@ -46,36 +24,29 @@ struct MapRun: MappingRun {
     let models: Models
     let context: MappingContext
     /// Returns the JSON of the object that a reference names; nil if the text has no references.
-    let resolve: ((ObjectName) -> [UInt8]?)?
+    var resolve: ((ObjectName) -> [UInt8]?)?
     let body: Value
     var output: [UInt8] = []
-    var frames: [Frame] = []
+    /// The objects that are being written; nil for a child that consists only of completions.
+    var frames: [(object: Value?, model: Int, standing: Standing)] = []
     /// The current output position, for the pointers of notes.
     var place: [Step] = []
     var warnings: [MappingWarning] = []
     var notes: [Note] = []
     var expansions = 0
     /// The known JSON of objects that the body may name by their identities or keys.
-    ///
-    /// The ones it does name are collected in `named`.
     let known: [BoundObject: [UInt8]]
+    /// The objects that it does name.
     var named: Set<BoundObject> = []
     /// Whether the run is within an object inserted for its identity.
     var isWithinNamed = false
     /// The depth of an object whose values are all synthetic, but for its identity.
     var syntheticDepth: Int?
     /// The properties with a coercion warning; one per property is enough.
-    var coerced: Set<String> = []
+    private var coerced: Set<String> = []
 
-    init(
-        _ models: Models,
-        body: JSONIndex,
-        context: MappingContext = .none,
-        known: [BoundObject: [UInt8]] = [:],
-        resolve: ((ObjectName) -> [UInt8]?)? = nil
-    ) {
-        (self.models, self.context) = (models, context)
-        (self.known, self.resolve) = (known, resolve)
+    init(_ models: Models, body: JSONIndex, context: MappingContext = .none, known: [BoundObject: [UInt8]] = [:]) {
+        (self.models, self.context, self.known) = (models, context, known)
         self.body = Value(body: body)
         output.reserveCapacity(body.text.count)
     }
@@ -86,22 +57,26 @@ struct MapRun: MappingRun {
     mutating func appendLiteral(_ value: Value) { appendLiteral(value.bytes) }
 
     private mutating func appendLiteral(_ json: [UInt8]) {
-        guard resolve != nil else { return output.append(contentsOf: json) }
-        output.append(
-            contentsOf: Reference.plain(json) { name in
-                models.distinguishesTypes(name.model) ? Reference.strict(name.identity) : nil
-            }
-        )
+        guard resolve != nil else {
+            output += json
+            return
+        }
+        output += Reference.plain(json) { name in
+            models.distinguishesTypes(name.model) ? Reference.strict(name.identity) : nil
+        }
     }
 
     mutating func append(_ text: StaticString) {
-        output.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        output += UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
     }
 
     /// Notes something about the value at the current output position, or a part of it.
     mutating func note(_ kind: Note.Kind, within rest: String = "") {
         notes.append(Note(kind: kind, pointer: outputPointer + rest))
     }
+
+    /// What is written and noted so far.
+    var moment: (output: Int, notes: Int) { (output.count, notes.count) }
 
     /// Takes back what was written and noted since a moment.
     mutating func rewind(to moment: (output: Int, notes: Int)) {
@@ -118,9 +93,9 @@ struct MapRun: MappingRun {
             }
         }
     }
-}
 
-extension MapRun {
+    // MARK: Objects
+
     /// Writes one object.
     ///
     /// - Parameters:
@@ -138,26 +113,22 @@ extension MapRun {
         isItself: Bool = false,
         extra: ((inout MapRun) -> Void)? = nil
     ) -> Bool {
-        guard frames.count < Self.maximumNesting else {
-            let message = "Objects are nested deeper than the mapped view goes."
-            warn(.tooDeep, message, at: object, model: models.compiled[index].name)
+        let isTooDeep = frames.count >= Self.maximumNesting
+        if isTooDeep { warn(.tooDeep, "Objects are nested deeper than the mapped view goes.", at: object, as: index) }
+        guard !isTooDeep, let chosen = choose(index, for: object) else {
             if let object { appendLiteral(object) } else { append("{}") }
             return true
         }
-        guard let chosen = choose(index, for: object) else {
-            if let object { appendLiteral(object) }
-            return true
-        }
         let model = models.compiled[chosen]
-        frames.append(Frame(object: object, standing: standing))
+        frames.append((object, chosen, standing))
         defer { frames.removeLast() }
-        let members = members(of: object, model)
+        let members = members(of: object, model, completions)
         append("{")
         var isPresent = false
         for property in model.properties where property.completes.isEmpty {
-            let isAlwaysShown = property.isIdentity && !mask.excludes(property.name)
+            let isAlwaysShown = property.isIdentity && !mask.excluded.contains(property.name)
             guard let inner = mask.member(property.name) ?? (isAlwaysShown ? .all : nil) else { continue }
-            let isShown = show(property, of: model, members, mask: inner, completions)
+            let isShown = show(property, members, mask: inner)
             // Values from the surroundings do not show that the object is there.
             let isCompleted = completions.contains { $0.path.first == property.name }
             if isShown, !property.isFromContext || isCompleted { isPresent = true }
@@ -165,7 +136,7 @@ extension MapRun {
         extra?(&self)
         append("}")
         if !isPresent, members.isEmpty, model.shown.slotCount > 0, !isItself, let object, !object.children.isEmpty {
-            warn(.nothingMapped, "No declared property is found in an object.", at: object, model: model.name)
+            warn(.nothingMapped, "No declared property is found in an object.", at: object, as: chosen)
         }
         return isPresent
     }
@@ -180,89 +151,68 @@ extension MapRun {
         while let choice = models.choice(of: chosen, for: json, else: known) { chosen = choice.shown }
         let model = models.compiled[chosen]
         guard let object, !model.reading.choices.isEmpty else { return chosen }
-        warn(.noChoice, "None of the cluster's models fits an object.", at: object, model: model.name)
+        warn(.noChoice, "None of the cluster's models fits an object.", at: object, as: chosen)
         return model.properties.isEmpty ? nil : chosen
     }
 
-    /// Writes one property, if it has a value.
-    ///
-    /// - Returns: whether a value of the upstream is shown.
-    private mutating func show(
-        _ property: CompiledProperty,
-        of model: CompiledModel,
-        _ members: Members,
-        mask: MemberMask,
-        _ completions: [Completion]
-    ) -> Bool {
-        let before = (output: output.count, notes: notes.count)
+    /// Writes one property, if it has a value; returns whether a value of the upstream is shown.
+    private mutating func show(_ property: CompiledProperty, _ members: Members, mask: MemberMask) -> Bool {
+        let before = moment
         place.append(.name(property.name))
         defer { place.removeLast() }
         output.appendComma()
-        output.append(contentsOf: property.key)
-        let valueStart = output.count
+        output += property.key
+        let valueStart = (output: output.count, notes: notes.count)
 
         // The longest path wins: a completion from outside replaces the property's own value.
         var effective = property
         let found: Value?
-        if let completion = completions.first(where: { $0.path.count == 1 && $0.path.first == property.name }) {
+        if let completion = members.completions.first(where: { $0.path == [property.name] }) {
             found = completion.value
-            effective.adopt(completion.property)
+            effective.relation = completion.property.relation ?? property.relation
+            if !completion.property.conversion.isTrivial { effective.conversion = completion.property.conversion }
         } else {
-            found = find(property.source, members, model.name)
+            found = find(property.source, members)
         }
         let isShown: Bool
         if let relation = effective.relation {
-            var inner = completions.filter { $0.path.count > 1 && $0.path.first == property.name }
-                .map { Completion(path: $0.path.dropFirst(), value: $0.value, property: $0.property) }
-            for index in property.completedBy {
-                let completing = model.properties[index]
-                guard let value = find(completing.source, members, model.name) else { continue }
-                inner.append(Completion(path: completing.completes.dropFirst(), value: value, property: completing))
+            var completions = members.completions.filter { $0.path.count > 1 && $0.path.first == property.name }.map {
+                Completion(path: $0.path.dropFirst(), value: $0.value, property: $0.property)
             }
-            isShown = related(found, by: effective, relation, mask: mask, completions: inner)
+            for index in property.completedBy {
+                let completing = models.compiled[currentModel].properties[index]
+                guard let value = find(completing.source, members) else { continue }
+                let path = completing.completes.dropFirst()
+                completions.append(Completion(path: path, value: value, property: completing))
+            }
+            let selection = Selection(relation: relation, mask: mask, completions: completions)
+            isShown = related(found, by: effective, selection)
         } else {
             isShown = found.map { value($0, of: effective) } ?? false
         }
         if isShown {
-            if property.isUnique { dropRepeats(from: valueStart, notes: before.notes) }
+            if property.isUnique { dropRepeats(since: valueStart) }
             let isKnown = frames.count == syntheticDepth && !property.isIdentity
             if isKnown || members.isKnown(property.source) { note(.synthetic) }
             return true
         }
-        rewind(to: before)
+        rewind(to: valueStart)
         if let value = effective.defaultValue {
-            output.appendComma()
-            output.append(contentsOf: property.key)
-            output.append(contentsOf: value)
+            output += value
             note(.synthetic)
-        } else if effective.isRequired, found == nil {
+            return false
+        }
+        rewind(to: before)
+        if effective.isRequired, found == nil {
             let message = "Property \(property.name) is required and absent."
             warn(.requiredMissing, message, at: frames.last?.object, of: property)
         }
         return false
     }
-}
 
-extension CompiledProperty {
-    /// Takes over the relation and the conversion of a completing property, if it declares them.
-    fileprivate mutating func adopt(_ completing: CompiledProperty) {
-        if let relation = completing.relation { self.relation = relation }
-        if !completing.conversion.isTrivial { conversion = completing.conversion }
-    }
-}
-
-extension MemberPath {
-    init(literal name: Int, in index: JSONIndex) { self = index.slice(name).withBytes { MemberPath(literal: $0) } }
-}
-
-extension MapRun {
     /// Leaves out each element of the list at the end of the output that equals an earlier one (`unique`).
-    ///
-    /// - Parameters:
-    ///   - start: the offset of the list in the output.
-    ///   - first: the number of notes that are not about the list.
-    private mutating func dropRepeats(from start: Int, notes first: Int) {
-        guard let list = try? JSONIndex(Array(output[start...])), list.kind(0) == .array else { return }
+    private mutating func dropRepeats(since start: (output: Int, notes: Int)) {
+        guard let list = try? JSONIndex(Array(output[start.output...])), list.kind(0) == .array else { return }
         var seen: Set<[UInt8]> = []
         // By element, its new position; nil if it equals an earlier one.
         let positions = list.children(of: 0).map { element -> Int? in
@@ -270,36 +220,36 @@ extension MapRun {
             return seen.insert(JSONOutline(json)?.canonical() ?? json).inserted ? seen.count - 1 : nil
         }
         guard seen.count < positions.count else { return }
-        output.removeLast(output.count - start)
+        output.removeLast(output.count - start.output)
         append("[")
         for (element, position) in zip(list.children(of: 0), positions) where position != nil {
             output.appendComma()
-            output.append(contentsOf: list.bytes(element))
+            output += list.bytes(element)
         }
         append("]")
         let prefix = outputPointer + "/"
-        let moved = notes[first...].compactMap { note -> Note? in
+        let moved = notes[start.notes...].compactMap { note -> Note? in
             guard note.pointer.hasPrefix(prefix) else { return note }
             let rest = note.pointer.dropFirst(prefix.count)
             let index = rest.prefix { $0 != "/" }
             guard let position = Int(index).flatMap({ positions[$0] }) else { return nil }
             return Note(kind: note.kind, pointer: "\(prefix)\(position)\(rest.dropFirst(index.count))")
         }
-        notes.replaceSubrange(first..., with: moved)
+        notes.replaceSubrange(start.notes..., with: moved)
     }
 
-    /// Writes the value of a plain property: coerced, checked, converted.
+    // MARK: Values
+
+    /// Writes the value of a plain property, coerced, checked and converted; returns whether it is shown.
     ///
     /// A value that the conversion does not accept stays as the upstream sent it, with a warning.
-    ///
-    /// - Returns: whether it is shown.
-    mutating func value(_ found: Value, of property: CompiledProperty) -> Bool {
+    private mutating func value(_ found: Value, of property: CompiledProperty) -> Bool {
         let conversion = property.conversion
         // A value map may have an entry for null.
         if found.isNull, conversion.refusesNull || conversion.converter == nil { return null(found, of: property) }
         var value = found
         if let json = conversion.coerced(found.slice), let coerced = Value(json, of: found) {
-            noteCoercion(of: found, property)
+            noteCoercion(of: found, property, model: property.model)
             value = coerced
         }
         guard passesChecks(value, of: property, shownAt: found) else { return false }
@@ -324,7 +274,7 @@ extension MapRun {
         return false
     }
 
-    /// Writes null for a null in the source.
+    /// Writes null for a null in the source, unless a default takes its place; returns whether it is shown.
     mutating func null(_ value: Value, of property: CompiledProperty) -> Bool {
         if property.conversion.refusesNull {
             warn(.unexpectedNull, "Property \(property.name) is null.", at: value, of: property)
@@ -335,10 +285,9 @@ extension MapRun {
     }
 
     /// Warns of a coercion, once per property.
-    mutating func noteCoercion(of value: Value, _ property: CompiledProperty, model: String? = nil) {
-        let model = model ?? property.model
+    mutating func noteCoercion(of value: Value, _ property: CompiledProperty, model: String) {
         guard coerced.insert("\(model).\(property.name)").inserted else { return }
         let message = "Property \(property.name) has a value of another type, which is converted."
-        warn(.coerced, message, at: value, model: model, property: property.name)
+        warn(MappingWarning(.coerced, message, model: model, property: property.name), at: value)
     }
 }

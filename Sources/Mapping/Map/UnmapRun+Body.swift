@@ -2,7 +2,12 @@ extension UnmapRun {
     /// Writes back a whole body.
     mutating func body(_ plan: BodyPlan, mask: MemberMask) {
         contents(plan, mask: mask)
-        writeSurroundings()
+        // Values already in the enclosing objects take precedence, and of several inner objects the first one counts.
+        for (node, origin, target) in surroundings where !builder.fill(origin, from: node) {
+            let message = "Its place in the surrounding object has another value; it is not written back."
+            warn(.notWritten, message, at: target.shown, as: target.model)
+        }
+        builder.spellWholes()
     }
 
     private mutating func contents(_ plan: BodyPlan, mask: MemberMask) {
@@ -33,12 +38,8 @@ extension UnmapRun {
     }
 
     private mutating func content(_ value: Value, _ content: BodyPlan.Content, mask: MemberMask) {
-        let target = Target(
-            relation: content.relation,
-            model: models.compiled[content.model].name,
-            shown: value,
-            mask: mask
-        )
+        let selection = Selection(relation: content.relation, mask: mask)
+        let target = Target(selection: selection, model: content.model, shown: value)
         place(value, at: content.path[...], target, WireBuilder.root)
     }
 }

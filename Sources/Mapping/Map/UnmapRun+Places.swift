@@ -1,31 +1,13 @@
 /// Writes values to their places in the upstream's JSON.
 extension UnmapRun {
-    /// A property's value on its way to the output.
-    struct Target {
-        var relation: CompiledProperty.Related?
-        var model: String
-        /// The value as shown in the mapped body.
-        var shown: Value
-        /// Whether another property writes the value around it.
-        var isDerived = false
-        var mask: MemberMask
-    }
-
-    /// A value that belongs to an object around the one that shows it.
-    struct Surrounding {
-        /// The detached node with the value at its path.
-        var node: Int
-        /// The node of the object in which the path begins.
-        var origin: Int
-        var target: Target
-    }
-
     /// Writes a value, or a part of it, to its output.
     mutating func put(_ value: Value, _ output: CompiledProperty.Output, _ target: Target, into node: Int) {
         switch output {
         case .none: break
         case .parts(let parts):
-            let whole = identity(value, target)
+            // Of a related object, the upstream has the identity there.
+            let related = value.kind == .object ? target.selection?.model : nil
+            let whole = related.flatMap { Value(json(of: value, as: $0, identityOnly: true), of: nil) } ?? value
             for (name, output) in parts {
                 let part = whole.isNull ? whole : whole.member(String(decoding: name, as: UTF8.self))
                 if let part { put(part, output, target, into: node) }
@@ -34,7 +16,7 @@ extension UnmapRun {
         case .place(let place):
             guard let origin = place.origin == .object ? node : self.node(of: place.origin) else {
                 let message = "The surrounding object that this value belongs to is missing; it is not written back."
-                return warn(.notWritten, message, at: target.shown, model: target.model)
+                return warn(.notWritten, message, at: target.shown, as: target.model)
             }
             if place.origin == .object, !target.isDerived {
                 return self.place(value, at: place.path[...], target, node)
@@ -43,24 +25,18 @@ extension UnmapRun {
             let child = builder.makeDetached()
             self.place(value, at: place.path[...], target, child)
             if place.origin != .object {
-                surroundings.append(Surrounding(node: child, origin: origin, target: target))
+                surroundings.append((child, origin, target))
             } else if !builder.fill(origin, from: child) {
-                warnOfNoPlace(target.shown, target.model)
+                warn(.notWritten, at: target.shown, as: target.model)
             }
         case .itself:
-            guard let relation = target.relation, value.kind == .object else {
-                return warnOfNoPlace(value, target.model)
+            guard let selection = target.selection, value.kind == .object else {
+                return warn(.notWritten, at: value, as: target.model)
             }
             let child = builder.makeDetached()
-            object(value, as: relation.model, into: child, mask: target.mask)
-            if !builder.fill(node, from: child) { warnOfNoPlace(value, target.model) }
+            object(value, as: selection.model, into: child, mask: selection.mask)
+            if !builder.fill(node, from: child) { warn(.notWritten, at: value, as: target.model) }
         }
-    }
-
-    /// The upstream's form of a value that is combined from parts: for a related object, that of its identity.
-    private mutating func identity(_ value: Value, _ target: Target) -> Value {
-        guard let relation = target.relation, value.kind == .object else { return value }
-        return Value(json(of: value, as: relation.model, identityOnly: true), of: nil) ?? value
     }
 
     /// The upstream's form of an object by itself.
@@ -72,39 +48,34 @@ extension UnmapRun {
     }
 
     /// Writes a value at a path.
-    mutating func place(
-        _ value: Value,
-        at steps: ArraySlice<PathStep>,
-        _ target: Target,
-        _ node: Int,
-        standing: Standing = Standing()
-    ) {
+    mutating func place(_ value: Value, at steps: Steps, _ target: Target, _ node: Int, position: Int? = nil) {
+        let rest = steps.dropFirst()
         switch steps.first {
         case nil:
-            guard let relation = target.relation else { return set(node, value, target.model) }
-            related(value, relation, target, node, standing)
+            guard let selection = target.selection else { return set(node, value, target.model) }
+            related(value, selection, into: node, Standing(position: position))
         case .name(let name):
             guard let member = builder.member(Array(name.utf8), of: node) else {
-                return warnOfNoPlace(value, target.model)
+                return warn(.notWritten, at: value, as: target.model)
             }
-            place(value, at: steps.dropFirst(), target, member, standing: standing)
+            place(value, at: rest, target, member, position: position)
         case .elements:
             if value.isNull { return set(node, value, target.model) }
             guard value.kind == .array else {
                 let message = "Only the elements of a list have a place here; the value is not written back."
-                return warn(.notWritten, message, at: value, model: target.model)
+                return warn(.notWritten, message, at: value, as: target.model)
             }
             let values = value.children
             // Mapping may have left elements out of a list of objects; the remaining ones' places are then unknown.
             if let count = builder.elementCount(of: node), count != values.count {
                 let message = "The list whose elements these belong to has another length; they are not written back."
-                return warn(.notWritten, message, at: value, model: target.model)
+                return warn(.notWritten, message, at: value, as: target.model)
             }
             guard let elements = builder.elements(values.count, of: node) else {
-                return warnOfNoPlace(value, target.model)
+                return warn(.notWritten, at: value, as: target.model)
             }
             for (position, (element, inner)) in zip(elements, values).enumerated() {
-                place(inner, at: steps.dropFirst(), target, element, standing: Standing(position: position))
+                place(inner, at: rest, target, element, position: position)
             }
         }
     }
@@ -112,65 +83,50 @@ extension UnmapRun {
     // MARK: Related objects
 
     /// Writes the value of a relation.
-    private mutating func related(
-        _ value: Value,
-        _ relation: CompiledProperty.Related,
-        _ target: Target,
-        _ node: Int,
-        _ standing: Standing
-    ) {
-        let mask = target.mask
-        switch (relation.arity, value.kind) {
-        case (.keyed, .object): keyed(value, of: relation, into: node, mask: mask)
+    private mutating func related(_ value: Value, _ selection: Selection, into node: Int, _ standing: Standing) {
+        switch (selection.relation.arity, value.kind) {
+        case (.keyed, .object): keyed(value, selection, into: node)
         case (.many, .array):
             let values = value.children
             guard let elements = builder.elements(values.count, of: node), elements.count == values.count else {
-                return warnOfNoPlace(value, models.compiled[relation.model].name)
+                return warn(.notWritten, at: value, as: selection.model)
             }
             for (position, (place, inner)) in zip(elements, values).enumerated() {
-                element(inner, of: relation, into: place, mask: mask, standing: Standing(position: position))
+                element(inner, selection, into: place, Standing(position: position))
             }
         default:
-            element(value, of: relation, into: node, mask: mask, standing: standing)
+            element(value, selection, into: node, standing)
             // If the upstream had nothing but completions of this child, the child has no place of its own.
-            let isCompleted = mask.completed.contains { $0.first.map { value.member($0) != nil } ?? false }
-            if isCompleted, builder.isEmptyObject(node) { builder.reopen(node) }
+            let isCompleted = selection.mask.completed.contains { $0.first.map { value.member($0) != nil } ?? false }
+            if isCompleted { builder.reopenIfEmpty(node) }
         }
     }
 
-    private mutating func keyed(_ value: Value, of related: CompiledProperty.Related, into node: Int, mask: MemberMask)
-    {
-        let text = value.document.index
-        guard builder.openObject(node) else { return warnOfNoPlace(value, models.compiled[related.model].name) }
+    private mutating func keyed(_ value: Value, _ selection: Selection, into node: Int) {
+        let text = value.index
+        guard builder.openObject(node) else { return warn(.notWritten, at: value, as: selection.model) }
         text.forEachMember(of: value.node) { name, member in
             let inner = value.at(member)
             guard let key = text.name(name), let place = builder.member(Array(key.utf8), of: node) else {
                 let message = "A name is not Unicode; its member is not written back."
-                return warn(.notWritten, message, at: inner, model: nil)
+                return warn(MappingWarning(.notWritten, message), at: inner)
             }
-            let standing = Standing(key: value.at(name))
-            element(inner, of: related, into: place, mask: mask, standing: standing)
+            element(inner, selection, into: place, Standing(key: value.at(name)))
         }
     }
 
-    private mutating func element(
-        _ value: Value,
-        of related: CompiledProperty.Related,
-        into node: Int,
-        mask: MemberMask,
-        standing: Standing
-    ) {
+    private mutating func element(_ value: Value, _ selection: Selection, into node: Int, _ standing: Standing) {
         if value.kind != .object {
-            set(node, value, models.compiled[related.model].name)
+            set(node, value, selection.model)
         } else if isSynthetic(value) {
-            bare(value, of: related, into: node)
+            bare(value, selection.relation, into: node)
         } else {
-            object(value, as: related.model, into: node, mask: mask, standing: standing)
+            object(value, as: selection.model, into: node, mask: selection.mask, standing: standing)
         }
     }
 
     /// Writes the bare identity or the key of an object that was inserted in its place.
-    private mutating func bare(_ value: Value, of related: CompiledProperty.Related, into node: Int) {
+    private mutating func bare(_ value: Value, _ related: CompiledProperty.Related, into node: Int) {
         let model = models.compiled[related.model]
         // An object identified by its name does not contain it.
         let name = model.isIdentifiedByKey ? model.properties.first(where: \.isIdentity)?.name : nil
@@ -178,7 +134,7 @@ extension UnmapRun {
         let json = json(of: value, as: related.model, identityOnly: related.key == nil)
         let literal =
             related.key.map { model.keyLiteral($0, in: json) } ?? key?.bytes ?? model.identityLiteral(in: json)
-        guard let literal, builder.set(node, literal) else { return warnOfNoPlace(value, model.name) }
+        guard let literal, builder.set(node, literal) else { return warn(.notWritten, at: value, as: related.model) }
     }
 
     // MARK: Surroundings
@@ -187,7 +143,7 @@ extension UnmapRun {
     private func node(of origin: CompiledProperty.Place.Origin) -> Int? {
         switch origin {
         case .object: frames.last?.node
-        case .parent: frames.count > 1 ? frames[frames.count - 2].node : isEnveloped ? WireBuilder.root : nil
+        case .parent: frames.dropLast().last?.node ?? (isEnveloped ? WireBuilder.root : nil)
         case .root: builder.isObject(WireBuilder.root) ? WireBuilder.root : frames.first?.node
         }
     }
@@ -199,17 +155,6 @@ extension UnmapRun {
         case .place(let place): node(of: place.origin) != nil
         case .itself, .parts: true
         }
-    }
-
-    /// Merges the values that belong to enclosing objects, after all of these have been written.
-    ///
-    /// Values already there take precedence, and of several inner objects the first one counts.
-    mutating func writeSurroundings() {
-        for value in surroundings where !builder.fill(value.origin, from: value.node) {
-            let message = "Its place in the surrounding object has another value; it is not written back."
-            warn(.notWritten, message, at: value.target.shown, model: value.target.model)
-        }
-        builder.spellWholes()
     }
 
     /// Warns if a value contradicts what the response, or the container of its object, gives.
@@ -229,6 +174,6 @@ extension UnmapRun {
         case .parent, .root, .itself: return
         }
         if let given, value.slice.isEqual(to: given) { return }
-        warn(.notWritten, "\(owner) than this; it is not written back.", at: target.shown, model: target.model)
+        warn(.notWritten, "\(owner) than this; it is not written back.", at: target.shown, as: target.model)
     }
 }

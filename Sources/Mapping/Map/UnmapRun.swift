@@ -1,10 +1,13 @@
 /// Writes one mapped body back as the upstream's JSON.
 struct UnmapRun: MappingRun {
-    /// An object that is being written.
-    struct Frame {
-        /// The output node of the object.
-        var node: Int
-        var standing: Standing
+    /// A property's value on its way to the output.
+    struct Target {
+        var selection: Selection?
+        var model: Int
+        /// The value as shown in the mapped body.
+        var shown: Value
+        /// Whether another property writes the value around it.
+        var isDerived = false
     }
 
     let models: Models
@@ -19,20 +22,16 @@ struct UnmapRun: MappingRun {
     var warnings: [MappingWarning] = []
     /// The first value that must not be written back.
     var refusal: UnmapError?
-    var frames: [Frame] = []
+    /// The objects that are being written, by their nodes.
+    var frames: [(node: Int, standing: Standing)] = []
     /// Whether the body is the parent of the objects being written: it is an envelope with a model, or a main content
     /// that contains other contents.
     var isEnveloped = false
-    /// Values that belong to enclosing objects, in the order they were found.
-    var surroundings: [Surrounding] = []
+    /// Values that belong to enclosing objects, in the order they were found: the detached node with the value at its
+    /// path, and the node of the object in which the path begins.
+    var surroundings: [(node: Int, origin: Int, target: Target)] = []
 
-    init(
-        _ models: Models,
-        mapped: JSONIndex,
-        context: MappingContext?,
-        synthetic: [String]?,
-        unconverted: [String]
-    ) {
+    init(_ models: Models, mapped: JSONIndex, context: MappingContext?, synthetic: [String]?, unconverted: [String]) {
         (self.models, self.context) = (models, context)
         // All at once: to find the pointer of one value, the lists around it are counted.
         self.synthetic = synthetic.map(mapped.nodes(at:))
@@ -57,39 +56,38 @@ struct UnmapRun: MappingRun {
         standing: Standing = Standing(),
         besides: [String]? = []
     ) {
-        let model = models.compiled[choose(index, for: object)]
-        guard frames.count < MapRun.maximumNesting else { return set(node, object, model.name) }
-        frames.append(Frame(node: node, standing: standing))
+        let index = choose(index, for: object)
+        let model = models.compiled[index]
+        guard frames.count < MapRun.maximumNesting else { return set(node, object, index) }
+        frames.append((node, standing))
         defer { frames.removeLast() }
-        guard builder.openObject(node) else { return warnOfNoPlace(object, model.name) }
-        for index in model.shown.writingOrder {
-            let property = model.properties[index]
+        guard builder.openObject(node) else { return warn(.notWritten, at: object, as: index) }
+        for place in model.shown.writingOrder {
+            let property = model.properties[place]
             guard let (value, requested) = value(of: property, in: object, mask: mask) else { continue }
             let isNamed = property.completes.isEmpty && mask.names(property.name)
-            guard isNamed || !isSynthetic(value, property, model.name) else { continue }
-            var mask = requested
+            guard isNamed || !isSynthetic(value, property, index) else { continue }
+            if case .none = property.output { continue }
+            guard let reversed = reverse(value, of: property) else { continue }
+            var inner = requested
             let completing = property.completedBy.map { model.properties[$0] }.filter(isWritten)
-            mask.completed += completing.map { $0.completes.dropFirst() }
-            write(value, index, of: model, into: node, mask: mask)
+            inner.completed += completing.map { $0.completes.dropFirst() }
+            let selection = property.relation.map { Selection(relation: $0, mask: inner) }
+            let isDerived = model.shown.derived.contains(place)
+            let target = Target(selection: selection, model: index, shown: value, isDerived: isDerived)
+            put(reversed, property.output, target, into: node)
         }
         guard let besides else { return }
-        let text = object.document.index
-        text.forEachMember(of: object.node) { nameNode, valueNode in
-            let name = text.name(nameNode)
-            if let name, besides.contains(name) || model.property(named: name) != nil || mask.member(name) == nil {
-                return
+        object.index.forEachMember(of: object.node) { nameNode, valueNode in
+            let isExpected = object.index.name(nameNode).map { name in
+                besides.contains(name) || model.property(named: name) != nil || mask.member(name) == nil
             }
-            let value = object.at(valueNode)
-            warn(.undeclaredMember, at: value, model: model.name)
+            if isExpected != true { warn(.undeclaredMember, at: object.at(valueNode), as: index) }
         }
     }
 
-    /// The value of a property, with the mask for it; nil if there is none, or it is not requested.
-    ///
-    /// A write path finds the value with which it completes a child.
-    private func value(of property: CompiledProperty, in object: Value, mask: MemberMask)
-        -> (value: Value, mask: MemberMask)?
-    {
+    /// The value of a property, or that with which it completes a child; nil if there is none, or it is not requested.
+    private func value(of property: CompiledProperty, in object: Value, mask: MemberMask) -> (Value, MemberMask)? {
         var (value, mask) = (object, mask)
         let path = property.completes.isEmpty ? [property.name] : property.completes
         for (offset, name) in path.enumerated() {
@@ -100,94 +98,59 @@ struct UnmapRun: MappingRun {
         return (value, mask)
     }
 
-    /// A mapped object's concrete model: the first whose condition holds for the JSON that would be
-    /// written.
+    /// A mapped object's concrete model: the first whose condition holds for the JSON that would be written.
     func choose(_ index: Int, for object: Value) -> Int {
-        var chosen = index
-        while let choice = models.compiled[chosen].reading.choices.first(where: { fits($0, object) }) {
-            chosen = choice.shown
-        }
-        return chosen
+        let choice = models.compiled[index].reading.choices.first { fits($0, object) }
+        return choice.map { choose($0.shown, for: object) } ?? index
     }
 
+    /// Whether the condition of a choice holds for the members that it reads; related objects stay as they are.
     private func fits(_ choice: CompiledModel.Choice, _ object: Value) -> Bool {
         guard let condition = choice.condition else { return true }
-        let members = condition.paths.compactMap { $0.first.map { Array($0.utf8) } }
-        let wire = JSONSlice(sketch(object, models.compiled[choice.shown], members: members))
-        return wire.map { condition.holds(for: $0) } ?? false
-    }
-
-    /// The members of the upstream's JSON that a condition reads; related objects stay as they are.
-    private func sketch(_ object: Value, _ model: CompiledModel, members: [[UInt8]]) -> [UInt8] {
+        let read = condition.paths.compactMap { $0.first.map(PathStep.name) }
         var builder = WireBuilder()
         builder.openObject(WireBuilder.root)
-        for property in model.properties where property.completes.isEmpty {
-            guard case .place(let output) = property.output, output.origin == .object, output.path.tail.isEmpty,
-                let first = output.path.leadingNames.first, members.contains(Array(first.utf8)),
-                let value = object.member(property.name)
+        for property in models.compiled[choice.shown].properties where property.completes.isEmpty {
+            guard case .place(let output) = property.output, output.origin == .object, let names = output.path.names,
+                let first = output.path.first, read.contains(first), let value = object.member(property.name)
             else { continue }
-            let json = reversed(value, of: property)?.json ?? value.bytes
-            let place = output.path.leadingNames.reduce(WireBuilder.root as Int?) { node, name in
+            let place = names.reduce(WireBuilder.root as Int?) { node, name in
                 node.flatMap { builder.member(Array(name.utf8), of: $0) }
             }
-            if let place { builder.set(place, json) }
+            if let place { builder.set(place, reversed(value, of: property)?.json ?? value.bytes) }
         }
-        return builder.json()
+        return JSONSlice(builder.json()).map { condition.holds(for: $0) } ?? false
     }
 
     // MARK: Values
 
     /// Whether a value comes from the model's default, or from what is known of an object, not from the response.
-    private mutating func isSynthetic(_ value: Value, _ property: CompiledProperty, _ model: String) -> Bool {
+    private mutating func isSynthetic(_ value: Value, _ property: CompiledProperty, _ index: Int) -> Bool {
         let shown = property.completes.isEmpty ? property.defaultValue : property.completedDefault
-        if shown == nil, isSynthetic(value) {
+        guard let shown else {
             // An object in place of its identity is written back as that.
             let isNamed = property.relation.map { models.compiled[$0.model].hasIdentity } ?? false
-            return !(isNamed && value.kind == .object)
+            return isSynthetic(value) && !(isNamed && value.kind == .object)
         }
-        guard let known = shown.flatMap({ JSONSlice($0) }), value.slice.isEqual(to: known) else { return false }
+        guard let known = JSONSlice(shown), value.slice.isEqual(to: known) else { return false }
         guard synthetic == nil else { return isSynthetic(value) }
         let message =
             "The value equals the default of \(property.name), so it is not written back. "
             + "Name the property with --members to write it, or use --defaults for all."
-        warn(.notWritten, message, at: value, model: model)
+        warn(.notWritten, message, at: value, as: index)
         return true
-    }
-
-    /// Writes the value of one property to its source, or to its declared `to:`.
-    ///
-    /// - Parameters:
-    ///   - index: the index of the property in its model.
-    ///   - node: the node of the property's object.
-    private mutating func write(
-        _ value: Value,
-        _ index: Int,
-        of model: CompiledModel,
-        into node: Int,
-        mask: MemberMask
-    ) {
-        let property = model.properties[index]
-        if case .none = property.output { return }
-        guard let reversed = reverse(value, of: property) else { return }
-        let target = Target(
-            relation: property.relation,
-            model: model.name,
-            shown: value,
-            isDerived: model.shown.derived.contains(index),
-            mask: mask
-        )
-        put(reversed, property.output, target, into: node)
     }
 
     /// The upstream's form of a mapped value; nil if it is not written.
     private mutating func reverse(_ value: Value, of property: CompiledProperty) -> Value? {
         guard let result = reversed(value, of: property) else { return value }
         if case .refused(let reason) = result, refusal == nil {
+            let (name, model) = (property.name, property.model)
             refusal = UnmapError(
                 reason: reason,
                 pointer: value.pointer,
-                property: property.name,
-                model: property.model,
+                property: name,
+                model: model,
                 value: value.bytes
             )
         }
@@ -197,25 +160,19 @@ struct UnmapRun: MappingRun {
 
     /// The result of a property's conversion; nil without a conversion.
     private func reversed(_ value: Value, of property: CompiledProperty) -> ConversionResult? {
-        property.conversion.converter?.reverse(value.bytes, unconverted: unconverted(within: value))
-    }
-
-    /// The pointers from a value to its parts that were not converted on the way there.
-    private func unconverted(within value: Value) -> Set<String> {
-        guard !unconverted.isEmpty, let start = value.bodyNode else { return [] }
+        guard let converter = property.conversion.converter else { return nil }
+        // The pointers from the value to its parts that were not converted on the way there.
         var pointers: Set<String> = []
-        body.document.index.forEachValue(in: start) { node, pointer in
-            if unconverted.contains(node) { pointers.insert(pointer) }
+        if !unconverted.isEmpty, let start = value.bodyNode {
+            body.index.forEachValue(in: start) { if unconverted.contains($0) { pointers.insert($1) } }
         }
-        return pointers
+        return converter.reverse(value.bytes, unconverted: pointers)
     }
 
     /// Writes a value to a node unchanged; warns if the node already has another value.
-    mutating func set(_ node: Int, _ value: Value, _ model: String) {
-        if !builder.set(node, value.bytes) { warnOfNoPlace(value, model) }
+    mutating func set(_ node: Int, _ value: Value, _ index: Int) {
+        if !builder.set(node, value.bytes) { warn(.notWritten, at: value, as: index) }
     }
-
-    mutating func warnOfNoPlace(_ value: Value, _ model: String) { warn(.notWritten, at: value, model: model) }
 }
 
 extension JSONIndex {
@@ -224,7 +181,7 @@ extension JSONIndex {
         guard !pointers.isEmpty else { return [] }
         let wanted = Set(pointers)
         var nodes: Set<Int> = []
-        forEachValue(in: 0) { node, pointer in if wanted.contains(pointer) { nodes.insert(node) } }
+        forEachValue(in: 0) { if wanted.contains($1) { nodes.insert($0) } }
         return nodes
     }
 

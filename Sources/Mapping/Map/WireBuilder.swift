@@ -15,26 +15,25 @@ struct WireBuilder {
     /// The number of members from which an object's names are looked up in a table.
     private static let tableSize = 24
 
-    /// The first node is the outermost value.
+    static let root = 0
+
     private var nodes: [Node] = [.open]
     /// By large object, its members by name.
     private var tables: [Int: [[UInt8]: Int]] = [:]
     /// Nodes whose complete JSON is also known as a literal.
     private var wholes: [(node: Int, json: [UInt8], isListed: Bool)] = []
 
-    static let root = 0
-
     /// Creates a value that is built separately and later merged into another one by `fill`.
-    mutating func makeDetached() -> Int {
-        nodes.append(.open)
+    mutating func makeDetached() -> Int { append(.open) }
+
+    private mutating func append(_ node: Node) -> Int {
+        nodes.append(node)
         return nodes.count - 1
     }
 
     /// The current node of a value that may have been merged.
     private func place(of node: Int) -> Int {
-        var node = node
-        while case .merged(let place) = nodes[node] { node = place }
-        return node
+        if case .merged(let place) = nodes[node] { self.place(of: place) } else { node }
     }
 
     /// Whether nothing was put into a value.
@@ -46,15 +45,18 @@ struct WireBuilder {
         }
     }
 
+    /// Whether a value is null, or an object that contains nothing but such values.
+    private func isNothing(_ node: Int) -> Bool {
+        switch nodes[place(of: node)] {
+        case .literal(let json): json.first == UInt8(ascii: "n")
+        case .object(let members, _): members.allSatisfy { isVacant($0.node) || isNothing($0.node) }
+        case .array, .open, .merged: false
+        }
+    }
+
     /// Whether a value is an object, possibly still empty.
     func isObject(_ node: Int) -> Bool {
         if case .object = nodes[place(of: node)] { true } else { false }
-    }
-
-    /// Whether a value is an object without members.
-    func isEmptyObject(_ node: Int) -> Bool {
-        guard case .object(let members, _) = nodes[place(of: node)] else { return false }
-        return members.allSatisfy { isVacant($0.node) }
     }
 
     /// The member of a value that is, or becomes, an object; nil if the value has another type already.
@@ -69,15 +71,15 @@ struct WireBuilder {
         }
         // The list is released first, so that it is not copied.
         nodes[node] = .open
-        members.append((name, nodes.count))
+        let member = append(.open)
+        members.append((name, member))
         if members.count == Self.tableSize {
             tables[node] = Dictionary(uniqueKeysWithValues: members.map { ($0.name, $0.node) })
         } else if members.count > Self.tableSize {
-            tables[node]?[name] = nodes.count
+            tables[node]?[name] = member
         }
         nodes[node] = .object(members, isOnTheWay: isOnTheWay)
-        nodes.append(.open)
-        return nodes.count - 1
+        return member
     }
 
     /// The elements of a value that is, or becomes, an array of at least `count`; nil if it has another type already.
@@ -89,10 +91,7 @@ struct WireBuilder {
         case .array(let known): elements = known
         case .literal, .object, .merged: return nil
         }
-        while elements.count < count {
-            elements.append(nodes.count)
-            nodes.append(.open)
-        }
+        while elements.count < count { elements.append(append(.open)) }
         nodes[node] = .array(elements)
         return elements
     }
@@ -106,37 +105,35 @@ struct WireBuilder {
     @discardableResult
     mutating func openObject(_ node: Int) -> Bool {
         let node = place(of: node)
-        switch nodes[node] {
-        case .open: nodes[node] = .object([], isOnTheWay: false)
-        case .object(let members, _): nodes[node] = .object(members, isOnTheWay: false)
-        case .literal, .array, .merged: return false
-        }
+        if case .open = nodes[node] { nodes[node] = .object([], isOnTheWay: false) }
+        guard case .object(let members, _) = nodes[node] else { return false }
+        nodes[node] = .object(members, isOnTheWay: false)
         return true
     }
 
-    /// Sets the JSON of a value.
-    ///
-    /// A value that has one already keeps it.
-    ///
-    /// - Returns: whether the value now has this JSON.
+    /// Discards an object without members.
+    mutating func reopenIfEmpty(_ node: Int) {
+        let node = place(of: node)
+        if case .object(let members, _) = nodes[node], members.allSatisfy({ isVacant($0.node) }) { nodes[node] = .open }
+    }
+
+    /// Sets the JSON of a value, unless it has one already; returns whether the value now has this JSON.
     @discardableResult
     mutating func set(_ node: Int, _ json: [UInt8]) -> Bool {
         let node = place(of: node)
-        if isVacant(node) {
-            nodes[node] = .literal(json)
-            return true
-        }
-        return isEqual(node, json)
+        guard isVacant(node) else { return isEqual(self.json(of: node), json) }
+        nodes[node] = .literal(json)
+        return true
     }
 
-    /// Discards the contents of a value.
-    mutating func reopen(_ node: Int) { nodes[place(of: node)] = .open }
+    private func isEqual(_ mine: [UInt8], _ other: [UInt8]) -> Bool {
+        guard let mine = JSONSlice(mine), let other = JSONSlice(other) else { return false }
+        return mine.isEqual(to: other)
+    }
 
     // MARK: Merging
 
-    /// Merges a detached value into another one.
-    ///
-    /// Missing parts are filled in; existing parts stay.
+    /// Merges a detached value into another one: missing parts are filled in, existing parts stay.
     ///
     /// - Parameter isListed: whether the values are, or are within, elements of lists. A list of one member of each
     ///   element has null for elements without the member; such a null is not written.
@@ -149,53 +146,51 @@ struct WireBuilder {
             nodes[source] = .merged(into: target)
             return true
         }
+        var hasPlace = true
         switch (nodes[target], nodes[source]) {
-        case (.literal(let mine), .literal(let other)):
-            return JSONSlice(mine).map { mine in JSONSlice(other).map { mine.isEqual(to: $0) } ?? false } ?? false
+        case (.literal(let mine), .literal(let other)): return isEqual(mine, other)
         case (.literal(let json), .object), (.literal(let json), .array):
             // If the literal already has the same values, it keeps its spelling.
-            if let index = try? JSONIndex(json), holds(source, index, 0, isListed: isListed) { return true }
+            if holds(source, in: json, isListed: isListed) { return true }
             return expand(target) && fill(target, from: source, isListed: isListed)
         case (.object, .literal(let json)), (.array, .literal(let json)):
-            if let index = try? JSONIndex(json), holds(target, index, 0, isListed: isListed) {
-                // More may still be added later.
-                wholes.append((target, json, isListed))
-                return true
+            guard holds(target, in: json, isListed: isListed) else {
+                return expand(source) && fill(target, from: source, isListed: isListed)
             }
-            return expand(source) && fill(target, from: source, isListed: isListed)
+            // More may still be added later.
+            wholes.append((target, json, isListed))
+            return true
         case (.object(let known, let isOnTheWay), .object(let members, let isAlsoOnTheWay)):
             nodes[target] = .object(known, isOnTheWay: isOnTheWay && isAlsoOnTheWay)
-            var hasPlace = true
             for (name, value) in members where !isVacant(value) {
                 guard let member = member(name, of: target) else { continue }
-                if isListed, isVacant(member), isNull(value) || isNothing(value) { continue }
+                if isListed, isVacant(member), isNothing(value) { continue }
                 if !fill(member, from: value, isListed: isListed) { hasPlace = false }
             }
-            nodes[source] = .merged(into: target)
-            return hasPlace
         case (.array(let mine), .array(let others)) where mine.count == others.count:
-            var hasPlace = true
             for (element, other) in zip(mine, others) where !fill(element, from: other, isListed: true) {
                 hasPlace = false
             }
-            nodes[source] = .merged(into: target)
-            return hasPlace
         default: return false
         }
+        nodes[source] = .merged(into: target)
+        return hasPlace
     }
 
-    /// Whether a JSON value contains everything in a detached value.
-    private func holds(_ source: Int, _ index: JSONIndex, _ value: Int, isListed: Bool) -> Bool {
-        switch nodes[place(of: source)] {
-        case .open, .merged:
-            return true
-        case .literal(let json):
-            return JSONSlice(json).map { index.slice(value).isEqual(to: $0) } ?? false
+    /// Whether JSON contains everything in a value.
+    private func holds(_ node: Int, in json: [UInt8], isListed: Bool) -> Bool {
+        (try? JSONIndex(json)).map { holds(node, $0, 0, isListed: isListed) } ?? false
+    }
+
+    private func holds(_ node: Int, _ index: JSONIndex, _ value: Int, isListed: Bool) -> Bool {
+        switch nodes[place(of: node)] {
+        case .open, .merged: return true
+        case .literal(let json): return JSONSlice(json).map { index.slice(value).isEqual(to: $0) } ?? false
         case .object(let members, _):
-            guard index.kind(value) == .object else { return isNothing(source) }
+            guard index.kind(value) == .object else { return isNothing(node) }
             return members.allSatisfy { name, node in
                 guard let member = index.member(name, of: value) else {
-                    return isVacant(node) || (isListed && (isNull(node) || isNothing(node)))
+                    return isVacant(node) || (isListed && isNothing(node))
                 }
                 return holds(node, index, member, isListed: isListed)
             }
@@ -206,15 +201,11 @@ struct WireBuilder {
         }
     }
 
-    /// Replaces nodes by their complete literals, to restore the spelling, if nothing else was added.
-    ///
-    /// Must be called last.
+    /// At last, replaces nodes by their complete literals, to restore the spelling, if nothing else was added.
     mutating func spellWholes() {
-        for (node, json, isListed) in wholes {
-            guard let index = try? JSONIndex(json), holds(node, index, 0, isListed: isListed) else { continue }
+        for (node, json, isListed) in wholes where holds(node, in: json, isListed: isListed) {
             nodes[place(of: node)] = .literal(json)
         }
-        wholes = []
     }
 
     /// Splits a literal into members or elements; returns whether it is an object or a list.
@@ -228,33 +219,13 @@ struct WireBuilder {
                 // Of two members with one name the last counts.
                 nodes[member] = .literal(Array(index.bytes(value)))
             }
-            return true
-        case .array:
-            let children = index.children(of: 0)
-            nodes[node] = .array(Array(nodes.count..<nodes.count + children.count))
-            for child in children { nodes.append(.literal(Array(index.bytes(child)))) }
-            return true
+        case .array: nodes[node] = .array(index.children(of: 0).map { append(.literal(Array(index.bytes($0)))) })
         case .string, .number, .boolean, .null: return false
         }
+        return true
     }
 
-    private func isNull(_ node: Int) -> Bool {
-        if case .literal(let json) = nodes[place(of: node)] { json.first == UInt8(ascii: "n") } else { false }
-    }
-
-    /// Whether an object contains nothing but nulls.
-    private func isNothing(_ node: Int) -> Bool {
-        switch nodes[place(of: node)] {
-        case .object(let members, _): members.allSatisfy { isVacant($0.node) || isNull($0.node) || isNothing($0.node) }
-        case .array, .literal, .open, .merged: false
-        }
-    }
-
-    /// Whether a value equals this JSON, in any spelling.
-    private func isEqual(_ node: Int, _ json: [UInt8]) -> Bool {
-        guard let mine = JSONSlice(self.json(of: node)), let other = JSONSlice(json) else { return false }
-        return mine.isEqual(to: other)
-    }
+    // MARK: Output
 
     /// The JSON of a value; empty nodes are left out of objects and written as null in arrays.
     func json(of node: Int = Self.root) -> [UInt8] {
@@ -265,10 +236,8 @@ struct WireBuilder {
 
     private func append(_ node: Int, to output: inout [UInt8]) {
         switch nodes[place(of: node)] {
-        case .open, .merged:
-            output.append(contentsOf: "null".utf8)
-        case .literal(let json):
-            output.append(contentsOf: json)
+        case .open, .merged: output += "null".utf8
+        case .literal(let json): output += json
         case .object(let members, _):
             output.append(UInt8(ascii: "{"))
             for member in members where !isVacant(member.node) {
