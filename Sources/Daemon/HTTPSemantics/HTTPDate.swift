@@ -31,9 +31,7 @@ package enum HTTPDate {
         return dates.contains(nil) ? nil : dates.compactMap { $0 }.max()
     }
 
-    static let weekdays: [StaticString] = [
-        "thursday", "friday", "saturday", "sunday", "monday", "tuesday", "wednesday",
-    ]
+    static let weekdays: [StaticString] = ["thursday", "friday", "saturday", "sunday", "monday", "tuesday", "wednesday"]
     static let months: [StaticString] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ]
@@ -58,7 +56,7 @@ private struct DateReader {
     /// Parses the preferred form, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
     mutating func imfFixdate() -> Int64? {
         guard weekday(short: true), skip(","), skip(" "), let day = digits(2), skip(" "), let month = month(),
-            skip(" "), let year = digits(4), skip(" "), let time = timeOfDay(), skip(" "), zone(), atEnd
+            skip(" "), let year = digits(4), skip(" "), let time = timeOfDay(), skip(" gmt"), atEnd
         else { return nil }
         return seconds(year: year, month: month, day: day, time: time)
     }
@@ -66,7 +64,7 @@ private struct DateReader {
     /// Parses the form of RFC 850, such as `Sunday, 06-Nov-94 08:49:37 GMT`.
     mutating func rfc850(now: Int64) -> Int64? {
         guard weekday(short: false), skip(","), skip(" "), let day = digits(2), skip("-"), let month = month(),
-            skip("-"), let shortYear = digits(2), skip(" "), let time = timeOfDay(), skip(" "), zone(), atEnd
+            skip("-"), let shortYear = digits(2), skip(" "), let time = timeOfDay(), skip(" gmt"), atEnd
         else { return nil }
         // A year more than 50 years in the future means the most recent such year in the past (RFC 9110 §5.6.7).
         let today = HTTPDate.calendar(max(now, 0))
@@ -94,8 +92,8 @@ private struct DateReader {
 
     private var atEnd: Bool { position == bytes.count }
 
-    private mutating func skip(_ text: StaticString) -> Bool {
-        let count = text.utf8CodeUnitCount
+    private mutating func skip(_ text: StaticString, _ prefix: Int? = nil) -> Bool {
+        let count = prefix ?? text.utf8CodeUnitCount
         guard position + count <= bytes.count else { return false }
         for index in 0..<count where bytes[position + index] != text.utf8Start[index] { return false }
         position += count
@@ -114,14 +112,7 @@ private struct DateReader {
     }
 
     private mutating func weekday(short: Bool) -> Bool {
-        for name in HTTPDate.weekdays {
-            let count = short ? 3 : name.utf8CodeUnitCount
-            guard position + count <= bytes.count else { continue }
-            if (0..<count).allSatisfy({ bytes[position + $0] == name.utf8Start[$0] }) {
-                position += count
-                return true
-            }
-        }
+        for name in HTTPDate.weekdays where skip(name, short ? 3 : nil) { return true }
         return false
     }
 
@@ -136,8 +127,6 @@ private struct DateReader {
         else { return nil }
         return hour * 3600 + minute * 60 + second
     }
-
-    private mutating func zone() -> Bool { skip("gmt") }
 
     private func seconds(year: Int, month: Int, day: Int, time: Int) -> Int64? {
         HTTPDate.seconds(year: year, month: month, day: day).map { $0 + Int64(time) }

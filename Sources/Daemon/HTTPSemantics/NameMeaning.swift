@@ -34,7 +34,7 @@ package enum NameMeaning: Sendable, Equatable {
             let whole = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
             if Names.credentialParameters.contains(whole) { return .credential(word: whole) }
             let found = find(in: name, isField: false)
-            return if case .credential(let word) = found { .credential(word: word) } else { .unknown }
+            return if case .credential = found { found } else { .unknown }
         }
     }
 
