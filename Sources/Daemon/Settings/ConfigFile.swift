@@ -52,11 +52,7 @@ package struct ConfigFile {
         overriding.apply(to: &draft)
         // Without the unreadable file these checks would report things as missing.
         if !reader.isIncomplete { draft.validate(&reader) }
-        return ConfigFile(
-            settings: draft.finished,
-            diagnostics: reader.sorted,
-            isIncomplete: reader.isIncomplete
-        )
+        return ConfigFile(settings: draft.finished, diagnostics: reader.sorted, isIncomplete: reader.isIncomplete)
     }
 
     /// The same file with changed settings.
@@ -104,10 +100,7 @@ package struct ConfigOverrides: Sendable, Equatable {
         admin: [Address] = [],
         storePath: String? = nil
     ) {
-        self.upstream = upstream
-        self.listen = listen
-        self.admin = admin
-        self.storePath = storePath
+        (self.upstream, self.listen, self.admin, self.storePath) = (upstream, listen, admin, storePath)
     }
 
     /// What to write instead if the URL replaces that of another server, and may lack the path of its API.
@@ -125,9 +118,7 @@ package struct ConfigOverrides: Sendable, Equatable {
     func apply(to draft: inout ConfigDraft) {
         if let upstream {
             if draft.upstreams.isEmpty {
-                var only = UpstreamDraft()
-                only.settings.name = "upstream"
-                draft.upstreams = [only]
+                draft.upstreams = [UpstreamDraft(settings: .init(name: "upstream"))]
             }
             for index in draft.upstreams.indices { draft.upstreams[index].settings.url = upstream }
         }
@@ -144,10 +135,10 @@ package struct ConfigOverrides: Sendable, Equatable {
         if let workers { draft.settings.workers = workers }
         if let logLevel { draft.settings.log.level = logLevel }
         if let accessLog { draft.settings.accessLog.format = accessLog }
-        if let freshUnsaid {
-            for index in draft.upstreams.indices { draft.upstreams[index].settings.freshUnsaid = freshUnsaid }
+        for index in draft.upstreams.indices {
+            if let freshUnsaid { draft.upstreams[index].settings.freshUnsaid = freshUnsaid }
+            draft.upstreams[index].settings.hosts += hosts
         }
-        for index in draft.upstreams.indices { draft.upstreams[index].settings.hosts += hosts }
     }
 }
 
@@ -253,17 +244,14 @@ extension ConfigFile {
             return (Node(upstream.name), .mapping(Node.Mapping(members)))
         }
         var members: [(Node, Node)] = [(Node("upstreams"), .mapping(Node.Mapping(upstreams)))]
-        for name in portableSections {
-            if let node = root[Node(name)] { members.append((Node(name), node)) }
-        }
+        members += portableSections.compactMap { name in root[Node(name)].map { (Node(name), $0) } }
         return (try? Yams.serialize(node: .mapping(Node.Mapping(members)), width: 120, allowUnicode: true)) ?? ""
     }
 
     /// The keys of an upstream that determine how its requests and responses are interpreted, except its URL.
     private static let portableKeys: Set<String> = [
         "prefix", "aliases", "principal", "context", "shared", "cookies", "cors", "rewrite_links", "hosts", "models",
-        "routes",
-        "errors",
+        "routes", "errors",
     ]
 
     /// The other keys at the top of the file that do.

@@ -59,12 +59,13 @@ struct ConfigKey<Section>: Sendable {
         fallback: String? = nil,
         example: String? = nil,
         isRequired: Bool = false,
+        orElse alternative: String? = nil,
         sample: [String] = [],
         comparing compare: @escaping ConfigComparison<Section> = { _, _ in [] },
         read: @escaping @Sendable (Node, inout Section, inout ConfigReader) -> Void
     ) {
         facts = ConfigFacts(name: name, kind: kind, fallback: fallback, example: example, sample: sample)
-        facts.isRequired = isRequired
+        (facts.isRequired, facts.alternative) = (isRequired, alternative)
         (self.compare, self.read) = (compare, read)
     }
 }
@@ -110,18 +111,9 @@ indirect enum ConfigKind: Sendable {
     case anything
 }
 
-extension ConfigKey {
-    /// The same required key, in whose place another one may be there.
-    func orElse(_ alternative: String) -> ConfigKey {
-        var key = self
-        key.facts.alternative = alternative
-        return key
-    }
-}
-
 extension ConfigKey where Section: ConfigSection {
     /// A value that `read` makes; it returns nil where it has reported a mistake.
-    private static func value<Value: Equatable & SendableMetatype>(
+    static func value<Value: Equatable & SendableMetatype>(
         _ name: String,
         _ kind: ConfigKind,
         _ path: Path<Value>,
@@ -259,15 +251,19 @@ extension ConfigKey where Section: ConfigSection {
         }
     }
 
-    /// A list of texts, each of which `check` may refuse with a message.
+    /// A list of texts, each of which `check` may refuse with a message, and `checkAll` all together.
     static func texts(
         _ name: String,
         _ path: Path<[String]>,
         example: String? = nil,
-        check: @escaping @Sendable (String) -> String? = { _ in nil }
+        check: @escaping @Sendable (String) -> String? = { _ in nil },
+        checkAll: @escaping @Sendable ([String]) -> String? = { _ in nil }
     ) -> ConfigKey {
         let fallback = ConfigText.list(Section()[keyPath: path])
-        return value(name, .list(.text), path, fallback: fallback, example: example) { $1.checkedTexts($0, check) }
+        return value(name, .list(.text), path, fallback: fallback, example: example) { node, reader in
+            guard let texts = reader.checkedTexts(node, check) else { return nil }
+            return checkAll(texts).map { reader.failHere(node.place, $0) } ?? texts
+        }
     }
 
     /// A section within the section; two may share a value, each with keys of its own.

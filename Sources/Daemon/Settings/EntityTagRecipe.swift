@@ -31,15 +31,9 @@ extension EntityTagRecipe: ConfigSection {
         """
         A tag is the SHA-256 of the values of these request fields, as far as a request has them and each followed by a \
         colon, and then of the body, before compression.
-        """: ConfigKey(
-            "sha256",
-            .list(.text),
-            example: "[Accept, Authorization, Cookie, body]",
-            comparing: ConfigChange.comparison(of: \.sha256, .list(.text))
-        ) { node, recipe, reader in
-            guard let members = reader.checkedTexts(node, FieldName.complaint) else { return }
-            if let complaint = EntityTagRecipe.complaint(members) { return reader.errorHere(node.place, complaint) }
-            recipe.sha256 = members
+        """: .value("sha256", .list(.text), \.sha256, example: "[Accept, Authorization, Cookie, body]") { node, reader in
+            guard let members = reader.checkedTexts(node, FieldName.complaint) else { return nil }
+            return complaint(members).map { reader.failHere(node.place, $0) } ?? members
         }
     ])
 }

@@ -17,9 +17,7 @@ extension ConfigKey {
         ) { node, section, reader in
             guard let pairs = reader.pairs(node, wanted: "names of models, each with its keys") else { return }
             section[keyPath: path] = pairs.map { name, place, value in
-                var draft = ModelDraft()
-                draft.declaration.name = name
-                draft.place = place
+                var draft = ModelDraft(declaration: ModelDeclaration(name: name), place: place)
                 draft.places = reader.under(name) { reader in
                     let places = reader.section(value, into: &draft)
                     // A base supplies the identity, which this key cannot know.

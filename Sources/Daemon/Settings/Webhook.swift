@@ -173,17 +173,10 @@ extension ConfigKey<UpstreamDraft> {
             .named(.section(WebhookDraft.keys.map(\.facts)), name: "users"),
             comparing: ConfigChange.comparison(of: \.settings.webhooks, named: \.name)
         ) { node, draft, reader in
-            guard let pairs = reader.pairs(node, wanted: "names of webhooks, each with its keys") else { return }
-            for (name, place, value) in pairs {
-                var webhook = WebhookDraft()
+            for (name, place, value) in reader.pairs(node, wanted: "names of webhooks, each with its keys") ?? [] {
+                var webhook = WebhookDraft(place: place)
                 webhook.settings.name = name
-                webhook.place = place
-                if !UpstreamName.isValid(name) {
-                    reader.errorHere(
-                        place,
-                        "\"\(name)\" is not a name for a webhook; write a letter followed by letters, digits, \"_\" or \"-\""
-                    )
-                }
+                reader.check(name: name, at: place, of: "a webhook")
                 webhook.places = reader.under(name) { $0.section(value, into: &webhook) }
                 draft.webhooks.append(webhook)
                 draft.settings.webhooks.append(webhook.settings)
