@@ -274,10 +274,6 @@ extension [String] {
     }
 }
 
-extension Place {
-    static let start = Place(line: 0, column: 0)
-}
-
 extension RoutePattern {
     /// A path that it matches, with digits for whatever it leaves open.
     fileprivate var sample: String {

@@ -261,8 +261,9 @@ extension ConfigKey where Section: ConfigSection {
     ) -> ConfigKey {
         let fallback = ConfigText.list(Section()[keyPath: path])
         return value(name, .list(.text), path, fallback: fallback, example: example) { node, reader in
-            guard let texts = reader.checkedTexts(node, check) else { return nil }
-            return checkAll(texts).map { reader.failHere(node.place, $0) } ?? texts
+            let texts = reader.checkedTexts(node, check)
+            guard let complaint = texts.flatMap(checkAll) else { return texts }
+            return reader.failHere(node.place, complaint)
         }
     }
 

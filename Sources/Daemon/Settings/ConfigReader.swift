@@ -155,9 +155,7 @@ struct ConfigReader {
     }
 
     mutating func texts(_ node: Node, wanted: String) -> [(text: String, place: Place?)]? {
-        list(node, wanted: wanted)?.compactMap { element in
-            text(element, wanted: "text").map { ($0, element.place) }
-        }
+        list(node, wanted: wanted)?.compactMap { item in text(item, wanted: "text").map { ($0, item.place) } }
     }
 
     /// The pairs of a mapping whose keys are plain text.
@@ -195,6 +193,7 @@ struct ConfigReader {
     /// Expands environment variables in the form `${NAME}`; `$${` is a literal `${`.
     private mutating func expand(_ text: String, at place: Place?) -> String? {
         guard text.contains("${") else { return text }
+        let literal = "a literal \"${\" is written \"$${\""
         var result = ""
         var rest = Substring(text)
         while let start = rest.firstRange(of: "${") {
@@ -205,17 +204,11 @@ struct ConfigReader {
             }
             result += rest[..<start.lowerBound]
             guard let end = rest[start.upperBound...].firstIndex(of: "}") else {
-                return failHere(
-                    place,
-                    "\"\(text)\" has a \"${\" without its \"}\"; a literal \"${\" is written \"$${\""
-                )
+                return failHere(place, "\"\(text)\" has a \"${\" without its \"}\"; \(literal)")
             }
             let name = String(rest[start.upperBound..<end])
             guard let value = environment[name] else {
-                return failHere(
-                    place,
-                    "the environment variable \(name) is not set; a literal \"${\" is written \"$${\""
-                )
+                return failHere(place, "the environment variable \(name) is not set; \(literal)")
             }
             result += value
             rest = rest[rest.index(after: end)...]

@@ -5,6 +5,8 @@ package struct Place: Sendable, Hashable, Comparable {
     package var line: Int
     package var column: Int
 
+    static let start = Place(line: 0, column: 0)
+
     package static func < (left: Place, right: Place) -> Bool { (left.line, left.column) < (right.line, right.column) }
 }
 

@@ -31,10 +31,14 @@ extension EntityTagRecipe: ConfigSection {
         """
         A tag is the SHA-256 of the values of these request fields, as far as a request has them and each followed by a \
         colon, and then of the body, before compression.
-        """: .value("sha256", .list(.text), \.sha256, example: "[Accept, Authorization, Cookie, body]") { node, reader in
-            guard let members = reader.checkedTexts(node, FieldName.complaint) else { return nil }
-            return complaint(members).map { reader.failHere(node.place, $0) } ?? members
-        }
+        """:
+            .texts(
+                "sha256",
+                \.sha256,
+                example: "[Accept, Authorization, Cookie, body]",
+                check: FieldName.complaint,
+                checkAll: EntityTagRecipe.complaint
+            )
     ])
 }
 

@@ -102,13 +102,14 @@ extension WebhookDraft: ConfigSection {
         The file that contains the secret, which the service has, too; only Larder's user may be able to read it. It is read \
         again when it changes. While one secret replaces another, write both, each on a line.
         """:
-            ConfigKey("secret", .text, example: "\"${CREDENTIALS_DIRECTORY}/github-webhook\"", isRequired: true) {
-                (node, draft, reader) in
-                guard let path = reader.text(node, wanted: "a file's path") else { return }
+            .parsed(
+                "secret",
+                wanted: "a file's path",
+                example: "\"${CREDENTIALS_DIRECTORY}/github-webhook\"",
+                isRequired: true
+            ) { path, draft in
                 draft.settings.file = path
-                do {
-                    try draft.settings.secret.read(path)
-                } catch { reader.errorHere(node.place, "\(error)") }
+                try draft.settings.secret.read(path)
             },
         """
         Where a payload shows an object, and of which model: key paths with dots. What shows the object is then fetched again \
