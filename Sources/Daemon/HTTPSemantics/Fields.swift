@@ -16,7 +16,6 @@ package struct Field: Sendable, Equatable {
     /// The value as text; bytes that are not UTF-8 are replaced, so it must not be passed on.
     package var text: String { String(decoding: value, as: UTF8.self) }
 
-    /// The name in lower case, for comparison and as a key.
     package var lowercasedName: String { String(decoding: FieldSyntax.lowercased(name), as: UTF8.self) }
 }
 
@@ -66,7 +65,6 @@ package struct Fields: Sendable {
         package func isNamed(_ name: String) -> Bool { Fields.isNamed(name, place, in: bytes) }
         package func isOne(of names: KnownFields) -> Bool { names.contains(place.known) }
 
-        /// The name in lower case, for comparison and as a key.
         package var lowercasedName: String { String(decoding: FieldSyntax.lowercased(name), as: UTF8.self) }
     }
 

@@ -31,7 +31,9 @@ package enum HTTPDate {
         return dates.contains(nil) ? nil : dates.compactMap { $0 }.max()
     }
 
-    static let weekdays: [StaticString] = ["thursday", "friday", "saturday", "sunday", "monday", "tuesday", "wednesday"]
+    static let weekdays: [StaticString] = [
+        "thursday", "friday", "saturday", "sunday", "monday", "tuesday", "wednesday",
+    ]
     static let months: [StaticString] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ]

@@ -14,9 +14,7 @@ package struct KnownValues: Sendable {
     /// The bytes that are searched at once.
     private static let segment = 1 << 20
 
-    /// What a pattern is.
     private struct Spelling {
-        /// The number of the value.
         let value: Int
         /// The number of bytes before the value, modulo 3, if it is spelled in Base64; nil if not.
         let alignment: Int?

@@ -233,7 +233,6 @@ private enum Names {
     /// Parameters of `Authorization` that prove the possession of a secret: those of Digest and Hawk, and signatures.
     static let proofs: Set<String> = signatures.union(["response", "mac"])
 
-    /// Words for guards against forged requests.
     static let forgeryWords: Set<String> = ["csrf", "xsrf", "csrftoken", "xsrftoken"]
 
     /// Words of fields for tracing and measuring.

@@ -40,7 +40,6 @@ package final class RequestBody: Sendable {
         var copyLimit = 0
     }
 
-    /// The body's length, if the client declared it.
     package let declaredLength: Int?
 
     private let state: Mutex<State>

@@ -168,7 +168,6 @@ package struct Request: Sendable {
     package var target: String
     /// All field lines as they arrived, including hop-by-hop ones.
     package var fields: Fields
-    /// Nil if there is no body.
     package var body: RequestBody?
     /// The client's address without its port, or the user at the other end of a Unix socket; empty if it was not looked up.
     package var peer: [UInt8] = []

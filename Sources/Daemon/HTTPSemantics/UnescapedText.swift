@@ -123,7 +123,6 @@ private struct NextEscape {
     }
 }
 
-/// One escape in a text.
 private struct Escape {
     private(set) var count: Int
     private let value: Value
@@ -215,7 +214,6 @@ private struct Escape {
         }
     }
 
-    /// Reads within bounds.
     private struct Reader {
         let source: UnsafeBufferPointer<UInt8>
 

@@ -132,9 +132,9 @@ package struct Company: OptionSet, Sendable {
             (.grant, "granttype codeverifier"), (.service, "service targetservice"), (.key, "kty"),
             (.oauth, "state sessionstate redirecturi clientid clientsecret responsetype codechallenge iss granttype"),
             (.oauth, "codeverifier idtoken"),
-            (.person, "user username userid login email account accountid accountnumber accountno iban card cardnumber"),
-            (.person, "cardno cardid pan phone phonenumber mobile msisdn customer customerid customernumber member"),
-            (.person, "memberid"),
+            (.person, "user username userid login email account accountid accountnumber accountno iban card"),
+            (.person, "cardnumber cardno cardid pan phone phonenumber mobile msisdn customer customerid"),
+            (.person, "customernumber member memberid"),
             (.place, "city state country countrycode district address street area locality region town zip zipcode"),
             (.place, "postcode postalcode pincode line1 addressline1 latitude longitude lat lon lng"),
         ]

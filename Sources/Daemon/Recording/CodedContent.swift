@@ -14,7 +14,6 @@ struct ContentHead {
     var codings: [String] = []
     /// `base64` or `quoted-printable`, if a part has it.
     var transferEncoding = ""
-    /// The name of a part in a form.
     var name: [UInt8]?
 
     init() {}

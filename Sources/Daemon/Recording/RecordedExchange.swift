@@ -14,7 +14,6 @@ package struct WholeExchange: Sendable, Equatable {
     var response = Response()
     /// Unix seconds; nil if unknown.
     var time: Double?
-    /// The request's `Larder-Session`; nil for none.
     var session: String?
 
     /// A response as a client received it, without what only concerns one connection.
@@ -61,7 +60,6 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         var status: Int
         /// Lines such as `Content-Type: application/json`.
         var fields: [String]
-        /// The body's file, relative to the folder; nil for an empty one.
         var body: String?
         /// The milliseconds that a replay waits before it; nil for none.
         var delay: Int?

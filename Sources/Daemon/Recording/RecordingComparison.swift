@@ -378,7 +378,6 @@ package struct Drift: Sendable, Equatable {
     }
 
     package var severity: Severity
-    /// A sentence for people.
     package var text: String
 
     init(_ severity: Severity, _ text: String) { (self.severity, self.text) = (severity, text) }

@@ -168,7 +168,6 @@ package struct RecordingManifest: Sendable {
     /// The keys of the recording itself; all others belong to the config.
     private static let ownKeys = ["format", "recorded"]
 
-    /// When the recording began.
     var recorded: String?
     /// The text with the recording's own keys blanked out, so that positions in it are those of the file.
     package var config: String
@@ -236,7 +235,6 @@ package struct RecordingManifest: Sendable {
         )
     }
 
-    /// The text of the file.
     var text: String {
         """
         # A recording of Larder: what a program asked of an API, and the responses it got.

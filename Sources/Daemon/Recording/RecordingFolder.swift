@@ -74,7 +74,6 @@ package struct RecordingFolder: Sendable {
 
     static let indentedEnding = "indented.json"
 
-    /// The bytes of a body's file.
     func file(ofBody name: String) throws(RecordingError) -> [UInt8] {
         let file = try path(ofBody: name)
         do throws(FileBytesError) {

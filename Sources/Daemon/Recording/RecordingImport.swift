@@ -28,7 +28,6 @@ package struct RecordingImport {
     }
 
     package private(set) var count = 0
-    /// What was left out or changed.
     package private(set) var losses = ForeignLosses()
     /// What looks secret and was not redacted, with how often each was seen.
     package private(set) var lookalikes: [String: Int] = [:]
@@ -178,7 +177,6 @@ extension UpstreamURL {
 
 /// What an import leaves out or changes, by kinds.
 package struct ForeignLosses: Sendable {
-    /// One kind.
     package struct Kind: Sendable {
         package let text: String
         package fileprivate(set) var count: Int
@@ -191,7 +189,6 @@ package struct ForeignLosses: Sendable {
 
     package var isEmpty: Bool { kinds.isEmpty }
 
-    /// Each kind for people.
     package var sentences: [String] {
         kinds.map { "\($0.text) (\($0.count)\($0.count > 1 ? ", first" : "") in \($0.first))" }
     }

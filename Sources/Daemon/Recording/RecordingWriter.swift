@@ -21,7 +21,6 @@ package final class RecordingWriter {
     private(set) var count = 0
     /// The files and folders that this writer has made, in the order in which they can be removed.
     private let made: [String]
-    /// The names of the bodies written since the last `flush`.
     private var unflushed: [String] = []
 
     /// Opens a folder, or makes it; existing exchanges stay, and new ones are added.

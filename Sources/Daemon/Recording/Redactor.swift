@@ -18,7 +18,6 @@ final class Redactor {
     private var isLearned: Set<[UInt8]> = []
     private var known = KnownValues()
     private(set) var learned = 0
-    /// What looks secret and was not replaced, with how often each was seen.
     var lookalikeCounts: [String: Int] { lookalikes.found }
     private var lookalikes = Lookalikes()
     private var names: [String: SecretNames] = [:]
@@ -252,7 +251,6 @@ final class Redactor {
 
     // MARK: Content
 
-    /// How a text is looked through.
     private struct Look {
         let names: SecretNames
         let side: SecretNames.Side

@@ -14,7 +14,6 @@ import Synchronization
 package final class Replayer: Sendable {
     package let recording: RecordingContents
     private let isStrict: Bool
-    /// Whether recorded delays are kept.
     private let isDelayed: Bool
     /// The seconds added to dates; nil if the clock stays at the time of the recording.
     private let shift: Int64?
@@ -24,7 +23,6 @@ package final class Replayer: Sendable {
     private let requests = Mutex<[ComparedRequest]?>(nil)
     private let upstreams: [String: ProxiedUpstream]
     private let state: Mutex<State>
-    /// The room for ready responses in bytes.
     private let memory: Int
 
     typealias Series = ReplayIndex.Series
@@ -74,7 +72,6 @@ package final class Replayer: Sendable {
         package var recorded: Int
     }
 
-    /// What was recorded for a request.
     enum Match: Sendable {
         case exchange(RecordedExchange, Series)
         case missing(Miss)
@@ -216,7 +213,6 @@ package final class Replayer: Sendable {
         }
     }
 
-    /// How long to wait before a response; nil if it comes at once.
     func delay(before exchange: RecordedExchange) -> Duration? {
         guard isDelayed, let delay = exchange.response.delay, delay > 0 else { return nil }
         return .milliseconds(delay)

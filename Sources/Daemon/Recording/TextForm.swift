@@ -116,7 +116,6 @@ enum CompressedText {
     private static let beginnings = [Array("H4sI".utf8), Array("KLUv".utf8)]
     /// The largest content that is looked at, in bytes.
     private static let limit = 16 << 20
-    /// More files are not looked at.
     private static let files = 100
 
     /// Changes the content of each such file.

@@ -221,7 +221,6 @@ enum VCRFile {
 /// Each is replaced by an escape that the parser does know. Where `\u` is no escape, as between single quotes, that stays text, and
 /// is replaced back.
 struct MarkedEscapes {
-    /// The text for the parser.
     let marked: String
     private static let mark: Unicode.Scalar = "\u{10FFFE}"
     private static let escape = "\\U0010FFFE"

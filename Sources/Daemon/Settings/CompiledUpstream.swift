@@ -15,7 +15,6 @@ package final class CompiledUpstream: Sendable {
         package var rule: BodyRule
         /// Members of the object taken from the path, by name of the identity, key or property.
         package var bound: [String: String]
-        /// The decoded values of the route's captures.
         package var captures: [String: String] = [:]
         var route = ""
     }

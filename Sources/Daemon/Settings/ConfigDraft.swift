@@ -46,14 +46,12 @@ struct ModelDraft {
     var place: Place?
     var places: [String: Place] = [:]
     var properties: [PropertyDraft] = []
-    /// Where the models of the cluster are named.
     var choicePlaces: [(model: String, place: Place?)] = []
 }
 
 struct PropertyDraft {
     var declaration = PropertyDeclaration(name: "", from: "")
     var place: Place?
-    /// Where the model that it relates to is named.
     var modelPlace: Place?
     /// Whether the source of its value is given; otherwise it follows from the name.
     var isNamed = false

@@ -10,12 +10,10 @@ extension ConfigReader {
         /// The chain of inclusions from the main file to the current one.
         fileprivate var chain: [String] = []
 
-        /// The maximum length of a chain between its first and last file.
         fileprivate static let depth = 16
 
         init(_ file: String = "") { chain = [Self.real(file)] }
 
-        /// The canonical name of a file, with symbolic links resolved.
         fileprivate static func real(_ path: String) -> String {
             URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         }

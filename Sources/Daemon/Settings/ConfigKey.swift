@@ -26,7 +26,6 @@ extension ConfigKey: Documented {
 
 /// A part of what users see a reference of, such as a config key or a metric.
 package protocol Documented {
-    /// What it is or does, for the reference.
     var sentence: String { get set }
 }
 
@@ -85,14 +84,11 @@ struct ConfigFacts: Sendable {
     var needsRestart = false
     /// Sample lines under the key, after those for its kind.
     var sample: [String] = []
-    /// The documentation, one or more sentences.
     var text = ""
 
-    /// The documentation as the reference shows it.
     var documentation: String { needsRestart ? text + " A change takes effect at a restart." : text }
 }
 
-/// The kind of value that a key takes.
 indirect enum ConfigKind: Sendable {
     case text
     case boolean
@@ -395,6 +391,5 @@ enum ConfigText {
         return isPlain && !text.hasPrefix("-") && !text.hasSuffix(":") ? text : "\"\(text)\""
     }
 
-    /// A list on one line.
     static func list(_ texts: [String]) -> String { "[\(texts.map(scalar).joined(separator: ", "))]" }
 }

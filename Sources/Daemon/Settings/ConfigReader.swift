@@ -12,7 +12,6 @@ struct ConfigReader {
     var inclusion = Inclusion()
     /// Whether an included file could not be read, which may contain missing keys.
     var isIncomplete = false
-    /// The diagnostics so far, each with its place in the sources.
     private var found: [(diagnostic: Diagnostic, place: Place?)] = []
     private var reported: Set<Report> = []
 
@@ -132,7 +131,6 @@ struct ConfigReader {
         return nil
     }
 
-    /// One of a few words.
     mutating func choice(_ node: Node, of words: [String]) -> String? {
         let wanted = words.count == 1 ? "\"\(words[0])\"" : "one of \(words.joined(separator: ", "))"
         guard let text = text(node, wanted: wanted) else { return nil }
@@ -231,7 +229,6 @@ extension Node {
         return ["", "~", "null", "Null", "NULL"].contains(scalar.string)
     }
 
-    /// Its kind, for messages.
     var kindInWords: String {
         switch self {
         case .scalar(let scalar): isNothing ? "nothing" : "\"\(scalar.string)\""

@@ -61,14 +61,18 @@ package struct FleetServer: Sendable, Equatable, CustomStringConvertible {
         if let slash = rest.firstIndex(of: "/") {
             let digits = rest[rest.index(after: slash)...]
             guard let number = digits.isEmpty ? 0 : UInt16(digits) else {
-                throw InvalidValue("\"\(digits)\" is not the number of a database; write for example redis://HOST:6379/0")
+                throw InvalidValue(
+                    "\"\(digits)\" is not the number of a database; write for example redis://HOST:6379/0"
+                )
             }
             database = Int(number)
             rest = rest[..<slash]
         }
         if let at = rest.lastIndex(of: "@") {
             guard !rest[..<at].contains(":") else {
-                throw InvalidValue("the URL must not contain a password; put it into a file, and name that by \"password\"")
+                throw InvalidValue(
+                    "the URL must not contain a password; put it into a file, and name that by \"password\""
+                )
             }
             user = at == rest.startIndex ? nil : String(rest[..<at])
             rest = rest[rest.index(after: at)...]

@@ -112,7 +112,8 @@ extension RouteDraft {
             },
         "Query parameters that the request must have, with this value, or with any value if it is \"*\".":
             ConfigKey("query", .named(.text, name: "state"), example: "{ state: open }") { node, draft, reader in
-                for (name, _, value) in reader.pairs(node, wanted: "names of query parameters, each with a value") ?? [] {
+                for (name, _, value) in reader.pairs(node, wanted: "names of query parameters, each with a value") ?? []
+                {
                     guard let text = reader.text(value, wanted: "a value, or \"*\" for any") else { continue }
                     draft.route.declaration.query[name] = .some(text == "*" ? nil : text)
                 }
@@ -442,6 +443,6 @@ extension RouteDraft {
             .duration("patience", \.route.patience, in: .zero ... .forever, example: "500ms"),
         "The route's own limits, in place of the upstream's.": .section("timeouts", \.route.timeouts),
         "Which requests are the same to a replay. Default: method, path, query, body and representation count.":
-            .section("match", \.route.match)
+            .section("match", \.route.match),
     ])
 }

@@ -268,7 +268,8 @@ extension ConfigKey<UpstreamDraft> {
             example: "{ /api/v3: / }",
             comparing: ConfigChange.comparison(of: \.settings.aliases, named: \.path)
         ) { node, draft, reader in
-            for (path, place, value) in reader.pairs(node, wanted: "paths, each with the path that it stands for") ?? [] {
+            for (path, place, value) in reader.pairs(node, wanted: "paths, each with the path that it stands for") ?? []
+            {
                 guard let target = reader.text(value, wanted: "a path such as /") else { continue }
                 do {
                     let alias = PathAlias(path: try PathPrefix.read(path), target: try PathPrefix.read(target))

@@ -8,7 +8,6 @@ extension Configuration {
     package struct Webhook: Sendable, Equatable {
         /// The last segment of its path; unique among all upstreams.
         package var name = ""
-        /// The file with its secrets.
         package var file = ""
         package let secret = WebhookSecret()
         /// Where a payload shows objects, in the order of the file.
@@ -92,7 +91,6 @@ struct WebhookDraft {
     var settings = Configuration.Webhook()
     var place: Place?
     var places: [String: Place] = [:]
-    /// The place of each of its objects.
     var objectPlaces: [Place?] = []
 }
 
