@@ -112,10 +112,9 @@ package enum PercentEncoding {
     }
 
     /// The same for bytes, which need not be UTF-8.
-    package static func encode(
-        bytes: some Sequence<UInt8>,
-        keeping mayStay: (UInt8) -> Bool = isUnreserved
-    ) -> [UInt8] {
+    package static func encode(bytes: some Sequence<UInt8>, keeping mayStay: (UInt8) -> Bool = isUnreserved)
+        -> [UInt8]
+    {
         bytes.flatMap { mayStay($0) ? [$0] : Array(escape($0).utf8) }
     }
 

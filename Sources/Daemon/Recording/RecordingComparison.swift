@@ -254,11 +254,9 @@ package struct RecordingComparison: Sendable {
     /// Bodies keep their files, and the lines of all other exchanges stay as they are. Times are those of the recording.
     ///
     /// - Parameter credentials: The fields with which the new responses were asked for, besides the recorded ones.
-    package mutating func update(
-        _ recording: RecordingContents,
-        upstreams: [ProxiedUpstream],
-        credentials: Fields
-    ) throws(RecordingError) {
+    package mutating func update(_ recording: RecordingContents, upstreams: [ProxiedUpstream], credentials: Fields)
+        throws(RecordingError)
+    {
         guard !updates.isEmpty else { return }
         let editor = try RecordingWriter(recording.folder, config: recording.manifest.config, recorded: 0)
         let redactors = RedactedWriter(editor, upstreams: upstreams, credentials: credentials)

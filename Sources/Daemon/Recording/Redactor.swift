@@ -203,12 +203,9 @@ final class Redactor {
         return hasScheme ? value[..<credential.startIndex] + placeholder : placeholder
     }
 
-    private func redacted(
-        _ fields: Fields,
-        _ side: SecretNames.Side,
-        _ upstream: ProxiedUpstream,
-        _ names: SecretNames
-    ) -> Fields {
+    private func redacted(_ fields: Fields, _ side: SecretNames.Side, _ upstream: ProxiedUpstream, _ names: SecretNames)
+        -> Fields
+    {
         var result = fields
         var others: [Int] = []
         var isTokenNext = false
@@ -394,11 +391,9 @@ final class Redactor {
     /// The edits of all that may be a URL in a text.
     ///
     /// - Parameter strings: Ranges that are looked at by themselves, in order.
-    private func urlEdits(
-        inText text: UnsafeBufferPointer<UInt8>,
-        outside strings: [Range<Int>],
-        _ look: Look
-    ) -> [Edit] {
+    private func urlEdits(inText text: UnsafeBufferPointer<UInt8>, outside strings: [Range<Int>], _ look: Look)
+        -> [Edit]
+    {
         var edits: [Edit] = []
         var rest = strings[...]
         var inner = look

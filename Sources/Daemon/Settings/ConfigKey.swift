@@ -186,12 +186,9 @@ extension ConfigKey where Section: ConfigSection {
         value(name, .integer(range), path, fallback: "\(Section()[keyPath: path])") { $1.integer($0, in: range) }
     }
 
-    static func duration(
-        _ name: String,
-        _ path: Path<Duration>,
-        in range: ClosedRange<Duration>,
-        isWhole: Bool = false
-    ) -> ConfigKey {
+    static func duration(_ name: String, _ path: Path<Duration>, in range: ClosedRange<Duration>, isWhole: Bool = false)
+        -> ConfigKey
+    {
         let fallback = Units.text(Section()[keyPath: path])
         return value(name, .duration(range, isWhole: isWhole), path, fallback: fallback) {
             $1.duration($0, in: range, isWhole: isWhole)

@@ -8,11 +8,9 @@ extension ConfigKey {
 
     static func errors(_ path: Path<[RouteDraft]>) -> ConfigKey { rules("errors", path, RouteDraft.errorKeys) }
 
-    private static func rules(
-        _ name: String,
-        _ path: Path<[RouteDraft]>,
-        _ keys: [ConfigKey<RouteDraft>]
-    ) -> ConfigKey {
+    private static func rules(_ name: String, _ path: Path<[RouteDraft]>, _ keys: [ConfigKey<RouteDraft>])
+        -> ConfigKey
+    {
         ConfigKey(name, .strictList(.section(keys.map(\.facts)))) { node, section, reader in
             guard let sequence = node.sequence else {
                 return reader.misfit(node, wanted: "a list of rules, each beginning with \"- \"")
