@@ -371,19 +371,15 @@ extension [UInt8] {
     }
 }
 
-extension Fields: ExpressibleByDictionaryLiteral {
+extension Fields: ExpressibleByDictionaryLiteral, RandomAccessCollection, Equatable {
     package init(dictionaryLiteral lines: (String, String)...) {
         for (name, value) in lines { append(name, value) }
     }
-}
 
-extension Fields: RandomAccessCollection {
     package var startIndex: Int { 0 }
     package var endIndex: Int { places.count }
     package subscript(index: Int) -> Line { Line(bytes: bytes, place: places[index]) }
-}
 
-extension Fields: Equatable {
     package static func == (left: Fields, right: Fields) -> Bool {
         left.count == right.count
             && zip(left, right).allSatisfy { $0.name == $1.name && $0.value == $1.value }

@@ -37,6 +37,59 @@ package enum HTTPDate {
     static let months: [StaticString] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ]
+
+    /// Formats an IMF-fixdate, `Sun, 06 Nov 1994 08:49:37 GMT`; always 29 bytes for the years 0 to 9999.
+    package static func format(_ seconds: Int64) -> [UInt8] {
+        if let known = latest.withLock({ $0.seconds == seconds ? $0.text : nil }) { return known }
+        let text = text(of: seconds)
+        latest.withLock { $0 = (seconds, text) }
+        return text
+    }
+
+    /// The date that was formatted last: for some time, most are the same.
+    private static let latest = Mutex<(seconds: Int64, text: [UInt8])>((.min, []))
+
+    private static func text(of seconds: Int64) -> [UInt8] {
+        // The limits of the form: 0000-01-01 and 9999-12-31.
+        let parts = Self.calendar(min(max(seconds, -62_167_219_200), 253_402_300_799))
+        var text = Array("Thu, 01 Jan 1970 00:00:00 GMT".utf8)
+        func put(_ name: StaticString, at start: Int) {
+            for index in 0..<3 { text[start + index] = name.utf8Start[index] }
+            text[start] &= ~0x20
+        }
+        func put(_ value: Int32, before end: Int, digits count: Int = 2) {
+            var rest = value
+            for index in (end - count..<end).reversed() {
+                text[index] = UInt8(0x30 + rest % 10)
+                rest /= 10
+            }
+        }
+        // The names begin with Thursday, the day of 1970-01-01; C's days begin with Sunday.
+        put(weekdays[(Int(parts.tm_wday) + 3) % 7], at: 0)
+        put(parts.tm_mday, before: 7)
+        put(months[Int(parts.tm_mon)], at: 8)
+        put(parts.tm_year + 1900, before: 16, digits: 4)
+        put(parts.tm_hour, before: 19)
+        put(parts.tm_min, before: 22)
+        put(parts.tm_sec, before: 25)
+        return text
+    }
+
+    /// The date and time of day of a point in time.
+    package static func calendar(_ seconds: Int64) -> tm {
+        var (time, parts) = (time_t(seconds), tm())
+        gmtime_r(&time, &parts)
+        return parts
+    }
+
+    /// The beginning of a day in seconds since 1970; nil if there is no such day.
+    package static func seconds(year: Int, month: Int, day: Int) -> Int64? {
+        var parts = tm()
+        (parts.tm_year, parts.tm_mon, parts.tm_mday) = (Int32(year - 1900), Int32(month - 1), Int32(day))
+        let seconds = timegm(&parts)
+        // A day that does not exist counts as a day of another month.
+        return parts.tm_mday == Int32(day) && parts.tm_mon == Int32(month - 1) ? Int64(seconds) : nil
+    }
 }
 
 /// Parses the parts of a date from left to right; if one does not match, the result is nil.
@@ -132,61 +185,6 @@ private struct DateReader {
 
     private func seconds(year: Int, month: Int, day: Int, time: Int) -> Int64? {
         HTTPDate.seconds(year: year, month: month, day: day).map { $0 + Int64(time) }
-    }
-}
-
-extension HTTPDate {
-    /// Formats an IMF-fixdate, `Sun, 06 Nov 1994 08:49:37 GMT`; always 29 bytes for the years 0 to 9999.
-    package static func format(_ seconds: Int64) -> [UInt8] {
-        if let known = latest.withLock({ $0.seconds == seconds ? $0.text : nil }) { return known }
-        let text = text(of: seconds)
-        latest.withLock { $0 = (seconds, text) }
-        return text
-    }
-
-    /// The date that was formatted last: for some time, most are the same.
-    private static let latest = Mutex<(seconds: Int64, text: [UInt8])>((.min, []))
-
-    private static func text(of seconds: Int64) -> [UInt8] {
-        // The limits of the form: 0000-01-01 and 9999-12-31.
-        let parts = Self.calendar(min(max(seconds, -62_167_219_200), 253_402_300_799))
-        var text = Array("Thu, 01 Jan 1970 00:00:00 GMT".utf8)
-        func put(_ name: StaticString, at start: Int) {
-            for index in 0..<3 { text[start + index] = name.utf8Start[index] }
-            text[start] &= ~0x20
-        }
-        func put(_ value: Int32, before end: Int, digits count: Int = 2) {
-            var rest = value
-            for index in (end - count..<end).reversed() {
-                text[index] = UInt8(0x30 + rest % 10)
-                rest /= 10
-            }
-        }
-        // The names begin with Thursday, the day of 1970-01-01; C's days begin with Sunday.
-        put(weekdays[(Int(parts.tm_wday) + 3) % 7], at: 0)
-        put(parts.tm_mday, before: 7)
-        put(months[Int(parts.tm_mon)], at: 8)
-        put(parts.tm_year + 1900, before: 16, digits: 4)
-        put(parts.tm_hour, before: 19)
-        put(parts.tm_min, before: 22)
-        put(parts.tm_sec, before: 25)
-        return text
-    }
-
-    /// The date and time of day of a point in time.
-    package static func calendar(_ seconds: Int64) -> tm {
-        var (time, parts) = (time_t(seconds), tm())
-        gmtime_r(&time, &parts)
-        return parts
-    }
-
-    /// The beginning of a day in seconds since 1970; nil if there is no such day.
-    package static func seconds(year: Int, month: Int, day: Int) -> Int64? {
-        var parts = tm()
-        (parts.tm_year, parts.tm_mon, parts.tm_mday) = (Int32(year - 1900), Int32(month - 1), Int32(day))
-        let seconds = timegm(&parts)
-        // A day that does not exist counts as a day of another month.
-        return parts.tm_mday == Int32(day) && parts.tm_mon == Int32(month - 1) ? Int64(seconds) : nil
     }
 }
 

@@ -140,9 +140,7 @@ extension RecordedExchange {
         let field = Fields(recorded: [line]).lines.first
         return field.map { !$0.isNamed("content-length") || MessageSyntax.isLength($0.value) } ?? true
     }
-}
 
-extension RecordedExchange {
     /// Parses a line of the usual form; nil for any other, which the decoder must parse or reject.
     ///
     /// The decoder took half of the time until a large recording was ready.

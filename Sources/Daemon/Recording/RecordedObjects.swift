@@ -47,9 +47,7 @@ package struct RecordedObjects: Sendable {
             }
         }
     }
-}
 
-extension RecordedObjects {
     /// The request of an exchange; nil if it is a write, or not the upstream's.
     private static func read(_ exchange: RecordedExchange, of upstream: ProxiedUpstream, _ folder: RecordingFolder)
         -> IncomingRequest?

@@ -381,9 +381,7 @@ struct ForeignJSON {
         }
         self.lost = lost
     }
-}
 
-extension ForeignJSON {
     /// The text with escapes for the byte order marks in it, which the parser takes out of the beginnings of strings.
     private static func escapingMarks(in data: Data) -> Data {
         // The first one may be that of the file.

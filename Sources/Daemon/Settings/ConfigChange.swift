@@ -24,12 +24,7 @@ package struct ConfigChange: Sendable, Equatable {
         change.key = key.isEmpty ? name : "\(name).\(key)"
         return change
     }
-}
 
-/// Compares two sections of a config in one key.
-typealias ConfigComparison<Section> = @Sendable (_ former: Section, _ new: inout Section) -> [ConfigChange]
-
-extension ConfigChange {
     /// Compares single values.
     static func comparison<Section, Value: Equatable & SendableMetatype>(
         of path: any WritableKeyPath<Section, Value> & Sendable,
@@ -88,6 +83,9 @@ extension ConfigChange {
         }
     }
 }
+
+/// Compares two sections of a config in one key.
+typealias ConfigComparison<Section> = @Sendable (_ former: Section, _ new: inout Section) -> [ConfigChange]
 
 extension ConfigKey {
     /// The same key, whose value is read when Larder starts.

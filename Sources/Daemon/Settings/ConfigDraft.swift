@@ -253,10 +253,9 @@ extension ConfigDraft {
     private func isChosen(_ address: Address) -> Bool {
         if case .tcp(let host, _) = address { host == boundHost } else { false }
     }
-}
 
-/// Checks for keys of a model that make others useless.
-extension ConfigDraft {
+    // MARK: Models
+
     func validateKeys(of model: ModelDraft, among models: [String: ModelDraft], _ reader: inout ConfigReader) {
         let name = model.declaration.name
         if !Self.hasIdentity(model, among: models) {

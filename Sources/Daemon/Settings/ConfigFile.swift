@@ -74,6 +74,63 @@ package struct ConfigFile {
         let diagnostic = Diagnostic(file: path, place: nil, message: message)
         return ConfigFile(settings: Configuration(), diagnostics: [diagnostic], isIncomplete: true)
     }
+
+    // MARK: Portable
+
+    /// The part of a config that determines how requests and responses are interpreted, as YAML: upstreams, models, routes,
+    /// errors.
+    ///
+    /// Included files are merged into it. Machine-specific and secret keys are left out: addresses, credentials, certificates,
+    /// proxies, the daemon's own keys.
+    ///
+    /// - Parameters:
+    ///   - path: the file; nil if only a URL was given.
+    ///   - settings: as the file was read, for URLs that were given in its place.
+    package static func portable(_ path: String?, _ settings: Configuration, environment: [String: String]) -> String {
+        var root = Node.Mapping([])
+        if let path, let bytes = try? FileBytes.read(path, limit: sizeLimit).bytes {
+            var reader = ConfigReader(environment: environment)
+            reader.inclusion = ConfigReader.Inclusion(path)
+            let text = String(decoding: bytes, as: UTF8.self)
+            root = reader.compose(text, file: path)?.mapping ?? root
+        }
+        let named = Dictionary(
+            (root["upstreams"]?.mapping ?? Node.Mapping([])).map { ($0.key.scalar?.string ?? "", $0.value) }
+        ) { first, _ in first }
+        let upstreams = settings.upstreams.map { upstream -> (Node, Node) in
+            let known = named[upstream.name]?.mapping ?? Node.Mapping([])
+            var members: [(Node, Node)] = [(Node("url"), Node(upstream.url.description))]
+            members += known.filter { portableKeys.contains($0.key.scalar?.string ?? "") }.map { ($0.key, $0.value) }
+            return (Node(upstream.name), .mapping(Node.Mapping(members)))
+        }
+        var members: [(Node, Node)] = [(Node("upstreams"), .mapping(Node.Mapping(upstreams)))]
+        members += portableSections.compactMap { name in root[Node(name)].map { (Node(name), $0) } }
+        return (try? Yams.serialize(node: .mapping(Node.Mapping(members)), width: 120, allowUnicode: true)) ?? ""
+    }
+
+    /// The keys of an upstream that determine how its requests and responses are interpreted, except its URL.
+    private static let portableKeys: Set<String> = [
+        "prefix", "aliases", "principal", "context", "shared", "cookies", "cors", "rewrite_links", "hosts", "models",
+        "routes", "errors",
+    ]
+
+    /// The other keys at the top of the file that do.
+    private static let portableSections = ["models", "routes", "errors"]
+
+    /// The keys in a recording's config that `portable` never writes, each with its place.
+    ///
+    /// A recording may come from elsewhere. Such keys would make Larder read and write files of its user, or listen to others.
+    ///
+    /// - Parameter root: without the recording's own keys.
+    package static func keys(notAllowedInRecordings root: Node) -> [(key: String, place: Place?)] {
+        func others(_ node: Node?, _ known: [String]) -> [(key: String, place: Place?)] {
+            (node?.mapping?.keys ?? Node.Mapping([]).keys).filter { !known.contains($0.scalar?.string ?? "") }
+                .map { ($0.scalar?.string ?? $0.kindInWords, $0.place) }
+        }
+        let upstreams = root["upstreams"]?.mapping.map { $0.map(\.value) } ?? []
+        return others(root, ["upstreams"] + portableSections)
+            + upstreams.flatMap { others($0, ["url"] + portableKeys) }
+    }
 }
 
 /// Values from the command line that override the file; nil and empty lists leave it as it is.
@@ -214,63 +271,6 @@ package struct Defaults: Sendable {
 
     /// The XDG specification ignores relative paths.
     private func absolute(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
-}
-
-extension ConfigFile {
-    /// The part of a config that determines how requests and responses are interpreted, as YAML: upstreams, models, routes,
-    /// errors.
-    ///
-    /// Included files are merged into it. Machine-specific and secret keys are left out: addresses, credentials, certificates,
-    /// proxies, the daemon's own keys.
-    ///
-    /// - Parameters:
-    ///   - path: the file; nil if only a URL was given.
-    ///   - settings: as the file was read, for URLs that were given in its place.
-    package static func portable(_ path: String?, _ settings: Configuration, environment: [String: String]) -> String {
-        var root = Node.Mapping([])
-        if let path, let bytes = try? FileBytes.read(path, limit: sizeLimit).bytes {
-            var reader = ConfigReader(environment: environment)
-            reader.inclusion = ConfigReader.Inclusion(path)
-            let text = String(decoding: bytes, as: UTF8.self)
-            root = reader.compose(text, file: path)?.mapping ?? root
-        }
-        let named = Dictionary(
-            (root["upstreams"]?.mapping ?? Node.Mapping([])).map { ($0.key.scalar?.string ?? "", $0.value) }
-        ) { first, _ in first }
-        let upstreams = settings.upstreams.map { upstream -> (Node, Node) in
-            let known = named[upstream.name]?.mapping ?? Node.Mapping([])
-            var members: [(Node, Node)] = [(Node("url"), Node(upstream.url.description))]
-            members += known.filter { portableKeys.contains($0.key.scalar?.string ?? "") }.map { ($0.key, $0.value) }
-            return (Node(upstream.name), .mapping(Node.Mapping(members)))
-        }
-        var members: [(Node, Node)] = [(Node("upstreams"), .mapping(Node.Mapping(upstreams)))]
-        members += portableSections.compactMap { name in root[Node(name)].map { (Node(name), $0) } }
-        return (try? Yams.serialize(node: .mapping(Node.Mapping(members)), width: 120, allowUnicode: true)) ?? ""
-    }
-
-    /// The keys of an upstream that determine how its requests and responses are interpreted, except its URL.
-    private static let portableKeys: Set<String> = [
-        "prefix", "aliases", "principal", "context", "shared", "cookies", "cors", "rewrite_links", "hosts", "models",
-        "routes", "errors",
-    ]
-
-    /// The other keys at the top of the file that do.
-    private static let portableSections = ["models", "routes", "errors"]
-
-    /// The keys in a recording's config that `portable` never writes, each with its place.
-    ///
-    /// A recording may come from elsewhere. Such keys would make Larder read and write files of its user, or listen to others.
-    ///
-    /// - Parameter root: without the recording's own keys.
-    package static func keys(notAllowedInRecordings root: Node) -> [(key: String, place: Place?)] {
-        func others(_ node: Node?, _ known: [String]) -> [(key: String, place: Place?)] {
-            (node?.mapping?.keys ?? Node.Mapping([]).keys).filter { !known.contains($0.scalar?.string ?? "") }
-                .map { ($0.scalar?.string ?? $0.kindInWords, $0.place) }
-        }
-        let upstreams = root["upstreams"]?.mapping.map { $0.map(\.value) } ?? []
-        return others(root, ["upstreams"] + portableSections)
-            + upstreams.flatMap { others($0, ["url"] + portableKeys) }
-    }
 }
 
 extension Configuration {

@@ -213,33 +213,9 @@ struct ConfigReader {
         }
         return result + rest
     }
-}
 
-extension Place {
-    init(_ mark: Mark) { self.init(line: mark.line, column: mark.column) }
-}
+    // MARK: JSON
 
-extension Node {
-    /// Its position in the sources.
-    var place: Place? { mark.map { Place($0) } }
-
-    /// Whether it is an empty value or a null.
-    var isNothing: Bool {
-        guard case .scalar(let scalar) = self, scalar.style == .plain || scalar.style == .any else { return false }
-        return ["", "~", "null", "Null", "NULL"].contains(scalar.string)
-    }
-
-    var kindInWords: String {
-        switch self {
-        case .scalar(let scalar): isNothing ? "nothing" : "\"\(scalar.string)\""
-        case .mapping: "a mapping"
-        case .sequence: "a list"
-        case .alias: "an alias"
-        }
-    }
-}
-
-extension ConfigReader {
     /// A YAML value as JSON: plain scalars that look like a number, true, false or null become that, all others text.
     mutating func json(_ node: Node) -> [UInt8]? {
         switch node {
@@ -286,5 +262,29 @@ extension ConfigReader {
             values[name] = value
         }
         return values
+    }
+}
+
+extension Place {
+    init(_ mark: Mark) { self.init(line: mark.line, column: mark.column) }
+}
+
+extension Node {
+    /// Its position in the sources.
+    var place: Place? { mark.map { Place($0) } }
+
+    /// Whether it is an empty value or a null.
+    var isNothing: Bool {
+        guard case .scalar(let scalar) = self, scalar.style == .plain || scalar.style == .any else { return false }
+        return ["", "~", "null", "Null", "NULL"].contains(scalar.string)
+    }
+
+    var kindInWords: String {
+        switch self {
+        case .scalar(let scalar): isNothing ? "nothing" : "\"\(scalar.string)\""
+        case .mapping: "a mapping"
+        case .sequence: "a list"
+        case .alias: "an alias"
+        }
     }
 }

@@ -186,6 +186,16 @@ extension Configuration {
             var capture: String
         }
     }
+
+    /// The settings for a daemon that records: every request goes upstream, nothing is held back, and nothing stored or shared is
+    /// used.
+    package var asksAlways: Configuration {
+        var settings = self
+        settings.mode = .online
+        settings.fleet = nil
+        for index in settings.upstreams.indices { settings.upstreams[index].askAlways() }
+        return settings
+    }
 }
 
 /// What is known of a POST that only reads, as `read:` of its route says.
@@ -200,18 +210,6 @@ package enum ReadingPost: String, Sendable, CaseIterable {
 package struct PathAlias: Sendable, Equatable {
     package var path: String
     package var target: String
-}
-
-extension Configuration {
-    /// The settings for a daemon that records: every request goes upstream, nothing is held back, and nothing stored or shared is
-    /// used.
-    package var asksAlways: Configuration {
-        var settings = self
-        settings.mode = .online
-        settings.fleet = nil
-        for index in settings.upstreams.indices { settings.upstreams[index].askAlways() }
-        return settings
-    }
 }
 
 extension Configuration.Upstream {

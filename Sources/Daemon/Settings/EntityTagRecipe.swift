@@ -6,7 +6,7 @@ import Yams
 ///
 /// A tag is the SHA-256, in hexadecimal digits, of the values of these request fields as far as the request has them, each
 /// followed by a colon, and then of the body.
-package struct EntityTagRecipe: Sendable, Equatable {
+package struct EntityTagRecipe: Sendable, ConfigSection, Equatable {
     /// The names of the request fields, and at the end `body`; empty if no recipe is declared.
     var sha256: [String] = []
 
@@ -24,9 +24,7 @@ package struct EntityTagRecipe: Sendable, Equatable {
         for member in members where !seen.insert(member.lowercased()).inserted { return "\"\(member)\" occurs twice" }
         return nil
     }
-}
 
-extension EntityTagRecipe: ConfigSection {
     static let keys: [ConfigKey<EntityTagRecipe>] = documented([
         """
         A tag is the SHA-256 of the values of these request fields, as far as a request has them and each followed by a \

@@ -88,12 +88,10 @@ package struct FleetServer: Sendable, Equatable, CustomStringConvertible {
 }
 
 /// The section as the file has it, with its places.
-struct FleetDraft {
+struct FleetDraft: ConfigSection {
     var settings = Configuration.Fleet()
     var upstreamPlaces: [Place?] = []
-}
 
-extension FleetDraft: ConfigSection {
     static let keys: [ConfigKey<FleetDraft>] = documented([
         "The server: redis://HOST:6379/0, redis://USER@HOST:6379/0 or unix:PATH.":
             .parsed(
@@ -143,6 +141,19 @@ extension FleetDraft: ConfigSection {
         "How long a request waits for a response that another machine is fetching. Then it asks the upstream itself.":
             .duration("coalesce", \.settings.coalesce, in: .zero ... .seconds(60)),
     ])
+
+    /// Reads the 32 bytes of a fleet's key; throws if the file has no key, or is not Larder's alone.
+    private static func readKey(_ path: String) throws(InvalidValue) -> [UInt8] {
+        var text = try FileBytes.readSecret(path, called: "the fleet's key")[...]
+        while let last = text.last, last == 0x0A || last == 0x0D || last == 0x20 { text = text.dropLast() }
+        let digits = text.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
+        guard text.count == 64, digits.count == 64 else {
+            throw InvalidValue(
+                "\"\(path)\" must contain 64 hexadecimal digits; make the key once, with: openssl rand -hex 32 > FILE, and copy it to all machines"
+            )
+        }
+        return (0..<32).map { UInt8(digits[2 * $0] << 4 | digits[2 * $0 + 1]) }
+    }
 }
 
 /// `password:` as the file has it.
@@ -163,21 +174,6 @@ private struct PasswordDraft: ConfigSection {
                 draft.text = .init(line)
             }
     ])
-}
-
-extension FleetDraft {
-    /// Reads the 32 bytes of a fleet's key; throws if the file has no key, or is not Larder's alone.
-    private static func readKey(_ path: String) throws(InvalidValue) -> [UInt8] {
-        var text = try FileBytes.readSecret(path, called: "the fleet's key")[...]
-        while let last = text.last, last == 0x0A || last == 0x0D || last == 0x20 { text = text.dropLast() }
-        let digits = text.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
-        guard text.count == 64, digits.count == 64 else {
-            throw InvalidValue(
-                "\"\(path)\" must contain 64 hexadecimal digits; make the key once, with: openssl rand -hex 32 > FILE, and copy it to all machines"
-            )
-        }
-        return (0..<32).map { UInt8(digits[2 * $0] << 4 | digits[2 * $0 + 1]) }
-    }
 }
 
 extension ConfigKey<ConfigDraft> {

@@ -86,19 +86,7 @@ extension PropertyDraft: ConfigSection {
             deleted, for relations that always show all of their objects.
             """: .choice("former", \.declaration.former),
         ]) + checks
-}
 
-extension ConfigKey<PropertyDraft> {
-    fileprivate static func relation(_ name: String, _ make: @escaping @Sendable (String) -> Relation) -> ConfigKey {
-        ConfigKey(name, .text, example: "User") { node, draft, reader in
-            guard let name = reader.text(node, wanted: "the name of a model") else { return }
-            draft.declaration.relation = make(name)
-            draft.modelPlace = node.place
-        }
-    }
-}
-
-extension PropertyDraft {
     static let checks: [ConfigKey<PropertyDraft>] = documented([
         "Whether `larder warnings` lists objects without it.": .boolean("required", \.declaration.isRequired),
         "The JSON types that it may have; null is allowed unless `null: false` forbids it. A value that fails a check is left out of the mapped view and listed by `larder warnings`.":
@@ -146,6 +134,14 @@ extension PropertyDraft {
 }
 
 extension ConfigKey<PropertyDraft> {
+    fileprivate static func relation(_ name: String, _ make: @escaping @Sendable (String) -> Relation) -> ConfigKey {
+        ConfigKey(name, .text, example: "User") { node, draft, reader in
+            guard let name = reader.text(node, wanted: "the name of a model") else { return }
+            draft.declaration.relation = make(name)
+            draft.modelPlace = node.place
+        }
+    }
+
     /// A check, which is reported if no value could pass it.
     fileprivate static func check(
         _ name: String,

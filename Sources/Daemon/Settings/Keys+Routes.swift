@@ -44,10 +44,7 @@ extension RouteDraft: ConfigSection {
             return key
         }
     }()
-}
 
-/// Rules with several related keys.
-extension RouteDraft {
     /// Combines the keys of a rule, and reports contradictions.
     mutating func finish(_ reader: inout ConfigReader, isError: Bool) {
         route.declaration.path = path ?? ""
@@ -76,10 +73,7 @@ extension RouteDraft {
         }
         checkPattern(&reader)
     }
-}
 
-/// The requests and responses that a rule matches.
-extension RouteDraft {
     static let demands: [ConfigKey<RouteDraft>] = documented([
         """
         The pattern, in quotes. {name} and {name:#} match like "*" and "#", and capture what they match; text may follow, as \
@@ -327,10 +321,7 @@ extension RouteDraft {
             } catch { reader.error(place, error.description) }
         }
     }
-}
 
-/// How responses are cached, if not as the upstream says.
-extension RouteDraft {
     static let caching: [ConfigKey<RouteDraft>] = documented([
         """
         Whether a POST to this path only reads, so that its response is cached like that of a GET, by its JSON body. graphql: it \
@@ -416,6 +407,15 @@ extension RouteDraft {
             )
         }
     }
+
+    /// How long clients and Larder wait for the upstream, and how a replay finds recorded requests.
+    static let waitingAndReplaying: [ConfigKey<RouteDraft>] = documented([
+        "How long a client waits for the upstream before it gets a stale response, in place of the upstream's \"patience\".":
+            .duration("patience", \.route.patience, in: .zero ... .forever, example: "500ms"),
+        "The route's own limits, in place of the upstream's.": .section("timeouts", \.route.timeouts),
+        "Which requests are the same to a replay. Default: method, path, query, body and representation count.":
+            .section("match", \.route.match),
+    ])
 }
 
 extension CacheOverrides.Vary: ConfigSection {
@@ -431,16 +431,5 @@ extension CacheOverrides.Key: ConfigSection {
             .boolean("sort", \.sort),
         "Query parameters that make no difference to the response; \"*\" stands for any text. They are still sent upstream.":
             .texts("ignore", \.ignore, example: "[\"utm_*\", fbclid]", check: ParameterName.complaint),
-    ])
-}
-
-extension RouteDraft {
-    /// How long clients and Larder wait for the upstream, and how a replay finds recorded requests.
-    static let waitingAndReplaying: [ConfigKey<RouteDraft>] = documented([
-        "How long a client waits for the upstream before it gets a stale response, in place of the upstream's \"patience\".":
-            .duration("patience", \.route.patience, in: .zero ... .forever, example: "500ms"),
-        "The route's own limits, in place of the upstream's.": .section("timeouts", \.route.timeouts),
-        "Which requests are the same to a replay. Default: method, path, query, body and representation count.":
-            .section("match", \.route.match),
     ])
 }

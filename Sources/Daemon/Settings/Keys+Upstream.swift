@@ -149,89 +149,7 @@ extension ConfigKey<UpstreamDraft> {
         key.compare = ConfigChange.comparison(of: path, named: name)
         return key
     }
-}
 
-extension CredentialDraft: ConfigSection {
-    static let keys: [ConfigKey<CredentialDraft>] = documented([
-        "The header field that carries it.":
-            .parsed("header", wanted: "a header field's name", fallback: Configuration.Credential().header) {
-                (text, draft) in
-                if let complaint = FieldName.complaint(text) { throw InvalidValue("\"\(text)\" \(complaint)") }
-                draft.settings.header = text
-            },
-        """
-        The file that contains it on one line; only Larder's user may be able to read it. It is read again when it changes.
-        """:
-            ConfigKey(
-                "from",
-                .text,
-                example: "\"${CREDENTIALS_DIRECTORY}/github\"",
-                isRequired: true,
-                orElse: "command"
-            ) { node, draft, reader in
-                draft.file = reader.text(node, wanted: "a file's path").map { ($0, node.place) }
-            },
-        """
-        A program with its arguments that prints it, in place of a file. It runs when Larder starts, when "expires" has \
-        passed, and when the upstream responds with 401; it must end within 10 seconds.
-        """:
-            ConfigKey("command", .list(.text), example: "[gh, auth, token]") { (node, draft, reader) in
-                guard let words = reader.checkedTexts(node, { _ in nil }) else { return }
-                guard words.first?.isEmpty == false else {
-                    return reader.errorHere(
-                        node.place,
-                        "there is no program; write it with its arguments: [gh, auth, token]"
-                    )
-                }
-                draft.command = words
-            },
-        "How long what the program has printed is used.":
-            .duration("expires", \.settings.expires, in: .seconds(10) ... .forever, example: "50m"),
-        "The authentication scheme: sent before the credential, separated by a space.":
-            .text("scheme", \.settings.scheme, example: "Bearer"),
-        "Whether it is also used for POST, PUT, PATCH and DELETE, so that every program can change things.":
-            .boolean("writes", \.settings.writes),
-    ])
-}
-
-extension ConfigKey<ConfigDraft> {
-    static var upstreams: ConfigKey {
-        ConfigKey(
-            "upstreams",
-            .named(.section(UpstreamDraft.keys.map(\.facts)), name: "github"),
-            comparing: { [Configuration.Upstream].changes($0.settings.upstreams, &$1.settings.upstreams) }
-        ) { node, draft, reader in
-            guard let pairs = reader.pairs(node, wanted: "names of upstreams, each with its keys") else { return }
-            if pairs.isEmpty { reader.errorHere(node.place, "there is none; name one, with its url") }
-            draft.upstreams = pairs.map { name, place, value in
-                var upstream = UpstreamDraft(settings: .init(name: name), place: place)
-                reader.check(name: name, at: place, of: "an upstream")
-                upstream.places = reader.under(name) { $0.section(value, into: &upstream) }
-                return upstream
-            }
-        }
-    }
-}
-
-enum UpstreamName {
-    static func isValid(_ name: String) -> Bool {
-        guard let first = name.utf8.first, FieldSyntax.isLetter(first) else { return false }
-        return name.utf8.isAlphanumeric(or: "_-")
-    }
-}
-
-extension ConfigReader {
-    /// Reports a name that cannot be one of an upstream or a webhook.
-    mutating func check(name: String, at place: Place?, of what: String) {
-        if UpstreamName.isValid(name) { return }
-        errorHere(
-            place,
-            "\"\(name)\" is not a name for \(what); write a letter followed by letters, digits, \"_\" or \"-\""
-        )
-    }
-}
-
-extension ConfigKey<UpstreamDraft> {
     static var credential: ConfigKey {
         ConfigKey(
             "credential",
@@ -332,6 +250,86 @@ extension ConfigKey<UpstreamDraft> {
                 draft.settings.proxy = .url(text)
             }
         }
+    }
+}
+
+extension CredentialDraft: ConfigSection {
+    static let keys: [ConfigKey<CredentialDraft>] = documented([
+        "The header field that carries it.":
+            .parsed("header", wanted: "a header field's name", fallback: Configuration.Credential().header) {
+                (text, draft) in
+                if let complaint = FieldName.complaint(text) { throw InvalidValue("\"\(text)\" \(complaint)") }
+                draft.settings.header = text
+            },
+        """
+        The file that contains it on one line; only Larder's user may be able to read it. It is read again when it changes.
+        """:
+            ConfigKey(
+                "from",
+                .text,
+                example: "\"${CREDENTIALS_DIRECTORY}/github\"",
+                isRequired: true,
+                orElse: "command"
+            ) { node, draft, reader in
+                draft.file = reader.text(node, wanted: "a file's path").map { ($0, node.place) }
+            },
+        """
+        A program with its arguments that prints it, in place of a file. It runs when Larder starts, when "expires" has \
+        passed, and when the upstream responds with 401; it must end within 10 seconds.
+        """:
+            ConfigKey("command", .list(.text), example: "[gh, auth, token]") { (node, draft, reader) in
+                guard let words = reader.checkedTexts(node, { _ in nil }) else { return }
+                guard words.first?.isEmpty == false else {
+                    return reader.errorHere(
+                        node.place,
+                        "there is no program; write it with its arguments: [gh, auth, token]"
+                    )
+                }
+                draft.command = words
+            },
+        "How long what the program has printed is used.":
+            .duration("expires", \.settings.expires, in: .seconds(10) ... .forever, example: "50m"),
+        "The authentication scheme: sent before the credential, separated by a space.":
+            .text("scheme", \.settings.scheme, example: "Bearer"),
+        "Whether it is also used for POST, PUT, PATCH and DELETE, so that every program can change things.":
+            .boolean("writes", \.settings.writes),
+    ])
+}
+
+extension ConfigKey<ConfigDraft> {
+    static var upstreams: ConfigKey {
+        ConfigKey(
+            "upstreams",
+            .named(.section(UpstreamDraft.keys.map(\.facts)), name: "github"),
+            comparing: { [Configuration.Upstream].changes($0.settings.upstreams, &$1.settings.upstreams) }
+        ) { node, draft, reader in
+            guard let pairs = reader.pairs(node, wanted: "names of upstreams, each with its keys") else { return }
+            if pairs.isEmpty { reader.errorHere(node.place, "there is none; name one, with its url") }
+            draft.upstreams = pairs.map { name, place, value in
+                var upstream = UpstreamDraft(settings: .init(name: name), place: place)
+                reader.check(name: name, at: place, of: "an upstream")
+                upstream.places = reader.under(name) { $0.section(value, into: &upstream) }
+                return upstream
+            }
+        }
+    }
+}
+
+enum UpstreamName {
+    static func isValid(_ name: String) -> Bool {
+        guard let first = name.utf8.first, FieldSyntax.isLetter(first) else { return false }
+        return name.utf8.isAlphanumeric(or: "_-")
+    }
+}
+
+extension ConfigReader {
+    /// Reports a name that cannot be one of an upstream or a webhook.
+    mutating func check(name: String, at place: Place?, of what: String) {
+        if UpstreamName.isValid(name) { return }
+        errorHere(
+            place,
+            "\"\(name)\" is not a name for \(what); write a letter followed by letters, digits, \"_\" or \"-\""
+        )
     }
 }
 

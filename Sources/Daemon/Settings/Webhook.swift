@@ -87,14 +87,12 @@ package final class WebhookSecret: Sendable, Equatable, CustomStringConvertible,
 }
 
 /// A webhook as the file has it, with its places.
-struct WebhookDraft {
+struct WebhookDraft: ConfigSection {
     var settings = Configuration.Webhook()
     var place: Place?
     var places: [String: Place] = [:]
     var objectPlaces: [Place?] = []
-}
 
-extension WebhookDraft: ConfigSection {
     static let keys: [ConfigKey<WebhookDraft>] = documented([
         """
         The file that contains the secret, which the service has, too; only Larder's user may be able to read it. It is read \
