@@ -13,9 +13,8 @@ enum HARFile {
         for (number, entry) in entries.enumerated() {
             recording.part = "entry \(number + 1)"
             guard let entry = entry as? [String: Any], let request = entry["request"] as? [String: Any],
-                let url = request["url"] as? String,
-                let method = request["method"] as? String, let response = entry["response"] as? [String: Any],
-                let status = response["status"] as? Int
+                let url = request["url"] as? String, let method = request["method"] as? String,
+                let response = entry["response"] as? [String: Any], let status = response["status"] as? Int
             else {
                 recording.lose("entries without a request's url or method, or a response's status as an integer")
                 continue
@@ -93,9 +92,7 @@ enum HARFile {
                 let value = header["value"] as? String
             else { continue }
             // Browsers merge lines of one name into one value, separated by line feeds.
-            for line in value.split(separator: "\n", omittingEmptySubsequences: false) {
-                lines.append((name, String(line)))
-            }
+            lines += value.split(separator: "\n", omittingEmptySubsequences: false).map { (name, String($0)) }
         }
         return lines
     }

@@ -350,9 +350,8 @@ extension RecordedExchange {
     /// The fields of a newer response as if it had come at the time of this one: a replay's clock stands there.
     fileprivate func timed(_ fields: Fields) -> Fields {
         let now = Int64(Date().timeIntervalSince1970)
-        guard let new = fields.text("date").flatMap({ HTTPDate.parse(Array($0.utf8), now: now) }) else { return fields }
-        let date = Fields(recorded: response.fields).text("date")
-        guard let old = date.flatMap({ HTTPDate.parse(Array($0.utf8), now: now) }) ?? seconds else { return fields }
+        func date(_ fields: Fields) -> Int64? { fields[.date].flatMap { HTTPDate.parse($0, now: now) } }
+        guard let new = date(fields), let old = date(Fields(recorded: response.fields)) ?? seconds else { return fields }
         var fields = fields
         ReplayClock.shift(&fields, by: old - new, now: now)
         return fields

@@ -159,9 +159,12 @@ package final class RecordingWriter {
 
     /// Replaces a body's file; a crash leaves either the old one or the new one.
     private func replace(_ file: String, with body: [UInt8]) throws(RecordingError) {
-        let draft = "\(folder.path)/body.new"
         let indented = RecordingFolder.isIndented(file) ? JSONLayout.indented(body) : nil
-        try folder.write(indented ?? body, to: draft)
+        try put(indented ?? body, in: file, draft: "\(folder.path)/body.new")
+    }
+
+    private func put(_ bytes: [UInt8], in file: String, draft: String) throws(RecordingError) {
+        try folder.write(bytes, to: draft)
         guard rename(draft, file) == 0 else { throw RecordingError(file, RecordingFolder.reason(errno)) }
     }
 
@@ -186,11 +189,7 @@ package final class RecordingWriter {
         let lines = known.ranges.enumerated().flatMap { number, range -> [UInt8] in
             (exchanges[number]?.line ?? Array(known.bytes[range])) + [0x0A]
         }
-        let draft = folder.exchanges + ".new"
-        try folder.write(lines, to: draft)
-        guard rename(draft, folder.exchanges) == 0 else {
-            throw RecordingError(folder.exchanges, RecordingFolder.reason(errno))
-        }
+        try put(lines, in: folder.exchanges, draft: folder.exchanges + ".new")
     }
 
     /// Makes all written data survive a power loss; blocks.

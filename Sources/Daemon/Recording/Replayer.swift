@@ -110,34 +110,22 @@ package final class Replayer: Sendable {
         _ upstreams: [String: ProxiedUpstream],
         _ make: @Sendable (RecordedExchange, RequestKey) -> Value
     ) throws(RecordingError) -> [Value] {
-        try recording.exchanges.indices.mapOnAllProcessors { number throws(RecordingError) in
-            let exchange = recording.exchanges[number]
-            return make(exchange, try key(of: exchange, number, recording.folder, upstreams))
+        let folder = recording.folder
+        return try recording.exchanges.indices.mapOnAllProcessors { number throws(RecordingError) in
+            let (exchange, place) = (recording.exchanges[number], "exchange \(number + 1)")
+            guard let upstream = upstreams[exchange.upstream] else {
+                throw RecordingError(
+                    folder.exchanges,
+                    "\(place) is of an upstream \"\(exchange.upstream)\" that \(RecordingFolder.manifestName) does not name"
+                )
+            }
+            let fields = Fields(recorded: exchange.request.fields ?? [])
+            let (method, target) = (exchange.request.method, exchange.request.target)
+            guard let incoming = IncomingRequest(recorded: method, target, fields: fields, upstream) else {
+                throw RecordingError(folder.exchanges, "\(place): \(target) is not below \(upstream.settings.url)")
+            }
+            return make(exchange, RequestKey(incoming, body: try folder.body(exchange.request.body)))
         }
-    }
-
-    private static func key(
-        of exchange: RecordedExchange,
-        _ number: Int,
-        _ folder: RecordingFolder,
-        _ upstreams: [String: ProxiedUpstream]
-    ) throws(RecordingError) -> RequestKey {
-        guard let upstream = upstreams[exchange.upstream] else {
-            throw RecordingError(
-                folder.exchanges,
-                "exchange \(number + 1) is of an upstream \"\(exchange.upstream)\" that \(RecordingFolder.manifestName) does not name"
-            )
-        }
-        let fields = Fields(recorded: exchange.request.fields ?? [])
-        let (method, target) = (exchange.request.method, exchange.request.target)
-        guard let incoming = IncomingRequest(recorded: method, target, fields: fields, upstream) else {
-            throw RecordingError(
-                folder.exchanges,
-                "exchange \(number + 1): \(target) is not below \(upstream.settings.url)"
-            )
-        }
-        let body = try folder.body(exchange.request.body)
-        return RequestKey(incoming, body: body)
     }
 
     /// Finds the response to a request, and counts it as served.
@@ -147,11 +135,8 @@ package final class Replayer: Sendable {
         let credential = index.distinguishesCredentials ? credential(of: incoming) : nil
         let own = index.series(key, credential: credential, of: session)
         // Without a HEAD of its own, it is that of the response which a GET would get now.
-        let series =
-            own
-            ?? incoming.asGet.flatMap { get in
-                index.series(RequestKey(get, body: []), credential: credential, of: session)
-            }
+        let get = own == nil ? incoming.asGet.map { RequestKey($0, body: []) } : nil
+        let series = own ?? get.flatMap { index.series($0, credential: credential, of: session) }
         let found = state.withLock { state -> (series: Series?, recorded: Int) in
             guard var series else { return (nil, 0) }
             let next = state.next(of: series, in: incoming.run, isStrict: isStrict, isUsedUp: own != nil)
@@ -232,9 +217,7 @@ package final class Replayer: Sendable {
         return (fields, body, moment + shift)
     }
 
-    package func reset() {
-        state.withLock { ($0.runs, $0.ready, $0.readyBytes) = ([:], [:], 0) }
-    }
+    package func reset() { state.withLock { ($0.runs, $0.ready, $0.readyBytes) = ([:], [:], 0) } }
 
     /// The requests that were not recorded, in order, and the recorded exchanges that were never requested.
     package var report: (missing: [Miss], unused: [String]) {

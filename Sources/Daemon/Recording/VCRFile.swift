@@ -96,6 +96,7 @@ enum VCRFile {
             throw RecordingError(path, ForeignRecording.unknown)
         }
         var recording = ForeignRecording(path)
+        let now = Int64(Date().timeIntervalSince1970)
         for (number, interaction) in interactions.enumerated() {
             recording.part = "interaction \(number + 1)"
             guard !interaction.isUnreadable else {
@@ -125,10 +126,7 @@ enum VCRFile {
                     requestFields: recording.fields(lines(request["headers"])),
                     requestBody: bytes(request["body"], &recording),
                     response: .init(status: status, fields: fields, body: content),
-                    time: fields.text("date").flatMap {
-                        HTTPDate.parse(Array($0.utf8), now: Int64(Date().timeIntervalSince1970))
-                    }
-                    .map(Double.init)
+                    time: fields[.date].flatMap { HTTPDate.parse($0, now: now) }.map(Double.init)
                 )
             )
         }
@@ -233,9 +231,7 @@ struct MarkedEscapes {
     }
 
     /// Whether a value of the parsed text has any.
-    func occur(in value: String) -> Bool {
-        value.unicodeScalars.contains(Self.mark) || value.contains(Self.escape)
-    }
+    func occur(in value: String) -> Bool { value.unicodeScalars.contains(Self.mark) || value.contains(Self.escape) }
 
     /// The value as it is meant; nil if it has half a pair.
     func text(of value: String) -> String? {
