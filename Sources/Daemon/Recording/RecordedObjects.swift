@@ -1,11 +1,8 @@
-import Dispatch
-import Foundation
 import HTTPSemantics
 import HTTPServer
 package import Proxy
 import Settings
 import Store
-import Synchronization
 
 /// Stores the responses of a recording in their order, so that objects and SQL work on a replay.
 ///

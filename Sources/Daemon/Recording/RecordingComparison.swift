@@ -351,7 +351,8 @@ extension RecordedExchange {
     fileprivate func timed(_ fields: Fields) -> Fields {
         let now = Int64(Date().timeIntervalSince1970)
         func date(_ fields: Fields) -> Int64? { fields[.date].flatMap { HTTPDate.parse($0, now: now) } }
-        guard let new = date(fields), let old = date(Fields(recorded: response.fields)) ?? seconds else { return fields }
+        guard let new = date(fields), let old = date(Fields(recorded: response.fields)) ?? seconds
+        else { return fields }
         var fields = fields
         ReplayClock.shift(&fields, by: old - new, now: now)
         return fields

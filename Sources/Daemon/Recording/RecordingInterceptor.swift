@@ -1,11 +1,7 @@
-import Dispatch
-import Foundation
 import HTTPSemantics
 package import HTTPServer
 package import Proxy
-import Settings
 package import Store
-import Synchronization
 
 /// Puts a recording between the clients and the cache: replays, records, or does both.
 package final class RecordingInterceptor: ExchangeInterceptor {

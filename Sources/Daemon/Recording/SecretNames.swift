@@ -56,10 +56,11 @@ final class SecretNames {
     private func readMeaning(ofMember name: [UInt8], _ side: Side) -> Meaning {
         let plain = WeighedName.plain(name)
         var meaning = Meaning()
+        let isFact = Self.facts.contains { plain.hasSuffix($0) }
         meaning.isSecret =
             Self.tokens.contains(plain)
             || side == .request
-                && principal.reason(forParameter: name).map { $0 == .configured || !Self.facts.contains(where: plain.hasSuffix) } ?? false
+                && principal.reason(forParameter: name).map { $0 == .configured || !isFact } ?? false
         meaning.weighed = meaning.isSecret ? nil : WeighedName(name)
         meaning.company = Company(name)
         meaning.part = Self.namesOfNames.contains(plain) ? .name : Self.namesOfValues.contains(plain) ? .value : nil

@@ -1,6 +1,5 @@
 import CachePolicy
 import HTTPSemantics
-import Yams
 
 /// How an upstream makes its entity tags (`etag:`).
 ///

@@ -1,5 +1,3 @@
-import HTTPSemantics
-
 /// What a replay compares of requests, besides method, path, query, body and representation.
 package struct RequestMatching: Sendable, ConfigSection, Equatable {
     package var query = Query()
