@@ -165,16 +165,15 @@ extension ConfigKey where Section: ConfigSection {
     }
 
     static func file(_ name: String, _ path: Path<String?>, example: String) -> ConfigKey {
-        ConfigKey(name, .text, example: example, comparing: ConfigChange.comparison(of: path, .text)) {
-            (node, section, reader) in
-            guard let value = reader.text(node, wanted: "a path") else { return }
-            if value.hasPrefix("~") {
+        value(name, .text, path, example: example) { node, reader in
+            let value = reader.text(node, wanted: "a path")
+            if let value, value.hasPrefix("~") {
                 reader.errorHere(
                     node.place,
                     "\"~\" is not expanded here; write \"${HOME}\(value.hasPrefix("~/") ? value.dropFirst() : "/…")\""
                 )
             }
-            section[keyPath: path] = value
+            return value
         }
     }
 

@@ -13,13 +13,7 @@ struct ConfigReader {
     /// Whether an included file could not be read, which may contain missing keys.
     var isIncomplete = false
     private var found: [(diagnostic: Diagnostic, place: Place?)] = []
-    private var reported: Set<Report> = []
-
-    private struct Report: Hashable {
-        var place: Place?
-        var message: String
-    }
-
+    private var reported: Set<Diagnostic> = []
     /// The keys from the root to the current value.
     private(set) var path: [String] = []
 
@@ -38,14 +32,14 @@ struct ConfigReader {
 
     /// Reports a mistake that several upstreams may share, once.
     mutating func once(_ place: Place?, _ message: String, _ severity: Diagnostic.Severity = .error) {
-        guard !reported.contains(Report(place: place, message: message)) else { return }
-        say(severity, place, message)
+        say(severity, place, message, isOnce: true)
     }
 
-    private mutating func say(_ severity: Diagnostic.Severity, _ place: Place?, _ message: String) {
+    private mutating func say(_ severity: Diagnostic.Severity, _ place: Place?, _ message: String, isOnce: Bool = false)
+    {
         let (file, line) = sources.resolve(place)
-        reported.insert(Report(place: place, message: message))
-        found.append((Diagnostic(severity: severity, file: file, place: line, message: message), place))
+        let diagnostic = Diagnostic(severity: severity, file: file, place: line, message: message)
+        if reported.insert(diagnostic).inserted || !isOnce { found.append((diagnostic, place)) }
     }
 
     /// Reports an error whose message begins with the dotted path of the current value.

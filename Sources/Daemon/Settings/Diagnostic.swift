@@ -11,7 +11,7 @@ package struct Place: Sendable, Hashable, Comparable {
 }
 
 /// A message about a config: the place, the mistake, and what to write instead.
-package struct Diagnostic: Sendable, Equatable, CustomStringConvertible {
+package struct Diagnostic: Sendable, Hashable, CustomStringConvertible {
     package enum Severity: String, Sendable, Encodable {
         /// The config is not used.
         case error
