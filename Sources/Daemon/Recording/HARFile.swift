@@ -5,9 +5,8 @@ import Settings
 /// HAR 1.2, as browsers and proxies write it.
 enum HARFile {
     static func read(_ object: [String: Any], _ path: String) throws(RecordingError) -> ForeignRecording {
-        guard let log = object["log"] as? [String: Any], let entries = log["entries"] as? [Any] else {
-            throw RecordingError(path, "the HAR has no log.entries")
-        }
+        guard let log = object["log"] as? [String: Any], let entries = log["entries"] as? [Any]
+        else { throw RecordingError(path, "the HAR has no log.entries") }
         var recording = ForeignRecording(path)
         var files = AttachedFiles(path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ".")
         for (number, entry) in entries.enumerated() {
@@ -157,9 +156,8 @@ enum HARFile {
 
     /// A body as text, if reading that gives the same bytes; nil for Base64.
     private static func text(of body: [UInt8], _ fields: Fields) -> String? {
-        guard !body.starts(with: WideText.utf8Mark), let text = String(validating: body, as: UTF8.self) else {
-            return nil
-        }
+        guard !body.starts(with: WideText.utf8Mark), let text = String(validating: body, as: UTF8.self)
+        else { return nil }
         return ForeignText(text, charset: ContentHead(fields).charset).bytes == body ? text : nil
     }
 

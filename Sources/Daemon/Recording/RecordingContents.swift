@@ -184,9 +184,8 @@ package struct RecordingManifest: Sendable {
             )
         }
         let bytes = try folder.read(file, limit: 8 << 20)
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw RecordingError(file, "the file is not UTF-8 text; save it as UTF-8")
-        }
+        guard let text = String(validating: bytes, as: UTF8.self)
+        else { throw RecordingError(file, "the file is not UTF-8 text; save it as UTF-8") }
         let root: Node?
         do {
             root = try BoundedYAML.compose(text)

@@ -100,9 +100,8 @@ package struct RecordingImport {
         guard let upstream = nearest else {
             return losses.add("exchanges with \(origin.isEmpty ? "paths of no upstream" : origin)", at: place)
         }
-        guard max(exchange.requestBody.count, exchange.response.body.count) <= RecordingFolder.bodyLimit else {
-            return losses.add("exchanges with a body of more than 256 MiB", at: place)
-        }
+        guard max(exchange.requestBody.count, exchange.response.body.count) <= RecordingFolder.bodyLimit
+        else { return losses.add("exchanges with a body of more than 256 MiB", at: place) }
         var exchange = exchange
         exchange.target = target
         let owner = upstream.credentials(target: target, fields: exchange.requestFields ?? Fields())
@@ -337,9 +336,8 @@ package struct ForeignRecording: Sendable {
             return recording
         }
         if let flaw = ForeignJSON.flaw(of: data) { throw RecordingError(path, flaw) }
-        guard let text = String(validating: data, as: UTF8.self) else {
-            throw RecordingError(path, "the file is not UTF-8 text; \(Self.unknown)")
-        }
+        guard let text = String(validating: data, as: UTF8.self)
+        else { throw RecordingError(path, "the file is not UTF-8 text; \(Self.unknown)") }
         return try VCRFile.read(text: text, path)
     }
 

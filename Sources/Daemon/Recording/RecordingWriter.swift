@@ -138,9 +138,8 @@ package final class RecordingWriter {
         let draft = folder.exchanges + ".new"
         try folder.write(new, to: draft)
         let descriptor = open(draft, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW)
-        guard descriptor >= 0, rename(draft, folder.exchanges) == 0 else {
-            throw RecordingError(folder.exchanges, RecordingFolder.reason(errno))
-        }
+        guard descriptor >= 0, rename(draft, folder.exchanges) == 0
+        else { throw RecordingError(folder.exchanges, RecordingFolder.reason(errno)) }
         close(lines)
         (lines, end) = (descriptor, new.count)
     }

@@ -119,9 +119,8 @@ final class Redactor {
     private func learn(_ value: [UInt8]) -> [UInt8] {
         if value.isEmpty { return [] }
         let placeholder = placeholder(for: value)
-        guard !Redaction.isMark(value), !isLearned.contains(value), known.insert(value) != nil else {
-            return placeholder
-        }
+        guard !Redaction.isMark(value), !isLearned.contains(value), known.insert(value) != nil
+        else { return placeholder }
         isLearned.insert(value)
         learnedValues.append((value, placeholder))
         learned += 1
@@ -285,9 +284,8 @@ final class Redactor {
         guard let end = content.firstRange(of: [0x0D, 0x0A, 0x0D, 0x0A]) else { return }
         var edits: [Edit] = []
         for line in content[..<end.lowerBound].split(separator: 0x0A) {
-            guard let colon = line.firstIndex(of: 0x3A), NameMeaning.isSecretField(Array(line[..<colon])) else {
-                continue
-            }
+            guard let colon = line.firstIndex(of: 0x3A), NameMeaning.isSecretField(Array(line[..<colon]))
+            else { continue }
             let value = FieldSyntax.trimmed(line.withoutReturn[(colon + 1)...])
             edits.append(Edit(range: value.startIndex..<value.endIndex, text: learn(field: Array(value))))
         }
@@ -313,9 +311,8 @@ final class Redactor {
         }
         let isForm = TextForm.isForm(text, mayHaveLines: side == .request)
         var edits = keyEdits(text) + (isForm ? formEdits(text, look) : [])
-        guard text.place(of: 0x22, from: 0) != nil else {
-            return isForm ? edits : edits + urlEdits(inText: text, outside: [], look)
-        }
+        guard text.place(of: 0x22, from: 0) != nil
+        else { return isForm ? edits : edits + urlEdits(inText: text, outside: [], look) }
         let scan = JSONScan(text) { names.meaning(ofMember: $0, side, usesDeclared: usesDeclared) }
         for value in scan.values {
             let isNamed = value.name.map { name in

@@ -92,9 +92,8 @@ enum VCRFile {
     }
 
     static func read(_ root: Value, _ path: String) throws(RecordingError) -> ForeignRecording {
-        guard let interactions = (root["interactions"] ?? root["http_interactions"])?.list else {
-            throw RecordingError(path, ForeignRecording.unknown)
-        }
+        guard let interactions = (root["interactions"] ?? root["http_interactions"])?.list
+        else { throw RecordingError(path, ForeignRecording.unknown) }
         var recording = ForeignRecording(path)
         let now = Int64(Date().timeIntervalSince1970)
         for (number, interaction) in interactions.enumerated() {

@@ -169,9 +169,8 @@ extension ConfigDraft {
             }
             return
         }
-        guard let model = models[name] else {
-            return reader.once(rule.model?.place, Self.unknownModel(name, models.keys))
-        }
+        guard let model = models[name]
+        else { return reader.once(rule.model?.place, Self.unknownModel(name, models.keys)) }
         guard !rule.route.object.isEmpty else { return }
         if rule.route.body?.arity != .one {
             reader.once(

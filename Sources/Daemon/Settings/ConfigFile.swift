@@ -18,9 +18,8 @@ package struct ConfigFile {
     {
         do {
             let bytes = try FileBytes.read(path, limit: sizeLimit).bytes
-            guard let text = String(validating: bytes, as: UTF8.self) else {
-                return unreadable(path, "the file is not UTF-8 text; save it as UTF-8")
-            }
+            guard let text = String(validating: bytes, as: UTF8.self)
+            else { return unreadable(path, "the file is not UTF-8 text; save it as UTF-8") }
             return parse(text, file: path, environment: environment, overriding: overriding)
         } catch { return unreadable(path, "the file cannot be read: \(error.reason)") }
     }

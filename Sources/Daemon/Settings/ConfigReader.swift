@@ -83,9 +83,8 @@ struct ConfigReader {
     mutating func integer(_ node: Node, in range: ClosedRange<Int>) -> Int? {
         let wanted = "a whole number from \(range.lowerBound) to \(range.upperBound)"
         guard let text = text(node, wanted: wanted) else { return nil }
-        guard let number = Int(text), range.contains(number) else {
-            return failHere(node.place, "\"\(text)\" is not \(wanted)")
-        }
+        guard let number = Int(text), range.contains(number)
+        else { return failHere(node.place, "\"\(text)\" is not \(wanted)") }
         return number
     }
 
@@ -154,9 +153,8 @@ struct ConfigReader {
     mutating func pairs(_ node: Node, wanted: String) -> [(key: String, place: Place?, value: Node)]? {
         guard case .mapping(let mapping) = node else { return failMisfit(node, wanted: wanted) }
         return mapping.compactMap { key, value in
-            guard case .scalar(let scalar) = key else {
-                return failHere(key.place, "a key is plain text, this is \(key.kindInWords)")
-            }
+            guard case .scalar(let scalar) = key
+            else { return failHere(key.place, "a key is plain text, this is \(key.kindInWords)") }
             return (scalar.string, key.place, value)
         }
     }

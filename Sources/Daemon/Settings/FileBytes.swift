@@ -97,9 +97,8 @@ package enum FileBytes {
             FileBytesError(path: path, reason: reason, isAbsent: false)
         }
         let parts = name.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-        guard !name.utf8.contains(0), !parts.contains(where: { ["", ".", ".."].contains($0) }) else {
-            throw refusal("this name leads out of the folder")
-        }
+        guard !name.utf8.contains(0), !parts.contains(where: { ["", ".", ".."].contains($0) })
+        else { throw refusal("this name leads out of the folder") }
         var parent = open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard parent >= 0 else { throw failure(folder, errno) }
         defer { close(parent) }

@@ -182,9 +182,8 @@ enum ConditionKeys {
 extension ConfigReader {
     /// A condition on an object's members.
     mutating func condition(_ node: Node) -> Condition? {
-        guard let keys = mapping(node, keys: ConditionKeys.all, wanted: "a condition such as { has: MEMBER }") else {
-            return nil
-        }
+        guard let keys = mapping(node, keys: ConditionKeys.all, wanted: "a condition such as { has: MEMBER }")
+        else { return nil }
         switch Set(keys.keys) {
         case ["has"]: return keys["has"].flatMap { text($0, wanted: "the name of a member") }.map { .has($0) }
         case ["member", "is"]:

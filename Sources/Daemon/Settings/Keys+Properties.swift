@@ -41,9 +41,8 @@ extension PropertyDraft: ConfigSection {
             """:
                 ConfigKey("parts", .named(.text, name: "length"), example: "{ start: location, count: length }") {
                     (node, draft, reader) in
-                    guard let pairs = reader.pairs(node, wanted: "names, each with the member it is read from") else {
-                        return
-                    }
+                    guard let pairs = reader.pairs(node, wanted: "names, each with the member it is read from")
+                    else { return }
                     draft.declaration.parts = pairs.compactMap { name, _, value in
                         reader.text(value, wanted: "the name of a member").map { .init(name: name, from: $0) }
                     }
@@ -108,9 +107,8 @@ extension PropertyDraft: ConfigSection {
             .check("length", .strictList(.anything), example: "[1, 255]") { node, reader in
                 guard let bounds = reader.bounds(node) else { return nil }
                 let (low, high) = (count(bounds.low), count(bounds.high))
-                guard (bounds.low == nil) == (low == nil), (bounds.high == nil) == (high == nil) else {
-                    return reader.failHere(node.place, "a length is a whole number")
-                }
+                guard (bounds.low == nil) == (low == nil), (bounds.high == nil) == (high == nil)
+                else { return reader.failHere(node.place, "a length is a whole number") }
                 return .length(minimum: low, maximum: high)
             },
         "The regular expression that a whole string must match.":

@@ -146,9 +146,8 @@ extension ConfigKey<WebhookDraft> {
     fileprivate static var objects: ConfigKey {
         ConfigKey("objects", .named(.text, name: "user"), example: "{ user: User }", isRequired: true) {
             (node, draft, reader) in
-            guard let pairs = reader.pairs(node, wanted: "key paths, each with the model of the object there") else {
-                return
-            }
+            guard let pairs = reader.pairs(node, wanted: "key paths, each with the model of the object there")
+            else { return }
             if pairs.isEmpty { reader.errorHere(node.place, "there is none; write for example `{ user: User }`") }
             for (path, place, value) in pairs {
                 if let complaint = BodyRule.complaint(aboutRoot: path) {
