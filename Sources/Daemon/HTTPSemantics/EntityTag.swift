@@ -63,10 +63,7 @@ package enum EntityTagCondition: Sendable, Equatable {
         return foreign.isEmpty ? nil : .tags(foreign)
     }
 
-    /// Whether one of the tags is Larder's own.
-    package var namesOwn: Bool {
-        if case .tags(let tags) = self { tags.contains(where: \.isOwn) } else { false }
-    }
+    package var namesOwn: Bool { if case .tags(let tags) = self { tags.contains(where: \.isOwn) } else { false } }
 
     /// The condition in the field's syntax.
     package var bytes: [UInt8] {

@@ -16,8 +16,7 @@ package struct Field: Sendable, Equatable {
     /// The value as text; bytes that are not UTF-8 are replaced, so it must not be passed on.
     package var text: String { String(decoding: value, as: UTF8.self) }
 
-    /// The name in lower case, for comparison and as a key.
-    package var lowercasedName: String { String(decoding: name.map { asciiLowercased($0) }, as: UTF8.self) }
+    package var lowercasedName: String { String(decoding: FieldSyntax.lowercased(name), as: UTF8.self) }
 }
 
 /// The field lines of one message, in order, in one buffer; names are found in any case.
@@ -38,6 +37,11 @@ package struct Fields: Sendable {
         var known: UInt8
 
         static let unknown: UInt8 = 255
+
+        init(_ start: Int, nameCount: Int, valueCount: Int, known: UInt8) {
+            (self.start, self.known) = (UInt32(start), known)
+            (self.nameCount, self.valueCount) = (UInt32(nameCount), UInt32(valueCount))
+        }
 
         var name: Range<Int> { Int(start)..<Int(start) + Int(nameCount) }
         var valueStart: Int { Int(start) + Int(nameCount) + 2 }
@@ -61,15 +65,12 @@ package struct Fields: Sendable {
         package func isNamed(_ name: String) -> Bool { Fields.isNamed(name, place, in: bytes) }
         package func isOne(of names: KnownFields) -> Bool { names.contains(place.known) }
 
-        /// The name in lower case, for comparison and as a key.
         package var lowercasedName: String { String(decoding: FieldSyntax.lowercased(name), as: UTF8.self) }
     }
 
     package init() {}
 
-    package init(_ lines: [Field]) {
-        for line in lines { append(line) }
-    }
+    package init(_ lines: [Field]) { for line in lines { append(line) } }
 
     /// The lines as values of their own, which takes two allocations for each.
     package var lines: [Field] {
@@ -116,7 +117,6 @@ package struct Fields: Sendable {
         combinedBytes(name).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The same as bytes.
     package func combinedBytes(_ name: String) -> [UInt8]? {
         let values = all(name)
         if values.count == 1 { return values[0] }
@@ -230,12 +230,7 @@ package struct Fields: Sendable {
         bytes.append(contentsOf: value)
         bytes.append(0x0D)
         bytes.append(0x0A)
-        return Place(
-            start: UInt32(start),
-            nameCount: UInt32(name.count),
-            valueCount: UInt32(value.count),
-            known: known
-        )
+        return Place(start, nameCount: name.count, valueCount: value.count, known: known)
     }
 
     private mutating func write(_ place: Place, of others: [UInt8]) -> Place {
@@ -348,17 +343,9 @@ package struct Fields: Sendable {
                 // After the colon and before the end, one byte each is no part of the value.
                 let value = colon + 2..<Swift.max(colon + 2, end - 1)
                 if end >= colon + 3, encoded[colon + 1] == 0x20, encoded[end - 1] == 0x0D {
-                    places.append(
-                        Place(
-                            start: UInt32(start),
-                            nameCount: UInt32(name.count),
-                            valueCount: UInt32(value.count),
-                            known: known
-                        )
-                    )
+                    places.append(Place(start, nameCount: name.count, valueCount: value.count, known: known))
                 } else {
-                    let bytes =
-                        value.isEmpty ? UnsafeRawBufferPointer(start: nil, count: 0) : .init(rebasing: encoded[value])
+                    let bytes = UnsafeRawBufferPointer(rebasing: encoded[value.isEmpty ? 0..<0 : value])
                     places.append(write(name, bytes, known))
                 }
             }
@@ -384,19 +371,15 @@ extension [UInt8] {
     }
 }
 
-extension Fields: ExpressibleByDictionaryLiteral {
+extension Fields: ExpressibleByDictionaryLiteral, RandomAccessCollection, Equatable {
     package init(dictionaryLiteral lines: (String, String)...) {
         for (name, value) in lines { append(name, value) }
     }
-}
 
-extension Fields: RandomAccessCollection {
     package var startIndex: Int { 0 }
     package var endIndex: Int { places.count }
     package subscript(index: Int) -> Line { Line(bytes: bytes, place: places[index]) }
-}
 
-extension Fields: Equatable {
     package static func == (left: Fields, right: Fields) -> Bool {
         left.count == right.count
             && zip(left, right).allSatisfy { $0.name == $1.name && $0.value == $1.value }
@@ -409,7 +392,6 @@ public func asciiLowercased(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte |
 
 /// Removes the fields that concern one connection only (RFC 9110 §7.6.1).
 extension Fields {
-    /// Fields that are hop-by-hop whether or not `Connection` names them.
     private static let hopByHop: KnownFields = [
         .connection, .keepAlive, .proxyConnection, .te, .trailer, .transferEncoding, .upgrade,
         // For the next proxy only (RFC 9111 §3.1).

@@ -37,114 +37,7 @@ package enum HTTPDate {
     static let months: [StaticString] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ]
-}
 
-/// Parses the parts of a date from left to right; if one does not match, the result is nil.
-private struct DateReader {
-    private let bytes: [UInt8]
-    private var position = 0
-
-    init(_ bytes: some Collection<UInt8>) {
-        // The longest form is `Wednesday, 06-Nov-94 08:49:37 GMT`, 33 bytes; anything much longer is not a date.
-        self.bytes = bytes.count > 40 ? [] : bytes.map { asciiLowercased($0) }
-    }
-
-    /// The result of one of the forms, parsed from the first byte.
-    func trying(_ form: (inout DateReader) -> Int64?) -> Int64? {
-        var reader = self
-        return form(&reader)
-    }
-
-    /// Parses the preferred form, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
-    mutating func imfFixdate() -> Int64? {
-        guard weekday(short: true), skip(","), skip(" "), let day = digits(2), skip(" "), let month = month(),
-            skip(" "), let year = digits(4), skip(" "), let time = timeOfDay(), skip(" "), zone(), atEnd
-        else { return nil }
-        return seconds(year: year, month: month, day: day, time: time)
-    }
-
-    /// Parses the form of RFC 850, such as `Sunday, 06-Nov-94 08:49:37 GMT`.
-    mutating func rfc850(now: Int64) -> Int64? {
-        guard weekday(short: false), skip(","), skip(" "), let day = digits(2), skip("-"), let month = month(),
-            skip("-"), let shortYear = digits(2), skip(" "), let time = timeOfDay(), skip(" "), zone(), atEnd
-        else { return nil }
-        // A year more than 50 years in the future means the most recent such year in the past (RFC 9110 §5.6.7).
-        let today = HTTPDate.calendar(max(now, 0))
-        let thisYear = Int(today.tm_year) + 1900
-        var year = thisYear - thisYear % 100 + shortYear
-        if year <= thisYear - 50 { year += 100 }
-        if year > thisYear + 50 { year -= 100 }
-        if year == thisYear + 50, let exact = seconds(year: year, month: month, day: day, time: time) {
-            // Fifty years after 29 February there may be no such day, so 28 February is the limit.
-            let (month, day) = (Int(today.tm_mon) + 1, Int(today.tm_mday))
-            let limit = HTTPDate.seconds(year: year, month: month, day: min(day, month == 2 ? 28 : day)) ?? 0
-            if exact > limit + max(now, 0) % 86_400 { year -= 100 }
-        }
-        return seconds(year: year, month: month, day: day, time: time)
-    }
-
-    /// Parses the form of C's `asctime`, such as `Sun Nov  6 08:49:37 1994`.
-    mutating func asctime() -> Int64? {
-        guard weekday(short: true), skip(" "), let month = month(), skip(" "),
-            let day = skip(" ") ? digits(1) : digits(2), skip(" "), let time = timeOfDay(), skip(" "),
-            let year = digits(4), atEnd
-        else { return nil }
-        return seconds(year: year, month: month, day: day, time: time)
-    }
-
-    private var atEnd: Bool { position == bytes.count }
-
-    private mutating func skip(_ text: StaticString) -> Bool {
-        let count = text.utf8CodeUnitCount
-        guard position + count <= bytes.count else { return false }
-        for index in 0..<count where bytes[position + index] != text.utf8Start[index] { return false }
-        position += count
-        return true
-    }
-
-    private mutating func digits(_ count: Int) -> Int? {
-        guard position + count <= bytes.count else { return nil }
-        var value = 0
-        for byte in bytes[position..<position + count] {
-            guard FieldSyntax.isDigit(byte) else { return nil }
-            value = value * 10 + Int(byte - 0x30)
-        }
-        position += count
-        return value
-    }
-
-    private mutating func weekday(short: Bool) -> Bool {
-        for name in HTTPDate.weekdays {
-            let count = short ? 3 : name.utf8CodeUnitCount
-            guard position + count <= bytes.count else { continue }
-            if (0..<count).allSatisfy({ bytes[position + $0] == name.utf8Start[$0] }) {
-                position += count
-                return true
-            }
-        }
-        return false
-    }
-
-    private mutating func month() -> Int? {
-        for (index, name) in HTTPDate.months.enumerated() where skip(name) { return index + 1 }
-        return nil
-    }
-
-    private mutating func timeOfDay() -> Int? {
-        guard let hour = digits(2), skip(":"), let minute = digits(2), skip(":"), let second = digits(2),
-            hour < 24, minute < 60, second <= 60
-        else { return nil }
-        return hour * 3600 + minute * 60 + second
-    }
-
-    private mutating func zone() -> Bool { skip("gmt") }
-
-    private func seconds(year: Int, month: Int, day: Int, time: Int) -> Int64? {
-        HTTPDate.seconds(year: year, month: month, day: day).map { $0 + Int64(time) }
-    }
-}
-
-extension HTTPDate {
     /// Formats an IMF-fixdate, `Sun, 06 Nov 1994 08:49:37 GMT`; always 29 bytes for the years 0 to 9999.
     package static func format(_ seconds: Int64) -> [UInt8] {
         if let known = latest.withLock({ $0.seconds == seconds ? $0.text : nil }) { return known }
@@ -196,6 +89,102 @@ extension HTTPDate {
         let seconds = timegm(&parts)
         // A day that does not exist counts as a day of another month.
         return parts.tm_mday == Int32(day) && parts.tm_mon == Int32(month - 1) ? Int64(seconds) : nil
+    }
+}
+
+/// Parses the parts of a date from left to right; if one does not match, the result is nil.
+private struct DateReader {
+    private let bytes: [UInt8]
+    private var position = 0
+
+    init(_ bytes: some Collection<UInt8>) {
+        // The longest form is `Wednesday, 06-Nov-94 08:49:37 GMT`, 33 bytes; anything much longer is not a date.
+        self.bytes = bytes.count > 40 ? [] : bytes.map { asciiLowercased($0) }
+    }
+
+    /// The result of one of the forms, parsed from the first byte.
+    func trying(_ form: (inout DateReader) -> Int64?) -> Int64? {
+        var reader = self
+        return form(&reader)
+    }
+
+    /// Parses the preferred form, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+    mutating func imfFixdate() -> Int64? {
+        guard weekday(short: true), skip(","), skip(" "), let day = digits(2), skip(" "), let month = month(),
+            skip(" "), let year = digits(4), skip(" "), let time = timeOfDay(), skip(" gmt"), atEnd
+        else { return nil }
+        return seconds(year: year, month: month, day: day, time: time)
+    }
+
+    /// Parses the form of RFC 850, such as `Sunday, 06-Nov-94 08:49:37 GMT`.
+    mutating func rfc850(now: Int64) -> Int64? {
+        guard weekday(short: false), skip(","), skip(" "), let day = digits(2), skip("-"), let month = month(),
+            skip("-"), let shortYear = digits(2), skip(" "), let time = timeOfDay(), skip(" gmt"), atEnd
+        else { return nil }
+        // A year more than 50 years in the future means the most recent such year in the past (RFC 9110 §5.6.7).
+        let today = HTTPDate.calendar(max(now, 0))
+        let thisYear = Int(today.tm_year) + 1900
+        var year = thisYear - thisYear % 100 + shortYear
+        if year <= thisYear - 50 { year += 100 }
+        if year > thisYear + 50 { year -= 100 }
+        if year == thisYear + 50, let exact = seconds(year: year, month: month, day: day, time: time) {
+            // Fifty years after 29 February there may be no such day, so 28 February is the limit.
+            let (month, day) = (Int(today.tm_mon) + 1, Int(today.tm_mday))
+            let limit = HTTPDate.seconds(year: year, month: month, day: min(day, month == 2 ? 28 : day)) ?? 0
+            if exact > limit + max(now, 0) % 86_400 { year -= 100 }
+        }
+        return seconds(year: year, month: month, day: day, time: time)
+    }
+
+    /// Parses the form of C's `asctime`, such as `Sun Nov  6 08:49:37 1994`.
+    mutating func asctime() -> Int64? {
+        guard weekday(short: true), skip(" "), let month = month(), skip(" "),
+            let day = skip(" ") ? digits(1) : digits(2), skip(" "), let time = timeOfDay(), skip(" "),
+            let year = digits(4), atEnd
+        else { return nil }
+        return seconds(year: year, month: month, day: day, time: time)
+    }
+
+    private var atEnd: Bool { position == bytes.count }
+
+    private mutating func skip(_ text: StaticString, _ prefix: Int? = nil) -> Bool {
+        let count = prefix ?? text.utf8CodeUnitCount
+        guard position + count <= bytes.count else { return false }
+        for index in 0..<count where bytes[position + index] != text.utf8Start[index] { return false }
+        position += count
+        return true
+    }
+
+    private mutating func digits(_ count: Int) -> Int? {
+        guard position + count <= bytes.count else { return nil }
+        var value = 0
+        for byte in bytes[position..<position + count] {
+            guard FieldSyntax.isDigit(byte) else { return nil }
+            value = value * 10 + Int(byte - 0x30)
+        }
+        position += count
+        return value
+    }
+
+    private mutating func weekday(short: Bool) -> Bool {
+        for name in HTTPDate.weekdays where skip(name, short ? 3 : nil) { return true }
+        return false
+    }
+
+    private mutating func month() -> Int? {
+        for (index, name) in HTTPDate.months.enumerated() where skip(name) { return index + 1 }
+        return nil
+    }
+
+    private mutating func timeOfDay() -> Int? {
+        guard let hour = digits(2), skip(":"), let minute = digits(2), skip(":"), let second = digits(2),
+            hour < 24, minute < 60, second <= 60
+        else { return nil }
+        return hour * 3600 + minute * 60 + second
+    }
+
+    private func seconds(year: Int, month: Int, day: Int, time: Int) -> Int64? {
+        HTTPDate.seconds(year: year, month: month, day: day).map { $0 + Int64(time) }
     }
 }
 

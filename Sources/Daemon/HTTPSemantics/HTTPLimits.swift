@@ -41,7 +41,6 @@ package struct HTTPLimits: Sendable, Equatable {
 
 /// How requests are sent to an upstream, with the defaults, which suit a REST API.
 package struct UpstreamOptions: Sendable, Equatable {
-    /// The time limits of a request.
     package var timeouts = UpstreamTimeouts()
     /// Bytes of a response's head, interim responses included, of which libcurl allows at most 300 KiB; beyond: 502.
     package var maxHeadBytes = 256 << 10

@@ -14,9 +14,7 @@ package struct KnownValues: Sendable {
     /// The bytes that are searched at once.
     private static let segment = 1 << 20
 
-    /// What a pattern is.
     private struct Spelling {
-        /// The number of the value.
         let value: Int
         /// The number of bytes before the value, modulo 3, if it is spelled in Base64; nil if not.
         let alignment: Int?
@@ -100,21 +98,19 @@ package struct KnownValues: Sendable {
 
     package func occurs(in bytes: [UInt8]) -> Bool {
         guard !isEmpty else { return false }
-        return bytes.withUnsafeBufferPointer { bytes in
-            for start in stride(from: 0, to: bytes.count, by: Self.segment) {
-                let segment = segment(of: bytes, from: start)
-                var isFound = false
-                forEachText(in: segment, []) { text, _ in
+        var isFound = false
+        bytes.withUnsafeBufferPointer { bytes in
+            for start in stride(from: 0, to: bytes.count, by: Self.segment) where !isFound {
+                forEachText(in: segment(of: bytes, from: start), []) { text, _ in
                     table.search(text, patterns) { _, _ in
                         isFound = true
                         return false
                     }
                     return !isFound
                 }
-                if isFound { return true }
             }
-            return false
         }
+        return isFound
     }
 
     /// Replaces all occurrences; nil if there are none.
@@ -236,11 +232,9 @@ package struct Edit: Sendable, Equatable {
     package var range: Range<Int>
     package var text: [UInt8]
     /// Whether it replaces the code around a value; where the code itself is a value, that one counts.
-    fileprivate var isWithin = false
+    private var isWithin: Bool
 
-    package init(range: Range<Int>, text: [UInt8]) { (self.range, self.text) = (range, text) }
-
-    fileprivate init(range: Range<Int>, text: [UInt8], isWithin: Bool) {
+    package init(range: Range<Int>, text: [UInt8], isWithin: Bool = false) {
         (self.range, self.text, self.isWithin) = (range, text, isWithin)
     }
 
@@ -291,9 +285,7 @@ package struct Edit: Sendable, Equatable {
         let source = bytes[edit.range]
         if source.contains(0) { return edit.widened(in: bytes) }
         // In a URL, some digits of Base64 have to be escaped.
-        if isWithin, source.contains(0x25) {
-            edit.text = PercentEncoding.encode(bytes: edit.text)
-        }
+        if isWithin, source.contains(0x25) { edit.text = PercentEncoding.encode(bytes: edit.text) }
         return edit
     }
 

@@ -34,7 +34,7 @@ package enum NameMeaning: Sendable, Equatable {
             let whole = String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)
             if Names.credentialParameters.contains(whole) { return .credential(word: whole) }
             let found = find(in: name, isField: false)
-            return if case .credential(let word) = found { .credential(word: word) } else { .unknown }
+            return if case .credential = found { found } else { .unknown }
         }
     }
 
@@ -233,7 +233,6 @@ private enum Names {
     /// Parameters of `Authorization` that prove the possession of a secret: those of Digest and Hawk, and signatures.
     static let proofs: Set<String> = signatures.union(["response", "mac"])
 
-    /// Words for guards against forged requests.
     static let forgeryWords: Set<String> = ["csrf", "xsrf", "csrftoken", "xsrftoken"]
 
     /// Words of fields for tracing and measuring.

@@ -40,7 +40,6 @@ package final class RequestBody: Sendable {
         var copyLimit = 0
     }
 
-    /// The body's length, if the client declared it.
     package let declaredLength: Int?
 
     private let state: Mutex<State>
@@ -94,31 +93,20 @@ package final class RequestBody: Sendable {
     }
 
     package func collect(limit: Int) async throws(RequestBodyError) -> [UInt8] {
-        var whole: [UInt8] = []
-        while true {
-            switch take() {
-            case .bytes(let bytes):
-                guard whole.count + bytes.count <= limit else { throw .overLimit }
-                if whole.isEmpty { whole = bytes } else { whole += bytes }
-            case .pending:
-                await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-                    onAvailable { continuation.resume() }
-                }
-            case .end: return whole
-            case .failed(let error): throw error
-            }
-        }
+        guard let whole = try await collectUnlessLarger(than: limit, putsBack: false) else { throw .overLimit }
+        return whole
     }
 
     /// Collects the body unless it exceeds a limit; then returns nil, and the body can still be read from its beginning.
-    package func collectUnlessLarger(than limit: Int) async throws(RequestBodyError) -> [UInt8]? {
+    package func collectUnlessLarger(than limit: Int, putsBack: Bool = true) async throws(RequestBodyError) -> [UInt8]?
+    {
         var whole: [UInt8] = []
         while true {
             switch take() {
             case .bytes(let bytes):
                 if whole.isEmpty { whole = bytes } else { whole += bytes }
                 guard whole.count <= limit else {
-                    state.withLock { $0.putBack(whole) }
+                    if putsBack { state.withLock { $0.putBack(whole) } }
                     return nil
                 }
             case .pending:

@@ -159,26 +159,7 @@ package struct RequestHead: ~Copyable {
         }
         return value
     }
-}
 
-/// A request as a value that can leave the worker's thread.
-package struct Request: Sendable {
-    package var method: String
-    /// The target in origin form: path and query; `*` for `OPTIONS *`.
-    package var target: String
-    /// All field lines as they arrived, including hop-by-hop ones.
-    package var fields: Fields
-    /// Nil if there is no body.
-    package var body: RequestBody?
-    /// The client's address without its port, or the user at the other end of a Unix socket; empty if it was not looked up.
-    package var peer: [UInt8] = []
-
-    package init(method: String, target: String, fields: Fields = Fields(), body: RequestBody? = nil) {
-        (self.method, self.target, self.fields, self.body) = (method, target, fields, body)
-    }
-}
-
-extension RequestHead {
     /// A copy of the head that may be kept and sent to any thread.
     package func owned() -> Request {
         var fields = Fields()
@@ -194,6 +175,22 @@ extension RequestHead {
             target: String(decoding: target, as: UTF8.self),
             fields: fields
         )
+    }
+}
+
+/// A request as a value that can leave the worker's thread.
+package struct Request: Sendable {
+    package var method: String
+    /// The target in origin form: path and query; `*` for `OPTIONS *`.
+    package var target: String
+    /// All field lines as they arrived, including hop-by-hop ones.
+    package var fields: Fields
+    package var body: RequestBody?
+    /// The client's address without its port, or the user at the other end of a Unix socket; empty if it was not looked up.
+    package var peer: [UInt8] = []
+
+    package init(method: String, target: String, fields: Fields = Fields(), body: RequestBody? = nil) {
+        (self.method, self.target, self.fields, self.body) = (method, target, fields, body)
     }
 }
 

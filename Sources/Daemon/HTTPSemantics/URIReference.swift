@@ -83,29 +83,23 @@ package struct URIReference: Sendable, Equatable {
     }
 
     /// Path and query, as in a request's target.
-    package var target: [UInt8] {
-        (path.isEmpty ? [0x2F] : path) + (query.map { [0x3F] + $0 } ?? [])
-    }
+    package var target: [UInt8] { (path.isEmpty ? [0x2F] : path) + (query.map { [0x3F] + $0 } ?? []) }
 
     /// The origin in canonical form: lower case, no default port; nil without scheme and authority.
     package var origin: String? {
         guard let scheme, let authority else { return nil }
         var host = FieldSyntax.lowercased(authority[...])
         if let at = host.lastIndex(of: 0x40) { host.removeFirst(at + 1) }
-        let defaultPort =
-            switch String(decoding: scheme, as: UTF8.self) {
-            case "http": ":80"
-            case "https": ":443"
-            default: ""
-            }
-        if !defaultPort.isEmpty, host.count > defaultPort.utf8.count,
-            host.suffix(defaultPort.utf8.count).elementsEqual(defaultPort.utf8)
+        let name = String(decoding: scheme, as: UTF8.self)
+        let defaultPort = (name == "http" ? ":80" : name == "https" ? ":443" : "").utf8
+        if !defaultPort.isEmpty, host.count > defaultPort.count,
+            host.suffix(defaultPort.count).elementsEqual(defaultPort)
         {
-            host.removeLast(defaultPort.utf8.count)
+            host.removeLast(defaultPort.count)
         } else if host.last == 0x3A {
             host.removeLast()
         }
-        return String(decoding: scheme + Array("://".utf8) + host, as: UTF8.self)
+        return "\(name)://" + String(decoding: host, as: UTF8.self)
     }
 }
 
@@ -118,10 +112,9 @@ package enum PercentEncoding {
     }
 
     /// The same for bytes, which need not be UTF-8.
-    package static func encode(
-        bytes: some Sequence<UInt8>,
-        keeping mayStay: (UInt8) -> Bool = isUnreserved
-    ) -> [UInt8] {
+    package static func encode(bytes: some Sequence<UInt8>, keeping mayStay: (UInt8) -> Bool = isUnreserved)
+        -> [UInt8]
+    {
         bytes.flatMap { mayStay($0) ? [$0] : Array(escape($0).utf8) }
     }
 

@@ -62,9 +62,7 @@ package struct UnescapedText: Sendable {
     }
 
     /// Leaves out all NULs, which stand between the letters of UTF-16 and UTF-32; nil if there are none.
-    init?(withoutNULs source: UnsafeBufferPointer<UInt8>) {
-        self.init(source, around: 0) { $0..<$0 + 1 }
-    }
+    init?(withoutNULs source: UnsafeBufferPointer<UInt8>) { self.init(source, around: 0) { $0..<$0 + 1 } }
 
     /// Leaves out the line ends within Base64; nil if there are none.
     init?(joiningBase64Lines source: UnsafeBufferPointer<UInt8>) {
@@ -125,7 +123,6 @@ private struct NextEscape {
     }
 }
 
-/// One escape in a text.
 private struct Escape {
     private(set) var count: Int
     private let value: Value
@@ -194,29 +191,21 @@ private struct Escape {
         let name = String(decoding: reader.source[start..<end], as: UTF8.self)
         let semicolon = reader.at(end) == 0x3B ? 1 : 0
         guard isNumber else {
-            guard semicolon == 1, let byte = names[name] else { return nil }
-            return (end + 1 - place, .byte(byte))
+            guard semicolon == 1, let scalar = names[name] else { return nil }
+            return (end + 1 - place, .scalar(scalar))
         }
         guard let scalar = UInt32(name, radix: isHex ? 16 : 10).flatMap(Unicode.Scalar.init) else { return nil }
         return (end + semicolon - place, .scalar(scalar))
     }
 
     /// The names of HTML for characters of ASCII.
-    private static let names: [String: UInt8] = {
-        let all: [(String, Character)] = [
-            ("amp", "&"), ("AMP", "&"), ("lt", "<"), ("gt", ">"), ("quot", "\""), ("apos", "'"), ("sol", "/"),
-            ("plus", "+"),
-            ("equals", "="), ("colon", ":"), ("semi", ";"), ("comma", ","), ("period", "."), ("excl", "!"),
-            ("num", "#"),
-            ("dollar", "$"), ("percnt", "%"), ("lpar", "("), ("rpar", ")"), ("ast", "*"), ("quest", "?"),
-            ("commat", "@"),
-            ("lsqb", "["), ("lbrack", "["), ("bsol", "\\"), ("rsqb", "]"), ("rbrack", "]"), ("Hat", "^"),
-            ("lowbar", "_"),
-            ("grave", "`"), ("lcub", "{"), ("lbrace", "{"), ("vert", "|"), ("verbar", "|"), ("rcub", "}"),
-            ("rbrace", "}"),
-        ]
-        return Dictionary(uniqueKeysWithValues: all.map { ($0.0, $0.1.asciiValue ?? 0) })
-    }()
+    private static let names: [String: Unicode.Scalar] = [
+        "amp": "&", "AMP": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'", "sol": "/", "plus": "+", "equals": "=",
+        "colon": ":", "semi": ";", "comma": ",", "period": ".", "excl": "!", "num": "#", "dollar": "$", "percnt": "%",
+        "lpar": "(", "rpar": ")", "ast": "*", "quest": "?", "commat": "@", "lsqb": "[", "lbrack": "[", "bsol": "\\",
+        "rsqb": "]", "rbrack": "]", "Hat": "^", "lowbar": "_", "grave": "`", "lcub": "{", "lbrace": "{", "vert": "|",
+        "verbar": "|", "rcub": "}", "rbrace": "}",
+    ]
 
     func append(to bytes: inout [UInt8]) {
         switch value {
@@ -225,7 +214,6 @@ private struct Escape {
         }
     }
 
-    /// Reads within bounds.
     private struct Reader {
         let source: UnsafeBufferPointer<UInt8>
 

@@ -30,7 +30,7 @@ package enum WeighedName: String, Sendable {
     }
 
     /// In lower case and without separators, as `redirect_uri` and `redirectUri` mean the same.
-    fileprivate static func plain(_ name: some Sequence<UInt8>) -> String {
+    package static func plain(_ name: some Sequence<UInt8>) -> String {
         String(decoding: FieldSyntax.lowercased(name.filter { $0 != 0x5F && $0 != 0x2D }), as: UTF8.self)
     }
 
@@ -80,8 +80,7 @@ package enum WeighedName: String, Sendable {
     ///
     /// - Parameter isPlain: Whether nothing else says so, as when a client is sent back with it.
     private static func isTicket(_ value: some Collection<UInt8>, isPlain: Bool) -> Bool {
-        if !isPlain, looksRandom(value) { return true }
-        if Redaction.isMark(value) { return true }
+        if isPlain ? Redaction.isMark(value) : looksRandom(value) { return true }
         let pieces = value.split(separator: 0x2D, maxSplits: 2)
         guard pieces.count == 3, kinds.contains(where: { pieces[0].elementsEqual($0.utf8) }),
             pieces[1].allSatisfy(FieldSyntax.isDigit)
@@ -130,30 +129,14 @@ package struct Company: OptionSet, Sendable {
 
     private static let table: [String: Company] = {
         let names: [(Company, String)] = [
-            (.grant, "granttype codeverifier"),
-            (
-                .oauth,
-                """
-                state sessionstate redirecturi clientid clientsecret responsetype codechallenge iss granttype codeverifier \
-                idtoken
-                """
-            ),
-            (.service, "service targetservice"),
-            (
-                .person,
-                """
-                user username userid login email account accountid accountnumber accountno iban card cardnumber cardno cardid \
-                pan phone phonenumber mobile msisdn customer customerid customernumber member memberid
-                """
-            ),
-            (
-                .place,
-                """
-                city state country countrycode district address street area locality region town zip zipcode postcode postalcode \
-                pincode line1 addressline1 latitude longitude lat lon lng
-                """
-            ),
-            (.key, "kty"),
+            (.grant, "granttype codeverifier"), (.service, "service targetservice"), (.key, "kty"),
+            (.oauth, "state sessionstate redirecturi clientid clientsecret responsetype codechallenge iss granttype"),
+            (.oauth, "codeverifier idtoken"),
+            (.person, "user username userid login email account accountid accountnumber accountno iban card"),
+            (.person, "cardnumber cardno cardid pan phone phonenumber mobile msisdn customer customerid"),
+            (.person, "customernumber member memberid"),
+            (.place, "city state country countrycode district address street area locality region town zip zipcode"),
+            (.place, "postcode postalcode pincode line1 addressline1 latitude longitude lat lon lng"),
         ]
         var table: [String: Company] = [:]
         for (company, names) in names {

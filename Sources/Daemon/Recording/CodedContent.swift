@@ -14,7 +14,6 @@ struct ContentHead {
     var codings: [String] = []
     /// `base64` or `quoted-printable`, if a part has it.
     var transferEncoding = ""
-    /// The name of a part in a form.
     var name: [UInt8]?
 
     init() {}
@@ -147,9 +146,8 @@ enum CodedContent {
     static func plain(_ body: [UInt8], _ head: ContentHead) -> [UInt8] {
         var body = body
         for coding in head.codings.reversed() {
-            guard let content = DecodedBody.decode(body, coding: coding, limit: RecordingFolder.bodyLimit) else {
-                return body
-            }
+            guard let content = DecodedBody.decode(body, coding: coding, limit: RecordingFolder.bodyLimit)
+            else { return body }
             body = content
         }
         if body.starts(with: WideText.utf8Mark) { return Array(body.dropFirst(3)) }

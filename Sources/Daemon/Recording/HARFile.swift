@@ -5,17 +5,15 @@ import Settings
 /// HAR 1.2, as browsers and proxies write it.
 enum HARFile {
     static func read(_ object: [String: Any], _ path: String) throws(RecordingError) -> ForeignRecording {
-        guard let log = object["log"] as? [String: Any], let entries = log["entries"] as? [Any] else {
-            throw RecordingError(path, "the HAR has no log.entries")
-        }
+        guard let log = object["log"] as? [String: Any], let entries = log["entries"] as? [Any]
+        else { throw RecordingError(path, "the HAR has no log.entries") }
         var recording = ForeignRecording(path)
         var files = AttachedFiles(path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ".")
         for (number, entry) in entries.enumerated() {
             recording.part = "entry \(number + 1)"
             guard let entry = entry as? [String: Any], let request = entry["request"] as? [String: Any],
-                let url = request["url"] as? String,
-                let method = request["method"] as? String, let response = entry["response"] as? [String: Any],
-                let status = response["status"] as? Int
+                let url = request["url"] as? String, let method = request["method"] as? String,
+                let response = entry["response"] as? [String: Any], let status = response["status"] as? Int
             else {
                 recording.lose("entries without a request's url or method, or a response's status as an integer")
                 continue
@@ -93,9 +91,7 @@ enum HARFile {
                 let value = header["value"] as? String
             else { continue }
             // Browsers merge lines of one name into one value, separated by line feeds.
-            for line in value.split(separator: "\n", omittingEmptySubsequences: false) {
-                lines.append((name, String(line)))
-            }
+            lines += value.split(separator: "\n", omittingEmptySubsequences: false).map { (name, String($0)) }
         }
         return lines
     }
@@ -160,9 +156,8 @@ enum HARFile {
 
     /// A body as text, if reading that gives the same bytes; nil for Base64.
     private static func text(of body: [UInt8], _ fields: Fields) -> String? {
-        guard !body.starts(with: WideText.utf8Mark), let text = String(validating: body, as: UTF8.self) else {
-            return nil
-        }
+        guard !body.starts(with: WideText.utf8Mark), let text = String(validating: body, as: UTF8.self)
+        else { return nil }
         return ForeignText(text, charset: ContentHead(fields).charset).bytes == body ? text : nil
     }
 

@@ -14,8 +14,7 @@ struct Lookalikes {
     private static let beginnings = [
         "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "xoxa-", "xapp-", "sk_live_",
         "sk_test_", "rk_live_", "sk-ant-", "sk-proj-", "AKIA", "ASIA", "AIza", "ya29.", "shpat_", "dop_v1_", "npm_",
-        "pypi-",
-        "hf_", "SG.",
+        "pypi-", "hf_", "SG.",
     ].map { Array($0.utf8) }
 
     /// The name of a well-known kind of token, to show; nil for other text.

@@ -6,7 +6,6 @@ package struct NearestRequest: Sendable, Equatable {
     package var request: String
     package var differences: [String]
 
-    /// The maximum number of results.
     private static let count = 3
 
     /// Finds the nearest recorded requests, without duplicates.

@@ -14,7 +14,6 @@ package struct WholeExchange: Sendable, Equatable {
     var response = Response()
     /// Unix seconds; nil if unknown.
     var time: Double?
-    /// The request's `Larder-Session`; nil for none.
     var session: String?
 
     /// A response as a client received it, without what only concerns one connection.
@@ -61,7 +60,6 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
         var status: Int
         /// Lines such as `Content-Type: application/json`.
         var fields: [String]
-        /// The body's file, relative to the folder; nil for an empty one.
         var body: String?
         /// The milliseconds that a replay waits before it; nil for none.
         var delay: Int?
@@ -92,44 +90,33 @@ extension RecordedExchange {
         let part: String
         /// The problem and the remedy, for who has edited the line.
         let complaint: String
+
+        init(_ part: String, _ complaint: String) { (self.part, self.complaint) = (part, complaint) }
     }
 
     /// The first part that HTTP does not allow; nil if the exchange can be replayed.
     var flaw: Flaw? {
         if !MessageSyntax.isMethod(request.method) {
-            return Flaw(
-                part: "method",
-                complaint: "\"\(request.method.printable)\" is not a method; write it as \"GET\""
-            )
+            return Flaw("method", "\"\(request.method.printable)\" is not a method; write it as \"GET\"")
         }
         if !MessageSyntax.isTarget(request.target) {
-            let complaint = "\"\(request.target.printable)\" is not a path; write it as \"/users?page=2\""
-            return Flaw(part: "target", complaint: complaint)
+            return Flaw("target", "\"\(request.target.printable)\" is not a path; write it as \"/users?page=2\"")
         }
         if !MessageSyntax.finalStatuses.contains(response.status) {
             let (least, most) = (MessageSyntax.finalStatuses.lowerBound, MessageSyntax.finalStatuses.upperBound)
-            return Flaw(
-                part: "status",
-                complaint:
-                    "\(response.status) is not the status of a final response; write one from \(least) to \(most)"
-            )
+            let complaint = "is not the status of a final response; write one from \(least) to \(most)"
+            return Flaw("status", "\(response.status) \(complaint)")
         }
         if let delay = response.delay, !Response.delays.contains(delay) {
             let most = Response.delays.upperBound
-            return Flaw(
-                part: "delay",
-                complaint: "\(delay) is not a delay in milliseconds; write one from 0 to \(most)"
-            )
+            return Flaw("delay", "\(delay) is not a delay in milliseconds; write one from 0 to \(most)")
         }
         // JSON can spell characters that no message can contain.
         guard
             let line = ((request.fields ?? []) + response.fields).first(where: { !Self.isField($0) })
                 ?? (request.method == "HEAD" ? response.fields.first { !Self.isLength($0) } : nil)
         else { return nil }
-        return Flaw(
-            part: "fields",
-            complaint: "\"\(line.printable)\" is not a field line; write each line as a string of its own"
-        )
+        return Flaw("fields", "\"\(line.printable)\" is not a field line; write each line as a string of its own")
     }
 
     private static func isField(_ line: String) -> Bool {
@@ -142,9 +129,7 @@ extension RecordedExchange {
         let field = Fields(recorded: [line]).lines.first
         return field.map { !$0.isNamed("content-length") || MessageSyntax.isLength($0.value) } ?? true
     }
-}
 
-extension RecordedExchange {
     /// Parses a line of the usual form; nil for any other, which the decoder must parse or reject.
     ///
     /// The decoder took half of the time until a large recording was ready.

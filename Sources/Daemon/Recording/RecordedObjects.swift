@@ -1,11 +1,8 @@
-import Dispatch
-import Foundation
 import HTTPSemantics
 import HTTPServer
 package import Proxy
 import Settings
 import Store
-import Synchronization
 
 /// Stores the responses of a recording in their order, so that objects and SQL work on a replay.
 ///
@@ -47,9 +44,7 @@ package struct RecordedObjects: Sendable {
             }
         }
     }
-}
 
-extension RecordedObjects {
     /// The request of an exchange; nil if it is a write, or not the upstream's.
     private static func read(_ exchange: RecordedExchange, of upstream: ProxiedUpstream, _ folder: RecordingFolder)
         -> IncomingRequest?

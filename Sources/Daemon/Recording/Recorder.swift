@@ -36,14 +36,9 @@ package final class Recorder: Sendable {
     fileprivate func finished(_ watch: ExchangeWatch, _ response: WholeExchange.Response?) {
         queue.async {
             self.work.record(watch, response)
-            self.flushLater()
+            // No crash loses more than a second.
+            if self.work.plansFlush() { self.queue.asyncAfter(deadline: .now() + .seconds(1)) { self.work.flush() } }
         }
-    }
-
-    /// Has what was written made durable within a second, so that no crash loses more.
-    private func flushLater() {
-        guard work.plansFlush() else { return }
-        queue.asyncAfter(deadline: .now() + .seconds(1)) { self.work.flush() }
     }
 
     fileprivate func aborted() { queue.async { self.work.skipped(.cutShort) } }
@@ -155,12 +150,8 @@ private final class ExchangeWatch: ReplyObserver {
 
     func wrote(_ bytes: [UInt8]) {
         state.withLock { state in
-            guard let count = state.response?.body.count else { return }
-            if count + bytes.count > RecordingFolder.bodyLimit {
-                state.response = nil
-            } else {
-                state.response?.body += bytes
-            }
+            state.response?.body += bytes
+            if state.response?.body.count ?? 0 > RecordingFolder.bodyLimit { state.response = nil }
         }
     }
 

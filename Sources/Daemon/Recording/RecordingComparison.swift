@@ -254,11 +254,9 @@ package struct RecordingComparison: Sendable {
     /// Bodies keep their files, and the lines of all other exchanges stay as they are. Times are those of the recording.
     ///
     /// - Parameter credentials: The fields with which the new responses were asked for, besides the recorded ones.
-    package mutating func update(
-        _ recording: RecordingContents,
-        upstreams: [ProxiedUpstream],
-        credentials: Fields
-    ) throws(RecordingError) {
+    package mutating func update(_ recording: RecordingContents, upstreams: [ProxiedUpstream], credentials: Fields)
+        throws(RecordingError)
+    {
         guard !updates.isEmpty else { return }
         let editor = try RecordingWriter(recording.folder, config: recording.manifest.config, recorded: 0)
         let redactors = RedactedWriter(editor, upstreams: upstreams, credentials: credentials)
@@ -352,9 +350,9 @@ extension RecordedExchange {
     /// The fields of a newer response as if it had come at the time of this one: a replay's clock stands there.
     fileprivate func timed(_ fields: Fields) -> Fields {
         let now = Int64(Date().timeIntervalSince1970)
-        guard let new = fields.text("date").flatMap({ HTTPDate.parse(Array($0.utf8), now: now) }) else { return fields }
-        let date = Fields(recorded: response.fields).text("date")
-        guard let old = date.flatMap({ HTTPDate.parse(Array($0.utf8), now: now) }) ?? seconds else { return fields }
+        func date(_ fields: Fields) -> Int64? { fields[.date].flatMap { HTTPDate.parse($0, now: now) } }
+        guard let new = date(fields), let old = date(Fields(recorded: response.fields)) ?? seconds
+        else { return fields }
         var fields = fields
         ReplayClock.shift(&fields, by: old - new, now: now)
         return fields
@@ -378,7 +376,6 @@ package struct Drift: Sendable, Equatable {
     }
 
     package var severity: Severity
-    /// A sentence for people.
     package var text: String
 
     init(_ severity: Severity, _ text: String) { (self.severity, self.text) = (severity, text) }

@@ -168,7 +168,6 @@ package struct RecordingManifest: Sendable {
     /// The keys of the recording itself; all others belong to the config.
     private static let ownKeys = ["format", "recorded"]
 
-    /// When the recording began.
     var recorded: String?
     /// The text with the recording's own keys blanked out, so that positions in it are those of the file.
     package var config: String
@@ -185,9 +184,8 @@ package struct RecordingManifest: Sendable {
             )
         }
         let bytes = try folder.read(file, limit: 8 << 20)
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw RecordingError(file, "the file is not UTF-8 text; save it as UTF-8")
-        }
+        guard let text = String(validating: bytes, as: UTF8.self)
+        else { throw RecordingError(file, "the file is not UTF-8 text; save it as UTF-8") }
         let root: Node?
         do {
             root = try BoundedYAML.compose(text)
@@ -236,7 +234,6 @@ package struct RecordingManifest: Sendable {
         )
     }
 
-    /// The text of the file.
     var text: String {
         """
         # A recording of Larder: what a program asked of an API, and the responses it got.

@@ -57,8 +57,5 @@ extension [Configuration.Upstream] {
         allSatisfy { $0.url.basePath.isEmpty && $0.prefix.isEmpty } ? nil : map { RecordingImport.Origin($0).text }
     }
 
-    /// The origin of each upstream by its name.
-    var originsByName: [String: String] {
-        Dictionary(map { ($0.name, $0.url.origin) }) { first, _ in first }
-    }
+    var originsByName: [String: String] { Dictionary(map { ($0.name, $0.url.origin) }) { first, _ in first } }
 }

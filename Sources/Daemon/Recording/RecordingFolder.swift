@@ -74,7 +74,6 @@ package struct RecordingFolder: Sendable {
 
     static let indentedEnding = "indented.json"
 
-    /// The bytes of a body's file.
     func file(ofBody name: String) throws(RecordingError) -> [UInt8] {
         let file = try path(ofBody: name)
         do throws(FileBytesError) {
@@ -135,9 +134,8 @@ package struct RecordingFolder: Sendable {
             throw RecordingError(folder, "the folder cannot be made: \(Self.reason(code))")
         }
         var status = stat()
-        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-            throw RecordingError(path, "this is not a folder; name another one")
-        }
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR
+        else { throw RecordingError(path, "this is not a folder; name another one") }
     }
 
     /// Makes the recording from files supplied by the caller; it is there with all of them, or not at all.

@@ -28,7 +28,6 @@ package struct RecordingImport {
     }
 
     package private(set) var count = 0
-    /// What was left out or changed.
     package private(set) var losses = ForeignLosses()
     /// What looks secret and was not redacted, with how often each was seen.
     package private(set) var lookalikes: [String: Int] = [:]
@@ -101,9 +100,8 @@ package struct RecordingImport {
         guard let upstream = nearest else {
             return losses.add("exchanges with \(origin.isEmpty ? "paths of no upstream" : origin)", at: place)
         }
-        guard max(exchange.requestBody.count, exchange.response.body.count) <= RecordingFolder.bodyLimit else {
-            return losses.add("exchanges with a body of more than 256 MiB", at: place)
-        }
+        guard max(exchange.requestBody.count, exchange.response.body.count) <= RecordingFolder.bodyLimit
+        else { return losses.add("exchanges with a body of more than 256 MiB", at: place) }
         var exchange = exchange
         exchange.target = target
         let owner = upstream.credentials(target: target, fields: exchange.requestFields ?? Fields())
@@ -178,7 +176,6 @@ extension UpstreamURL {
 
 /// What an import leaves out or changes, by kinds.
 package struct ForeignLosses: Sendable {
-    /// One kind.
     package struct Kind: Sendable {
         package let text: String
         package fileprivate(set) var count: Int
@@ -191,7 +188,6 @@ package struct ForeignLosses: Sendable {
 
     package var isEmpty: Bool { kinds.isEmpty }
 
-    /// Each kind for people.
     package var sentences: [String] {
         kinds.map { "\($0.text) (\($0.count)\($0.count > 1 ? ", first" : "") in \($0.first))" }
     }
@@ -340,9 +336,8 @@ package struct ForeignRecording: Sendable {
             return recording
         }
         if let flaw = ForeignJSON.flaw(of: data) { throw RecordingError(path, flaw) }
-        guard let text = String(validating: data, as: UTF8.self) else {
-            throw RecordingError(path, "the file is not UTF-8 text; \(Self.unknown)")
-        }
+        guard let text = String(validating: data, as: UTF8.self)
+        else { throw RecordingError(path, "the file is not UTF-8 text; \(Self.unknown)") }
         return try VCRFile.read(text: text, path)
     }
 
@@ -384,9 +379,7 @@ struct ForeignJSON {
         }
         self.lost = lost
     }
-}
 
-extension ForeignJSON {
     /// The text with escapes for the byte order marks in it, which the parser takes out of the beginnings of strings.
     private static func escapingMarks(in data: Data) -> Data {
         // The first one may be that of the file.

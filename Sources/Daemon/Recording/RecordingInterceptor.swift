@@ -1,11 +1,7 @@
-import Dispatch
-import Foundation
 import HTTPSemantics
 package import HTTPServer
 package import Proxy
-import Settings
 package import Store
-import Synchronization
 
 /// Puts a recording between the clients and the cache: replays, records, or does both.
 package final class RecordingInterceptor: ExchangeInterceptor {
@@ -34,9 +30,8 @@ package final class RecordingInterceptor: ExchangeInterceptor {
         guard let body = incoming.message.body else { return respond(incoming, reply, [], replayer, proxy) }
         Task {
             // A body that does not arrive as a whole was refused by the connection.
-            guard let bytes = try? await body.collect(limit: RecordingFolder.bodyLimit) else {
-                return reply.abort()
-            }
+            guard let bytes = try? await body.collect(limit: RecordingFolder.bodyLimit)
+            else { return reply.abort() }
             var incoming = incoming
             incoming.message.body = RequestBody(bytes)
             respond(incoming, reply, bytes, replayer, proxy)

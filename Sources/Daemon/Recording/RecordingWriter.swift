@@ -21,7 +21,6 @@ package final class RecordingWriter {
     private(set) var count = 0
     /// The files and folders that this writer has made, in the order in which they can be removed.
     private let made: [String]
-    /// The names of the bodies written since the last `flush`.
     private var unflushed: [String] = []
 
     /// Opens a folder, or makes it; existing exchanges stay, and new ones are added.
@@ -139,9 +138,8 @@ package final class RecordingWriter {
         let draft = folder.exchanges + ".new"
         try folder.write(new, to: draft)
         let descriptor = open(draft, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW)
-        guard descriptor >= 0, rename(draft, folder.exchanges) == 0 else {
-            throw RecordingError(folder.exchanges, RecordingFolder.reason(errno))
-        }
+        guard descriptor >= 0, rename(draft, folder.exchanges) == 0
+        else { throw RecordingError(folder.exchanges, RecordingFolder.reason(errno)) }
         close(lines)
         (lines, end) = (descriptor, new.count)
     }
@@ -160,9 +158,12 @@ package final class RecordingWriter {
 
     /// Replaces a body's file; a crash leaves either the old one or the new one.
     private func replace(_ file: String, with body: [UInt8]) throws(RecordingError) {
-        let draft = "\(folder.path)/body.new"
         let indented = RecordingFolder.isIndented(file) ? JSONLayout.indented(body) : nil
-        try folder.write(indented ?? body, to: draft)
+        try put(indented ?? body, in: file, draft: "\(folder.path)/body.new")
+    }
+
+    private func put(_ bytes: [UInt8], in file: String, draft: String) throws(RecordingError) {
+        try folder.write(bytes, to: draft)
         guard rename(draft, file) == 0 else { throw RecordingError(file, RecordingFolder.reason(errno)) }
     }
 
@@ -187,11 +188,7 @@ package final class RecordingWriter {
         let lines = known.ranges.enumerated().flatMap { number, range -> [UInt8] in
             (exchanges[number]?.line ?? Array(known.bytes[range])) + [0x0A]
         }
-        let draft = folder.exchanges + ".new"
-        try folder.write(lines, to: draft)
-        guard rename(draft, folder.exchanges) == 0 else {
-            throw RecordingError(folder.exchanges, RecordingFolder.reason(errno))
-        }
+        try put(lines, in: folder.exchanges, draft: folder.exchanges + ".new")
     }
 
     /// Makes all written data survive a power loss; blocks.

@@ -71,9 +71,8 @@ package final class Recordings: ExchangeInterceptor {
     package func start(_ name: String, session: String?) throws(RecordingError) {
         try Self.check(name)
         let folder = RecordingFolder("\(root)/\(name)")
-        guard !running.withLock({ $0[name] != nil }) else {
-            throw RecordingError(name, "this recording is running already")
-        }
+        guard !running.withLock({ $0[name] != nil })
+        else { throw RecordingError(name, "this recording is running already") }
         let now = Date().timeIntervalSince1970
         let writer = try RecordingWriter(folder, config: config, recorded: now)
         let recorder = Recorder(writer, upstreams: upstreams, log: log)
@@ -86,9 +85,8 @@ package final class Recordings: ExchangeInterceptor {
 
     /// Ends a recording; all complete exchanges are written.
     package func stop(_ name: String) throws(RecordingError) -> RecordingSummary {
-        guard let running = running.withLock({ $0.removeValue(forKey: name) }) else {
-            throw RecordingError(name, "this recording is not running")
-        }
+        guard let running = running.withLock({ $0.removeValue(forKey: name) })
+        else { throw RecordingError(name, "this recording is not running") }
         count.subtract(1, ordering: .relaxed)
         return running.recorder.close()
     }
@@ -114,9 +112,8 @@ package final class Recordings: ExchangeInterceptor {
 
     package func remove(_ name: String) throws(RecordingError) {
         let folder = try recordingFolder(of: name)
-        guard !running.withLock({ $0[name] != nil }) else {
-            throw RecordingError(name, "this recording is running; stop it first")
-        }
+        guard !running.withLock({ $0[name] != nil })
+        else { throw RecordingError(name, "this recording is running; stop it first") }
         do {
             try FileManager.default.removeItem(atPath: folder.path)
         } catch { throw RecordingError(name, "it cannot be removed: \(error.localizedDescription)") }
@@ -132,9 +129,8 @@ package final class Recordings: ExchangeInterceptor {
     package func file(_ path: String, of name: String) throws(RecordingError) -> [UInt8] {
         let folder = try recordingFolder(of: name)
         if path.hasPrefix(RecordingFolder.bodiesName) { return try folder.file(ofBody: path) }
-        guard RecordingFolder.fixedNames.contains(path) else {
-            throw RecordingError(path, "this is not a file of a recording")
-        }
+        guard RecordingFolder.fixedNames.contains(path)
+        else { throw RecordingError(path, "this is not a file of a recording") }
         return try folder.read("\(folder.path)/\(path)", limit: 1 << 30)
     }
 

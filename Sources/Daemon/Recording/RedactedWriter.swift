@@ -77,7 +77,7 @@ final class RedactedWriter {
         guard let upstream = upstreams[name] else { return nil }
         let (method, target, fields) = (exchange.method, exchange.target, exchange.requestFields ?? Fields())
         guard IncomingRequest(recorded: method, target, fields: fields, upstream) == nil else { return nil }
-        return RecordedExchange.Flaw(part: "target", complaint: "it is not below \(upstream.settings.url)")
+        return RecordedExchange.Flaw("target", "it is not below \(upstream.settings.url)")
     }
 
     /// - Throws: The reason why a body cannot be read, so that it may contain secrets.

@@ -18,7 +18,6 @@ final class Redactor {
     private var isLearned: Set<[UInt8]> = []
     private var known = KnownValues()
     private(set) var learned = 0
-    /// What looks secret and was not replaced, with how often each was seen.
     var lookalikeCounts: [String: Int] { lookalikes.found }
     private var lookalikes = Lookalikes()
     private var names: [String: SecretNames] = [:]
@@ -120,9 +119,8 @@ final class Redactor {
     private func learn(_ value: [UInt8]) -> [UInt8] {
         if value.isEmpty { return [] }
         let placeholder = placeholder(for: value)
-        guard !Redaction.isMark(value), !isLearned.contains(value), known.insert(value) != nil else {
-            return placeholder
-        }
+        guard !Redaction.isMark(value), !isLearned.contains(value), known.insert(value) != nil
+        else { return placeholder }
         isLearned.insert(value)
         learnedValues.append((value, placeholder))
         learned += 1
@@ -204,12 +202,9 @@ final class Redactor {
         return hasScheme ? value[..<credential.startIndex] + placeholder : placeholder
     }
 
-    private func redacted(
-        _ fields: Fields,
-        _ side: SecretNames.Side,
-        _ upstream: ProxiedUpstream,
-        _ names: SecretNames
-    ) -> Fields {
+    private func redacted(_ fields: Fields, _ side: SecretNames.Side, _ upstream: ProxiedUpstream, _ names: SecretNames)
+        -> Fields
+    {
         var result = fields
         var others: [Int] = []
         var isTokenNext = false
@@ -252,7 +247,6 @@ final class Redactor {
 
     // MARK: Content
 
-    /// How a text is looked through.
     private struct Look {
         let names: SecretNames
         let side: SecretNames.Side
@@ -290,9 +284,8 @@ final class Redactor {
         guard let end = content.firstRange(of: [0x0D, 0x0A, 0x0D, 0x0A]) else { return }
         var edits: [Edit] = []
         for line in content[..<end.lowerBound].split(separator: 0x0A) {
-            guard let colon = line.firstIndex(of: 0x3A), NameMeaning.isSecretField(Array(line[..<colon])) else {
-                continue
-            }
+            guard let colon = line.firstIndex(of: 0x3A), NameMeaning.isSecretField(Array(line[..<colon]))
+            else { continue }
             let value = FieldSyntax.trimmed(line.withoutReturn[(colon + 1)...])
             edits.append(Edit(range: value.startIndex..<value.endIndex, text: learn(field: Array(value))))
         }
@@ -318,9 +311,8 @@ final class Redactor {
         }
         let isForm = TextForm.isForm(text, mayHaveLines: side == .request)
         var edits = keyEdits(text) + (isForm ? formEdits(text, look) : [])
-        guard text.place(of: 0x22, from: 0) != nil else {
-            return isForm ? edits : edits + urlEdits(inText: text, outside: [], look)
-        }
+        guard text.place(of: 0x22, from: 0) != nil
+        else { return isForm ? edits : edits + urlEdits(inText: text, outside: [], look) }
         let scan = JSONScan(text) { names.meaning(ofMember: $0, side, usesDeclared: usesDeclared) }
         for value in scan.values {
             let isNamed = value.name.map { name in
@@ -396,11 +388,9 @@ final class Redactor {
     /// The edits of all that may be a URL in a text.
     ///
     /// - Parameter strings: Ranges that are looked at by themselves, in order.
-    private func urlEdits(
-        inText text: UnsafeBufferPointer<UInt8>,
-        outside strings: [Range<Int>],
-        _ look: Look
-    ) -> [Edit] {
+    private func urlEdits(inText text: UnsafeBufferPointer<UInt8>, outside strings: [Range<Int>], _ look: Look)
+        -> [Edit]
+    {
         var edits: [Edit] = []
         var rest = strings[...]
         var inner = look

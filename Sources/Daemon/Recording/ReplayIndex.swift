@@ -15,7 +15,6 @@ struct ReplayIndex: Sendable {
 
     /// The exchanges of each session by the texts of their keys.
     private let sessions: [String: [String: [Int]]]
-    /// The exchanges of all sessions by the texts of their keys.
     private let all: [String: [Int]]
     /// The numbers of the recorded credentials, in their order.
     private let credentials: [Int]

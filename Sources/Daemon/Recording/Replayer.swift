@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import HTTPSemantics
 import HTTPServer
@@ -14,7 +13,6 @@ import Synchronization
 package final class Replayer: Sendable {
     package let recording: RecordingContents
     private let isStrict: Bool
-    /// Whether recorded delays are kept.
     private let isDelayed: Bool
     /// The seconds added to dates; nil if the clock stays at the time of the recording.
     private let shift: Int64?
@@ -24,7 +22,6 @@ package final class Replayer: Sendable {
     private let requests = Mutex<[ComparedRequest]?>(nil)
     private let upstreams: [String: ProxiedUpstream]
     private let state: Mutex<State>
-    /// The room for ready responses in bytes.
     private let memory: Int
 
     typealias Series = ReplayIndex.Series
@@ -74,7 +71,6 @@ package final class Replayer: Sendable {
         package var recorded: Int
     }
 
-    /// What was recorded for a request.
     enum Match: Sendable {
         case exchange(RecordedExchange, Series)
         case missing(Miss)
@@ -113,34 +109,22 @@ package final class Replayer: Sendable {
         _ upstreams: [String: ProxiedUpstream],
         _ make: @Sendable (RecordedExchange, RequestKey) -> Value
     ) throws(RecordingError) -> [Value] {
-        try recording.exchanges.indices.mapOnAllProcessors { number throws(RecordingError) in
-            let exchange = recording.exchanges[number]
-            return make(exchange, try key(of: exchange, number, recording.folder, upstreams))
+        let folder = recording.folder
+        return try recording.exchanges.indices.mapOnAllProcessors { number throws(RecordingError) in
+            let (exchange, place) = (recording.exchanges[number], "exchange \(number + 1)")
+            guard let upstream = upstreams[exchange.upstream] else {
+                throw RecordingError(
+                    folder.exchanges,
+                    "\(place) is of an upstream \"\(exchange.upstream)\" that \(RecordingFolder.manifestName) does not name"
+                )
+            }
+            let fields = Fields(recorded: exchange.request.fields ?? [])
+            let (method, target) = (exchange.request.method, exchange.request.target)
+            guard let incoming = IncomingRequest(recorded: method, target, fields: fields, upstream) else {
+                throw RecordingError(folder.exchanges, "\(place): \(target) is not below \(upstream.settings.url)")
+            }
+            return make(exchange, RequestKey(incoming, body: try folder.body(exchange.request.body)))
         }
-    }
-
-    private static func key(
-        of exchange: RecordedExchange,
-        _ number: Int,
-        _ folder: RecordingFolder,
-        _ upstreams: [String: ProxiedUpstream]
-    ) throws(RecordingError) -> RequestKey {
-        guard let upstream = upstreams[exchange.upstream] else {
-            throw RecordingError(
-                folder.exchanges,
-                "exchange \(number + 1) is of an upstream \"\(exchange.upstream)\" that \(RecordingFolder.manifestName) does not name"
-            )
-        }
-        let fields = Fields(recorded: exchange.request.fields ?? [])
-        let (method, target) = (exchange.request.method, exchange.request.target)
-        guard let incoming = IncomingRequest(recorded: method, target, fields: fields, upstream) else {
-            throw RecordingError(
-                folder.exchanges,
-                "exchange \(number + 1): \(target) is not below \(upstream.settings.url)"
-            )
-        }
-        let body = try folder.body(exchange.request.body)
-        return RequestKey(incoming, body: body)
     }
 
     /// Finds the response to a request, and counts it as served.
@@ -150,11 +134,8 @@ package final class Replayer: Sendable {
         let credential = index.distinguishesCredentials ? credential(of: incoming) : nil
         let own = index.series(key, credential: credential, of: session)
         // Without a HEAD of its own, it is that of the response which a GET would get now.
-        let series =
-            own
-            ?? incoming.asGet.flatMap { get in
-                index.series(RequestKey(get, body: []), credential: credential, of: session)
-            }
+        let get = own == nil ? incoming.asGet.map { RequestKey($0, body: []) } : nil
+        let series = own ?? get.flatMap { index.series($0, credential: credential, of: session) }
         let found = state.withLock { state -> (series: Series?, recorded: Int) in
             guard var series else { return (nil, 0) }
             let next = state.next(of: series, in: incoming.run, isStrict: isStrict, isUsedUp: own != nil)
@@ -216,7 +197,6 @@ package final class Replayer: Sendable {
         }
     }
 
-    /// How long to wait before a response; nil if it comes at once.
     func delay(before exchange: RecordedExchange) -> Duration? {
         guard isDelayed, let delay = exchange.response.delay, delay > 0 else { return nil }
         return .milliseconds(delay)
@@ -236,9 +216,7 @@ package final class Replayer: Sendable {
         return (fields, body, moment + shift)
     }
 
-    package func reset() {
-        state.withLock { ($0.runs, $0.ready, $0.readyBytes) = ([:], [:], 0) }
-    }
+    package func reset() { state.withLock { ($0.runs, $0.ready, $0.readyBytes) = ([:], [:], 0) } }
 
     /// The requests that were not recorded, in order, and the recorded exchanges that were never requested.
     package var report: (missing: [Miss], unused: [String]) {

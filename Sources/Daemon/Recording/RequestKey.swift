@@ -57,12 +57,7 @@ struct RequestKey: Sendable {
             return
         }
         redactor.learnCredentials(of: upstream)
-        var exchange = WholeExchange(
-            method: method,
-            target: incoming.target,
-            requestFields: fields,
-            requestBody: plain
-        )
+        var exchange = WholeExchange(method: method, target: incoming.target, requestFields: fields, requestBody: plain)
         // The content has no coding any more.
         exchange.requestFields?.remove("content-encoding")
         guard (try? redactor.redact(&exchange, of: upstream, route: incoming.route)) != nil else {
@@ -103,6 +98,7 @@ struct RequestKey: Sendable {
     /// A path and query with sorted parameters; those of one name keep their order.
     private static func url(_ url: String, ignoring ignored: [String]) -> String {
         guard let mark = url.utf8.firstIndex(of: 0x3F) else { return url }
+        let ignored = ignored.map { Glob($0) }
         let pairs = url.utf8[mark...].dropFirst().split(separator: 0x26).map { pair -> (name: String, text: String) in
             let halves = pair.split(separator: 0x3D, maxSplits: 1, omittingEmptySubsequences: false).map { half in
                 // Most need no decoding, which is slow.
@@ -112,33 +108,16 @@ struct RequestKey: Sendable {
             }
             return (halves[0], halves.joined(separator: "="))
         }
-        .filter { pair in !ignored.contains { matches(pair.name, $0) } }
+        .filter { pair in !ignored.contains { $0.matches(Array(pair.name.utf8)) } }
         .sorted { $0.name < $1.name }
         let path = url[..<mark]
         return pairs.isEmpty ? String(path) : "\(path)?\(pairs.map(\.text).joined(separator: "&"))"
     }
 
-    /// Whether a name matches a pattern in which `*` stands for any text.
-    private static func matches(_ name: String, _ pattern: String) -> Bool {
-        let parts = pattern.split(separator: "*", omittingEmptySubsequences: false)
-        guard parts.count > 1 else { return name == pattern }
-        var rest = Substring(name)
-        guard rest.hasPrefix(parts[0]) else { return false }
-        rest = rest.dropFirst(parts[0].count)
-        for part in parts.dropFirst().dropLast() {
-            guard let range = rest.firstRange(of: part) else { return false }
-            rest = rest[range.upperBound...]
-        }
-        return rest.count >= parts.last!.count && rest.hasSuffix(parts.last!)
-    }
-
     /// A normalised body: JSON by its values, a form by its parameters, a multipart body by its parts.
     private static func canonical(_ body: [UInt8], _ fields: Fields, ignoring pointers: [String]) -> String {
-        let type = fields.text("content-type") ?? ""
-        if let outline = JSONOutline(body) {
-            return withoutNumbers(outline.canonical(leavingOut: Set(pointers)))
-        }
-        if type.lowercased().hasPrefix("application/x-www-form-urlencoded") {
+        if let outline = JSONOutline(body) { return withoutNumbers(outline.canonical(leavingOut: Set(pointers))) }
+        if fields.text("content-type")?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true {
             return withoutNumbers(Array(url("?" + String(decoding: body, as: UTF8.self), ignoring: []).utf8))
         }
         return withoutNumbers(withoutBoundary(body, fields))

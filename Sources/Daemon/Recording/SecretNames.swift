@@ -42,32 +42,25 @@ final class SecretNames {
         "clientassertion", "registrationaccesstoken", "subjecttoken", "actortoken", "oauthtokensecret",
     ]
 
-    private static func plain(_ name: some Sequence<UInt8>) -> String {
-        String(decoding: FieldSyntax.lowercased(name.filter { $0 != 0x5F && $0 != 0x2D }), as: UTF8.self)
-    }
-
     /// What the name of a member says.
     ///
     /// - Parameter usesDeclared: Whether `secret:` counts by name, because the place in the body is not known.
     func meaning(ofMember name: [UInt8], _ side: Side, usesDeclared: Bool) -> Meaning {
-        var meaning = meaning(ofMember: name, side)
+        var meaning = known.value(for: (side == .request ? [1] : [0]) + name) { readMeaning(ofMember: name, side) }
         if usesDeclared, !declared.isEmpty, declared.contains(String(decoding: name, as: UTF8.self)) {
             meaning.isSecret = true
         }
         return meaning
     }
 
-    private func meaning(ofMember name: [UInt8], _ side: Side) -> Meaning {
-        known.value(for: (side == .request ? [1] : [0]) + name) { readMeaning(ofMember: name, side) }
-    }
-
     private func readMeaning(ofMember name: [UInt8], _ side: Side) -> Meaning {
-        let plain = Self.plain(name)
+        let plain = WeighedName.plain(name)
         var meaning = Meaning()
+        let isFact = Self.facts.contains { plain.hasSuffix($0) }
         meaning.isSecret =
             Self.tokens.contains(plain)
             || side == .request
-                && principal.reason(forParameter: name).map { $0 == .configured || !Self.isFact(plain) } ?? false
+                && principal.reason(forParameter: name).map { $0 == .configured || !isFact } ?? false
         meaning.weighed = meaning.isSecret ? nil : WeighedName(name)
         meaning.company = Company(name)
         meaning.part = Self.namesOfNames.contains(plain) ? .name : Self.namesOfValues.contains(plain) ? .value : nil
@@ -99,12 +92,9 @@ final class SecretNames {
             || !isForm && principal.reason(forParameter: name) != nil
     }
 
-    /// Whether a name is that of a fact about a credential, such as `token_type`.
-    private static func isFact(_ name: String) -> Bool { facts.contains { name.hasSuffix($0) } }
-
+    /// How the names of facts about a credential end, such as `token_type`.
     private static let facts = [
         "type", "typehint", "expiresin", "expiresat", "expires", "expiry", "scope", "scopes", "method", "endpoint",
-        "url",
-        "uri", "count", "limit", "format", "algorithm", "version",
+        "url", "uri", "count", "limit", "format", "algorithm", "version",
     ]
 }

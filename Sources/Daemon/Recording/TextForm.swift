@@ -67,9 +67,8 @@ enum TextForm {
         guard let space = text.prefix(8).firstIndex(of: 0x20) else { return nil }
         let scheme = FieldSyntax.lowercased(text[..<space])
         let rest = text[(space + 1)...]
-        guard rest.count >= KnownValues.shortest, rest.allSatisfy({ $0 > 0x20 && $0 != 0x22 && $0 != 0x2C }) else {
-            return nil
-        }
+        guard rest.count >= KnownValues.shortest, rest.allSatisfy({ $0 > 0x20 && $0 != 0x22 && $0 != 0x2C })
+        else { return nil }
         let isCredential =
             scheme.elementsEqual("bearer".utf8)
             || scheme.elementsEqual("basic".utf8) && Base64.decode(rest).contains(0x3A)
@@ -78,9 +77,8 @@ enum TextForm {
 
     /// The user name and password in a URL.
     static func userInformation(_ url: UnsafeBufferPointer<UInt8>) -> Range<Int>? {
-        guard url.place(of: 0x40, from: 0) != nil, let slashes = url.place(of: [0x2F, 0x2F], from: 0) else {
-            return nil
-        }
+        guard url.place(of: 0x40, from: 0) != nil, let slashes = url.place(of: [0x2F, 0x2F], from: 0)
+        else { return nil }
         let isScheme = url[..<slashes].last == 0x3A || slashes == 0 || url[..<slashes].last == 0x3D
         guard isScheme else { return nil }
         let authority = url[(slashes + 2)...].prefix { $0 != 0x2F && $0 != 0x3F && $0 != 0x23 }
@@ -116,7 +114,6 @@ enum CompressedText {
     private static let beginnings = [Array("H4sI".utf8), Array("KLUv".utf8)]
     /// The largest content that is looked at, in bytes.
     private static let limit = 16 << 20
-    /// More files are not looked at.
     private static let files = 100
 
     /// Changes the content of each such file.
@@ -150,9 +147,8 @@ enum CompressedText {
         guard let content = DecodedBody.decode(file, coding: coding, limit: limit) else { return nil }
         var changed = content
         change(&changed, ContentHead())
-        guard changed != content, let encoded = EncodedBody.encode(changed, coding: coding, like: file) else {
-            return nil
-        }
+        guard changed != content, let encoded = EncodedBody.encode(changed, coding: coding, like: file)
+        else { return nil }
         let alphabet: Base64.Alphabet = digits.contains { Base64.alphabet(of: $0) == .urls } ? .urls : .standard
         return Base64.encode(encoded, in: alphabet, isPadded: digits.last == 0x3D || alphabet == .standard)
     }

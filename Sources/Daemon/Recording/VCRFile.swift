@@ -92,10 +92,10 @@ enum VCRFile {
     }
 
     static func read(_ root: Value, _ path: String) throws(RecordingError) -> ForeignRecording {
-        guard let interactions = (root["interactions"] ?? root["http_interactions"])?.list else {
-            throw RecordingError(path, ForeignRecording.unknown)
-        }
+        guard let interactions = (root["interactions"] ?? root["http_interactions"])?.list
+        else { throw RecordingError(path, ForeignRecording.unknown) }
         var recording = ForeignRecording(path)
+        let now = Int64(Date().timeIntervalSince1970)
         for (number, interaction) in interactions.enumerated() {
             recording.part = "interaction \(number + 1)"
             guard !interaction.isUnreadable else {
@@ -125,10 +125,7 @@ enum VCRFile {
                     requestFields: recording.fields(lines(request["headers"])),
                     requestBody: bytes(request["body"], &recording),
                     response: .init(status: status, fields: fields, body: content),
-                    time: fields.text("date").flatMap {
-                        HTTPDate.parse(Array($0.utf8), now: Int64(Date().timeIntervalSince1970))
-                    }
-                    .map(Double.init)
+                    time: fields[.date].flatMap { HTTPDate.parse($0, now: now) }.map(Double.init)
                 )
             )
         }
@@ -221,7 +218,6 @@ enum VCRFile {
 /// Each is replaced by an escape that the parser does know. Where `\u` is no escape, as between single quotes, that stays text, and
 /// is replaced back.
 struct MarkedEscapes {
-    /// The text for the parser.
     let marked: String
     private static let mark: Unicode.Scalar = "\u{10FFFE}"
     private static let escape = "\\U0010FFFE"
@@ -234,9 +230,7 @@ struct MarkedEscapes {
     }
 
     /// Whether a value of the parsed text has any.
-    func occur(in value: String) -> Bool {
-        value.unicodeScalars.contains(Self.mark) || value.contains(Self.escape)
-    }
+    func occur(in value: String) -> Bool { value.unicodeScalars.contains(Self.mark) || value.contains(Self.escape) }
 
     /// The value as it is meant; nil if it has half a pair.
     func text(of value: String) -> String? {

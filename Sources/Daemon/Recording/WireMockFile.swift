@@ -89,21 +89,17 @@ enum WireMockFile {
         }
     }
 
-    private static func read(
-        _ mappings: [Mapping],
-        _ files: inout AttachedFiles,
-        into recording: inout ForeignRecording
-    )
+    private static func read(_ all: [Mapping], _ files: inout AttachedFiles, into recording: inout ForeignRecording)
         throws(RecordingError)
     {
         // The last one first, so that each is taken from the end.
-        var chains = Dictionary(grouping: mappings.filter { $0.scenario != nil }) { $0.scenario ?? "" }
+        var chains = Dictionary(grouping: all.filter { $0.scenario != nil }) { $0.scenario ?? "" }
             .mapValues { Array(inOrder($0, &recording).reversed()) }
-        for mapping in mappings {
+        for mapping in all {
             // Requests recorded several times form a scenario, whose files have random names.
             let mapping = mapping.scenario.flatMap { chains[$0]?.popLast() } ?? mapping
             recording.part = mapping.part
-            if let exchange = try exchange(mapping.request, mapping.response, mapping.path, &files, &recording) {
+            if let exchange = try exchange(mapping, &files, &recording) {
                 recording.exchanges.append(exchange)
             }
             if mapping.hasPriority { recording.lose("priorities") }
@@ -125,13 +121,10 @@ enum WireMockFile {
         return mappings
     }
 
-    private static func exchange(
-        _ request: [String: Any],
-        _ response: [String: Any],
-        _ path: String,
-        _ files: inout AttachedFiles,
-        _ recording: inout ForeignRecording
-    ) throws(RecordingError) -> WholeExchange? {
+    private static func exchange(_ mapping: Mapping, _ files: inout AttachedFiles, _ recording: inout ForeignRecording)
+        throws(RecordingError) -> WholeExchange?
+    {
+        let (request, response) = (mapping.request, mapping.response)
         guard var url = (request["url"] ?? request["urlPath"]) as? String else {
             recording.lose("mappings whose URL is a pattern")
             return nil
@@ -176,7 +169,7 @@ enum WireMockFile {
             response: .init(
                 status: status,
                 fields: recording.fields(fields, isHead: method == "HEAD"),
-                body: try content(response, path, &files),
+                body: try content(response, mapping.path, &files),
                 delay: delay(response, &recording)
             )
         )
@@ -190,11 +183,8 @@ enum WireMockFile {
         if dribble != nil { recording.lose("bodies in delayed pieces: they come whole, after the same time") }
         func number(_ value: Any?) -> Double { (value as? NSNumber)?.doubleValue ?? 0 }
         let middle =
-            distribution.map { distribution in
-                distribution["type"] as? String == "uniform"
-                    ? (number(distribution["lower"]) + number(distribution["upper"])) / 2
-                    : number(distribution["median"])
-            } ?? 0
+            distribution?["type"] as? String == "uniform"
+            ? (number(distribution?["lower"]) + number(distribution?["upper"])) / 2 : number(distribution?["median"])
         let delay = number(response["fixedDelayMilliseconds"]) + middle + number(dribble?["totalDuration"])
         guard delay >= 1 else { return nil }
         let most = RecordedExchange.Response.delays.upperBound

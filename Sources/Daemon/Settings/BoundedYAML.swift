@@ -126,11 +126,9 @@ struct YAMLMeasure {
 
     /// Adds a whole value to what is around it.
     private mutating func add(_ size: BoundedYAML.Size, _ event: yaml_event_t) {
-        guard !open.isEmpty else { return }
-        let last = open.count - 1
-        open[last].size += size
-        let isKey = open[last].isAtKey
-        open[last].count += 1
+        guard let isKey = open.last?.isAtKey else { return }
+        open[open.count - 1].size += size
+        open[open.count - 1].count += 1
         if isKey, size.values > BoundedYAML.keyValues {
             refuse(event, "a key is plain text; this one has too many parts")
         }

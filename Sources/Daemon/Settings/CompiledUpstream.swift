@@ -15,7 +15,6 @@ package final class CompiledUpstream: Sendable {
         package var rule: BodyRule
         /// Members of the object taken from the path, by name of the identity, key or property.
         package var bound: [String: String]
-        /// The decoded values of the route's captures.
         package var captures: [String: String] = [:]
         var route = ""
     }
@@ -31,26 +30,24 @@ package final class CompiledUpstream: Sendable {
     /// The content of a response's body; nil if none is declared.
     package func body(_ subject: RouteSubject) -> BodyMatch? {
         if let match = routes.match(subject) { return Self.body(settings.routes[match.index], match) }
-        guard let status = subject.status, !(200..<300).contains(status), let match = errors.match(subject) else {
-            return nil
-        }
+        guard let status = subject.status, !(200..<300).contains(status), let match = errors.match(subject)
+        else { return nil }
         return Self.body(settings.errors[match.index], match)
     }
 
     /// The caching settings of a path's route, before there is a response.
     package func overrides(method: String, path: String, query: String? = nil) -> CacheOverrides {
-        route(method: method, path: path, query: query, status: nil).map { settings.routes[$0.index].overrides }
-            ?? CacheOverrides()
+        rule(method: method, path: path, query: query)?.overrides ?? CacheOverrides()
     }
 
     /// What a POST to a path reads by; nil if it is a write.
     package func reading(path: String, query: String?) -> ReadingPost? {
-        route(method: "POST", path: path, query: query, status: nil).flatMap { settings.routes[$0.index].read }
+        rule(method: "POST", path: path, query: query)?.read
     }
 
-    /// The rule of a request's path that says how long to wait for the upstream.
-    package func waiting(method: String, path: String, query: String?) -> Configuration.Route? {
-        route(method: method, path: path, query: query, status: nil).map { settings.routes[$0.index] }
+    /// The rule for a request, or for its response once there is a status.
+    package func rule(method: String, path: String, query: String?, status: Int? = nil) -> Configuration.Route? {
+        route(method: method, path: path, query: query, status: status).map { settings.routes[$0.index] }
     }
 
     /// The paths that a write invalidates besides its own, with the captures of its path filled in.
@@ -66,11 +63,10 @@ package final class CompiledUpstream: Sendable {
 
     /// Whether a successful DELETE of a path means that its target is deleted.
     package func deletes(path: String, query: String?, status: Int?) -> Bool {
-        route(method: "DELETE", path: path, query: query, status: status)
-            .map { settings.routes[$0.index].deletes } ?? true
+        rule(method: "DELETE", path: path, query: query, status: status)?.deletes ?? true
     }
 
-    /// The rule for a request, or for its response once there is a status; its index refers to `settings.routes`.
+    /// The match of a rule; its index refers to `settings.routes`.
     package func route(method: String, path: String, query: String?, status: Int?) -> RouteMatch? {
         routes.match(RouteSubject(method: method, path: path, query: query, status: status))
     }

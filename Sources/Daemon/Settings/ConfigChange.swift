@@ -24,12 +24,7 @@ package struct ConfigChange: Sendable, Equatable {
         change.key = key.isEmpty ? name : "\(name).\(key)"
         return change
     }
-}
 
-/// Compares two sections of a config in one key.
-typealias ConfigComparison<Section> = @Sendable (_ former: Section, _ new: inout Section) -> [ConfigChange]
-
-extension ConfigChange {
     /// Compares single values.
     static func comparison<Section, Value: Equatable & SendableMetatype>(
         of path: any WritableKeyPath<Section, Value> & Sendable,
@@ -69,9 +64,7 @@ extension ConfigChange {
         }
     }
 
-    static func changes<Section>(of keys: [ConfigKey<Section>], _ former: Section, _ new: inout Section)
-        -> [ConfigChange]
-    {
+    static func changes<Section>(of keys: [ConfigKey<Section>], _ former: Section, _ new: inout Section) -> [Self] {
         keys.flatMap { key in key.compare(former, &new).map { $0.under(key.facts.name) } }
     }
 
@@ -79,18 +72,20 @@ extension ConfigChange {
     private static func text(_ value: some Any, _ kind: ConfigKind) -> String? {
         switch (value as Any, kind) {
         case (let value as Bool, .choice(let words)): words[value ? 1 : 0]
-        case (let value as Bool, _): "\(value)"
         case (let value as Int, .size): Units.text(size: value)
-        case (let value as Int, _): "\(value)"
         case (let value as Duration, _): Units.text(value)
         case (let value as String, _): value.isEmpty ? nil : ConfigText.scalar(value)
         case (let value as [String], _): ConfigText.list(value)
         case (let value as [Address], _): ConfigText.list(value.map(\.description))
         case (let value as any RawRepresentable<String>, _): value.rawValue
+        case (let value as any CustomStringConvertible, _): value.description
         default: nil
         }
     }
 }
+
+/// Compares two sections of a config in one key.
+typealias ConfigComparison<Section> = @Sendable (_ former: Section, _ new: inout Section) -> [ConfigChange]
 
 extension ConfigKey {
     /// The same key, whose value is read when Larder starts.
@@ -115,10 +110,8 @@ extension Configuration {
     package func changes(since former: Configuration) -> (changes: [ConfigChange], inForce: Configuration) {
         var draft = ConfigDraft(settings: self)
         var changes = ConfigChange.changes(of: ConfigDraft.keys, ConfigDraft(settings: former), &draft)
-        if changes.isEmpty, draft.settings != former {
-            // Nothing but their order differs.
-            changes = [ConfigChange(key: "upstreams")]
-        }
+        // Nothing but their order differs.
+        if changes.isEmpty, draft.settings != former { changes = [ConfigChange(key: "upstreams")] }
         return (changes, draft.settings)
     }
 }

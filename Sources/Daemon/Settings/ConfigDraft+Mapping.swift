@@ -169,9 +169,8 @@ extension ConfigDraft {
             }
             return
         }
-        guard let model = models[name] else {
-            return reader.once(rule.model?.place, Self.unknownModel(name, models.keys))
-        }
+        guard let model = models[name]
+        else { return reader.once(rule.model?.place, Self.unknownModel(name, models.keys)) }
         guard !rule.route.object.isEmpty else { return }
         if rule.route.body?.arity != .one {
             reader.once(
@@ -272,10 +271,6 @@ extension [String] {
         var seen: Set<String> = []
         return filter { seen.insert($0).inserted }
     }
-}
-
-extension Place {
-    static let start = Place(line: 0, column: 0)
 }
 
 extension RoutePattern {

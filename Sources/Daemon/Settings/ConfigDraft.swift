@@ -46,14 +46,12 @@ struct ModelDraft {
     var place: Place?
     var places: [String: Place] = [:]
     var properties: [PropertyDraft] = []
-    /// Where the models of the cluster are named.
     var choicePlaces: [(model: String, place: Place?)] = []
 }
 
 struct PropertyDraft {
     var declaration = PropertyDeclaration(name: "", from: "")
     var place: Place?
-    /// Where the model that it relates to is named.
     var modelPlace: Place?
     /// Whether the source of its value is given; otherwise it follows from the name.
     var isNamed = false
@@ -141,8 +139,7 @@ extension ConfigDraft {
                 for path in [prefix] + outer { within["\(place) \(path)"] = within["\(place) \(path)"] ?? index }
             }
         }
-        if let place = places["listen"], !upstreams.isEmpty, !upstreams.contains(where: { $0.places["listen"] == nil })
-        {
+        if let place = places["listen"], !upstreams.isEmpty, upstreams.allSatisfy({ $0.places["listen"] != nil }) {
             reader.warning(
                 place,
                 "no upstream is served here, because each has a \"listen\" of its own; remove this one, or one of those"
@@ -210,8 +207,6 @@ extension ConfigDraft {
         }
     }
 
-    // MARK: Files
-
     private func validateFiles(of upstream: UpstreamDraft, _ reader: inout ConfigReader) {
         guard let path = upstream.settings.caFile, access(path, R_OK) != 0 else { return }
         reader.error(
@@ -226,7 +221,7 @@ extension ConfigDraft {
     private func warnOfExposure(of upstream: UpstreamDraft, _ reader: inout ConfigReader) {
         guard let credential = upstream.settings.credential else { return }
         let place = upstream.places["credential"]
-        if upstream.settings.url.scheme == "http", !upstream.settings.url.isLocal {
+        if upstream.settings.url.scheme == "http", !Address.tcp(host: upstream.settings.url.host, port: 0).isLocal {
             reader.warning(place, "the credential crosses the network unencrypted; use an https URL")
         }
         guard let address = addresses(of: upstream).first(where: { !$0.isUnix }) else { return }
@@ -258,14 +253,9 @@ extension ConfigDraft {
     private func isChosen(_ address: Address) -> Bool {
         if case .tcp(let host, _) = address { host == boundHost } else { false }
     }
-}
 
-extension UpstreamURL {
-    fileprivate var isLocal: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
-}
+    // MARK: Models
 
-/// Checks for keys of a model that make others useless.
-extension ConfigDraft {
     func validateKeys(of model: ModelDraft, among models: [String: ModelDraft], _ reader: inout ConfigReader) {
         let name = model.declaration.name
         if !Self.hasIdentity(model, among: models) {
@@ -276,14 +266,14 @@ extension ConfigDraft {
                     "objects of \"\(name)\" have no identity, and \(use); remove \"\(key)\", or give the model an identity"
                 )
             }
-        }
-        if !Self.hasIdentity(model, among: models), let place = model.places["migrations"] {
-            reader.once(
-                place,
-                "objects of \"\(name)\" have no identity, so none is stored by itself and these never apply; declare them in "
-                    + "the model of the object that holds it",
-                .warning
-            )
+            if let place = model.places["migrations"] {
+                reader.once(
+                    place,
+                    "objects of \"\(name)\" have no identity, so none is stored by itself and these never apply; declare "
+                        + "them in the model of the object that holds it",
+                    .warning
+                )
+            }
         }
         guard let modified = model.declaration.modified else { return }
         if modified.hasPrefix("@") {

@@ -18,9 +18,8 @@ package struct ConfigFile {
     {
         do {
             let bytes = try FileBytes.read(path, limit: sizeLimit).bytes
-            guard let text = String(validating: bytes, as: UTF8.self) else {
-                return unreadable(path, "the file is not UTF-8 text; save it as UTF-8")
-            }
+            guard let text = String(validating: bytes, as: UTF8.self)
+            else { return unreadable(path, "the file is not UTF-8 text; save it as UTF-8") }
             return parse(text, file: path, environment: environment, overriding: overriding)
         } catch { return unreadable(path, "the file cannot be read: \(error.reason)") }
     }
@@ -52,11 +51,7 @@ package struct ConfigFile {
         overriding.apply(to: &draft)
         // Without the unreadable file these checks would report things as missing.
         if !reader.isIncomplete { draft.validate(&reader) }
-        return ConfigFile(
-            settings: draft.finished,
-            diagnostics: reader.sorted,
-            isIncomplete: reader.isIncomplete
-        )
+        return ConfigFile(settings: draft.finished, diagnostics: reader.sorted, isIncomplete: reader.isIncomplete)
     }
 
     /// The same file with changed settings.
@@ -77,6 +72,63 @@ package struct ConfigFile {
     private static func unreadable(_ path: String, _ message: String) -> ConfigFile {
         let diagnostic = Diagnostic(file: path, place: nil, message: message)
         return ConfigFile(settings: Configuration(), diagnostics: [diagnostic], isIncomplete: true)
+    }
+
+    // MARK: Portable
+
+    /// The part of a config that determines how requests and responses are interpreted, as YAML: upstreams, models, routes,
+    /// errors.
+    ///
+    /// Included files are merged into it. Machine-specific and secret keys are left out: addresses, credentials, certificates,
+    /// proxies, the daemon's own keys.
+    ///
+    /// - Parameters:
+    ///   - path: the file; nil if only a URL was given.
+    ///   - settings: as the file was read, for URLs that were given in its place.
+    package static func portable(_ path: String?, _ settings: Configuration, environment: [String: String]) -> String {
+        var root = Node.Mapping([])
+        if let path, let bytes = try? FileBytes.read(path, limit: sizeLimit).bytes {
+            var reader = ConfigReader(environment: environment)
+            reader.inclusion = ConfigReader.Inclusion(path)
+            let text = String(decoding: bytes, as: UTF8.self)
+            root = reader.compose(text, file: path)?.mapping ?? root
+        }
+        let named = Dictionary(
+            (root["upstreams"]?.mapping ?? Node.Mapping([])).map { ($0.key.scalar?.string ?? "", $0.value) }
+        ) { first, _ in first }
+        let upstreams = settings.upstreams.map { upstream -> (Node, Node) in
+            let known = named[upstream.name]?.mapping ?? Node.Mapping([])
+            var members: [(Node, Node)] = [(Node("url"), Node(upstream.url.description))]
+            members += known.filter { portableKeys.contains($0.key.scalar?.string ?? "") }.map { ($0.key, $0.value) }
+            return (Node(upstream.name), .mapping(Node.Mapping(members)))
+        }
+        var members: [(Node, Node)] = [(Node("upstreams"), .mapping(Node.Mapping(upstreams)))]
+        members += portableSections.compactMap { name in root[Node(name)].map { (Node(name), $0) } }
+        return (try? Yams.serialize(node: .mapping(Node.Mapping(members)), width: 120, allowUnicode: true)) ?? ""
+    }
+
+    /// The keys of an upstream that determine how its requests and responses are interpreted, except its URL.
+    private static let portableKeys: Set<String> = [
+        "prefix", "aliases", "principal", "context", "shared", "cookies", "cors", "rewrite_links", "hosts", "models",
+        "routes", "errors",
+    ]
+
+    /// The other keys at the top of the file that do.
+    private static let portableSections = ["models", "routes", "errors"]
+
+    /// The keys in a recording's config that `portable` never writes, each with its place.
+    ///
+    /// A recording may come from elsewhere. Such keys would make Larder read and write files of its user, or listen to others.
+    ///
+    /// - Parameter root: without the recording's own keys.
+    package static func keys(notAllowedInRecordings root: Node) -> [(key: String, place: Place?)] {
+        func others(_ node: Node?, _ known: [String]) -> [(key: String, place: Place?)] {
+            (node?.mapping?.keys ?? Node.Mapping([]).keys).filter { !known.contains($0.scalar?.string ?? "") }
+                .map { ($0.scalar?.string ?? $0.kindInWords, $0.place) }
+        }
+        let upstreams = root["upstreams"]?.mapping.map { $0.map(\.value) } ?? []
+        return others(root, ["upstreams"] + portableSections)
+            + upstreams.flatMap { others($0, ["url"] + portableKeys) }
     }
 }
 
@@ -104,10 +156,7 @@ package struct ConfigOverrides: Sendable, Equatable {
         admin: [Address] = [],
         storePath: String? = nil
     ) {
-        self.upstream = upstream
-        self.listen = listen
-        self.admin = admin
-        self.storePath = storePath
+        (self.upstream, self.listen, self.admin, self.storePath) = (upstream, listen, admin, storePath)
     }
 
     /// What to write instead if the URL replaces that of another server, and may lack the path of its API.
@@ -125,9 +174,7 @@ package struct ConfigOverrides: Sendable, Equatable {
     func apply(to draft: inout ConfigDraft) {
         if let upstream {
             if draft.upstreams.isEmpty {
-                var only = UpstreamDraft()
-                only.settings.name = "upstream"
-                draft.upstreams = [only]
+                draft.upstreams = [UpstreamDraft(settings: .init(name: "upstream"))]
             }
             for index in draft.upstreams.indices { draft.upstreams[index].settings.url = upstream }
         }
@@ -144,10 +191,10 @@ package struct ConfigOverrides: Sendable, Equatable {
         if let workers { draft.settings.workers = workers }
         if let logLevel { draft.settings.log.level = logLevel }
         if let accessLog { draft.settings.accessLog.format = accessLog }
-        if let freshUnsaid {
-            for index in draft.upstreams.indices { draft.upstreams[index].settings.freshUnsaid = freshUnsaid }
+        for index in draft.upstreams.indices {
+            if let freshUnsaid { draft.upstreams[index].settings.freshUnsaid = freshUnsaid }
+            draft.upstreams[index].settings.hosts += hosts
         }
-        for index in draft.upstreams.indices { draft.upstreams[index].settings.hosts += hosts }
     }
 }
 
@@ -223,66 +270,6 @@ package struct Defaults: Sendable {
 
     /// The XDG specification ignores relative paths.
     private func absolute(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
-}
-
-extension ConfigFile {
-    /// The part of a config that determines how requests and responses are interpreted, as YAML: upstreams, models, routes,
-    /// errors.
-    ///
-    /// Included files are merged into it. Machine-specific and secret keys are left out: addresses, credentials, certificates,
-    /// proxies, the daemon's own keys.
-    ///
-    /// - Parameters:
-    ///   - path: the file; nil if only a URL was given.
-    ///   - settings: as the file was read, for URLs that were given in its place.
-    package static func portable(_ path: String?, _ settings: Configuration, environment: [String: String]) -> String {
-        var root = Node.Mapping([])
-        if let path, let bytes = try? FileBytes.read(path, limit: sizeLimit).bytes {
-            var reader = ConfigReader(environment: environment)
-            reader.inclusion = ConfigReader.Inclusion(path)
-            let text = String(decoding: bytes, as: UTF8.self)
-            root = reader.compose(text, file: path)?.mapping ?? root
-        }
-        let named = Dictionary(
-            (root["upstreams"]?.mapping ?? Node.Mapping([])).map { ($0.key.scalar?.string ?? "", $0.value) }
-        ) { first, _ in first }
-        let upstreams = settings.upstreams.map { upstream -> (Node, Node) in
-            let known = named[upstream.name]?.mapping ?? Node.Mapping([])
-            var members: [(Node, Node)] = [(Node("url"), Node(upstream.url.description))]
-            members += known.filter { portableKeys.contains($0.key.scalar?.string ?? "") }.map { ($0.key, $0.value) }
-            return (Node(upstream.name), .mapping(Node.Mapping(members)))
-        }
-        var members: [(Node, Node)] = [(Node("upstreams"), .mapping(Node.Mapping(upstreams)))]
-        for name in portableSections {
-            if let node = root[Node(name)] { members.append((Node(name), node)) }
-        }
-        return (try? Yams.serialize(node: .mapping(Node.Mapping(members)), width: 120, allowUnicode: true)) ?? ""
-    }
-
-    /// The keys of an upstream that determine how its requests and responses are interpreted, except its URL.
-    private static let portableKeys: Set<String> = [
-        "prefix", "aliases", "principal", "context", "shared", "cookies", "cors", "rewrite_links", "hosts", "models",
-        "routes",
-        "errors",
-    ]
-
-    /// The other keys at the top of the file that do.
-    private static let portableSections = ["models", "routes", "errors"]
-
-    /// The keys in a recording's config that `portable` never writes, each with its place.
-    ///
-    /// A recording may come from elsewhere. Such keys would make Larder read and write files of its user, or listen to others.
-    ///
-    /// - Parameter root: without the recording's own keys.
-    package static func keys(notAllowedInRecordings root: Node) -> [(key: String, place: Place?)] {
-        func others(_ node: Node?, _ known: [String]) -> [(key: String, place: Place?)] {
-            (node?.mapping?.keys ?? Node.Mapping([]).keys).filter { !known.contains($0.scalar?.string ?? "") }
-                .map { ($0.scalar?.string ?? $0.kindInWords, $0.place) }
-        }
-        let upstreams = root["upstreams"]?.mapping.map { $0.map(\.value) } ?? []
-        return others(root, ["upstreams"] + portableSections)
-            + upstreams.flatMap { others($0, ["url"] + portableKeys) }
-    }
 }
 
 extension Configuration {

@@ -10,12 +10,10 @@ extension ConfigReader {
         /// The chain of inclusions from the main file to the current one.
         fileprivate var chain: [String] = []
 
-        /// The maximum length of a chain between its first and last file.
         fileprivate static let depth = 16
 
         init(_ file: String = "") { chain = [Self.real(file)] }
 
-        /// The canonical name of a file, with symbolic links resolved.
         fileprivate static func real(_ path: String) -> String {
             URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         }
@@ -149,9 +147,8 @@ extension ConfigReader {
 
     /// A file's root, with its top-level models, routes and errors moved under each of its upstreams.
     private static func kept(_ root: Node) -> Node {
-        guard let mapping = root.mapping, let upstreams = mapping["upstreams"]?.mapping, !upstreams.isEmpty else {
-            return root
-        }
+        guard let mapping = root.mapping, let upstreams = mapping["upstreams"]?.mapping, !upstreams.isEmpty
+        else { return root }
         func isMapping(_ key: Node) -> Bool { key.scalar.map { ConfigLayering.mapping[$0.string] != nil } ?? false }
         let moved = mapping.filter { isMapping($0.key) }.map { ($0.key, $0.value) }
         let pairs = upstreams.map { name, upstream in

@@ -26,7 +26,6 @@ extension ConfigKey: Documented {
 
 /// A part of what users see a reference of, such as a config key or a metric.
 package protocol Documented {
-    /// What it is or does, for the reference.
     var sentence: String { get set }
 }
 
@@ -59,12 +58,13 @@ struct ConfigKey<Section>: Sendable {
         fallback: String? = nil,
         example: String? = nil,
         isRequired: Bool = false,
+        orElse alternative: String? = nil,
         sample: [String] = [],
         comparing compare: @escaping ConfigComparison<Section> = { _, _ in [] },
         read: @escaping @Sendable (Node, inout Section, inout ConfigReader) -> Void
     ) {
         facts = ConfigFacts(name: name, kind: kind, fallback: fallback, example: example, sample: sample)
-        facts.isRequired = isRequired
+        (facts.isRequired, facts.alternative) = (isRequired, alternative)
         (self.compare, self.read) = (compare, read)
     }
 }
@@ -84,14 +84,11 @@ struct ConfigFacts: Sendable {
     var needsRestart = false
     /// Sample lines under the key, after those for its kind.
     var sample: [String] = []
-    /// The documentation, one or more sentences.
     var text = ""
 
-    /// The documentation as the reference shows it.
     var documentation: String { needsRestart ? text + " A change takes effect at a restart." : text }
 }
 
-/// The kind of value that a key takes.
 indirect enum ConfigKind: Sendable {
     case text
     case boolean
@@ -110,18 +107,9 @@ indirect enum ConfigKind: Sendable {
     case anything
 }
 
-extension ConfigKey {
-    /// The same required key, in whose place another one may be there.
-    func orElse(_ alternative: String) -> ConfigKey {
-        var key = self
-        key.facts.alternative = alternative
-        return key
-    }
-}
-
 extension ConfigKey where Section: ConfigSection {
     /// A value that `read` makes; it returns nil where it has reported a mistake.
-    private static func value<Value: Equatable & SendableMetatype>(
+    static func value<Value: Equatable & SendableMetatype>(
         _ name: String,
         _ kind: ConfigKind,
         _ path: Path<Value>,
@@ -177,16 +165,15 @@ extension ConfigKey where Section: ConfigSection {
     }
 
     static func file(_ name: String, _ path: Path<String?>, example: String) -> ConfigKey {
-        ConfigKey(name, .text, example: example, comparing: ConfigChange.comparison(of: path, .text)) {
-            (node, section, reader) in
-            guard let value = reader.text(node, wanted: "a path") else { return }
-            if value.hasPrefix("~") {
+        value(name, .text, path, example: example) { node, reader in
+            let value = reader.text(node, wanted: "a path")
+            if let value, value.hasPrefix("~") {
                 reader.errorHere(
                     node.place,
                     "\"~\" is not expanded here; write \"${HOME}\(value.hasPrefix("~/") ? value.dropFirst() : "/…")\""
                 )
             }
-            section[keyPath: path] = value
+            return value
         }
     }
 
@@ -198,12 +185,9 @@ extension ConfigKey where Section: ConfigSection {
         value(name, .integer(range), path, fallback: "\(Section()[keyPath: path])") { $1.integer($0, in: range) }
     }
 
-    static func duration(
-        _ name: String,
-        _ path: Path<Duration>,
-        in range: ClosedRange<Duration>,
-        isWhole: Bool = false
-    ) -> ConfigKey {
+    static func duration(_ name: String, _ path: Path<Duration>, in range: ClosedRange<Duration>, isWhole: Bool = false)
+        -> ConfigKey
+    {
         let fallback = Units.text(Section()[keyPath: path])
         return value(name, .duration(range, isWhole: isWhole), path, fallback: fallback) {
             $1.duration($0, in: range, isWhole: isWhole)
@@ -259,15 +243,20 @@ extension ConfigKey where Section: ConfigSection {
         }
     }
 
-    /// A list of texts, each of which `check` may refuse with a message.
+    /// A list of texts, each of which `check` may refuse with a message, and `checkAll` all together.
     static func texts(
         _ name: String,
         _ path: Path<[String]>,
         example: String? = nil,
-        check: @escaping @Sendable (String) -> String? = { _ in nil }
+        check: @escaping @Sendable (String) -> String? = { _ in nil },
+        checkAll: @escaping @Sendable ([String]) -> String? = { _ in nil }
     ) -> ConfigKey {
         let fallback = ConfigText.list(Section()[keyPath: path])
-        return value(name, .list(.text), path, fallback: fallback, example: example) { $1.checkedTexts($0, check) }
+        return value(name, .list(.text), path, fallback: fallback, example: example) { node, reader in
+            let texts = reader.checkedTexts(node, check)
+            guard let complaint = texts.flatMap(checkAll) else { return texts }
+            return reader.failHere(node.place, complaint)
+        }
     }
 
     /// A section within the section; two may share a value, each with keys of its own.
@@ -398,6 +387,5 @@ enum ConfigText {
         return isPlain && !text.hasPrefix("-") && !text.hasSuffix(":") ? text : "\"\(text)\""
     }
 
-    /// A list on one line.
     static func list(_ texts: [String]) -> String { "[\(texts.map(scalar).joined(separator: ", "))]" }
 }

@@ -12,15 +12,8 @@ struct ConfigReader {
     var inclusion = Inclusion()
     /// Whether an included file could not be read, which may contain missing keys.
     var isIncomplete = false
-    /// The diagnostics so far, each with its place in the sources.
     private var found: [(diagnostic: Diagnostic, place: Place?)] = []
-    private var reported: Set<Report> = []
-
-    private struct Report: Hashable {
-        var place: Place?
-        var message: String
-    }
-
+    private var reported: Set<Diagnostic> = []
     /// The keys from the root to the current value.
     private(set) var path: [String] = []
 
@@ -39,14 +32,14 @@ struct ConfigReader {
 
     /// Reports a mistake that several upstreams may share, once.
     mutating func once(_ place: Place?, _ message: String, _ severity: Diagnostic.Severity = .error) {
-        guard !reported.contains(Report(place: place, message: message)) else { return }
-        say(severity, place, message)
+        say(severity, place, message, isOnce: true)
     }
 
-    private mutating func say(_ severity: Diagnostic.Severity, _ place: Place?, _ message: String) {
+    private mutating func say(_ severity: Diagnostic.Severity, _ place: Place?, _ message: String, isOnce: Bool = false)
+    {
         let (file, line) = sources.resolve(place)
-        reported.insert(Report(place: place, message: message))
-        found.append((Diagnostic(severity: severity, file: file, place: line, message: message), place))
+        let diagnostic = Diagnostic(severity: severity, file: file, place: line, message: message)
+        if reported.insert(diagnostic).inserted || !isOnce { found.append((diagnostic, place)) }
     }
 
     /// Reports an error whose message begins with the dotted path of the current value.
@@ -90,9 +83,8 @@ struct ConfigReader {
     mutating func integer(_ node: Node, in range: ClosedRange<Int>) -> Int? {
         let wanted = "a whole number from \(range.lowerBound) to \(range.upperBound)"
         guard let text = text(node, wanted: wanted) else { return nil }
-        guard let number = Int(text), range.contains(number) else {
-            return failHere(node.place, "\"\(text)\" is not \(wanted)")
-        }
+        guard let number = Int(text), range.contains(number)
+        else { return failHere(node.place, "\"\(text)\" is not \(wanted)") }
         return number
     }
 
@@ -132,7 +124,6 @@ struct ConfigReader {
         return nil
     }
 
-    /// One of a few words.
     mutating func choice(_ node: Node, of words: [String]) -> String? {
         let wanted = words.count == 1 ? "\"\(words[0])\"" : "one of \(words.joined(separator: ", "))"
         guard let text = text(node, wanted: wanted) else { return nil }
@@ -155,18 +146,15 @@ struct ConfigReader {
     }
 
     mutating func texts(_ node: Node, wanted: String) -> [(text: String, place: Place?)]? {
-        list(node, wanted: wanted)?.compactMap { element in
-            text(element, wanted: "text").map { ($0, element.place) }
-        }
+        list(node, wanted: wanted)?.compactMap { item in text(item, wanted: "text").map { ($0, item.place) } }
     }
 
     /// The pairs of a mapping whose keys are plain text.
     mutating func pairs(_ node: Node, wanted: String) -> [(key: String, place: Place?, value: Node)]? {
         guard case .mapping(let mapping) = node else { return failMisfit(node, wanted: wanted) }
         return mapping.compactMap { key, value in
-            guard case .scalar(let scalar) = key else {
-                return failHere(key.place, "a key is plain text, this is \(key.kindInWords)")
-            }
+            guard case .scalar(let scalar) = key
+            else { return failHere(key.place, "a key is plain text, this is \(key.kindInWords)") }
             return (scalar.string, key.place, value)
         }
     }
@@ -195,6 +183,7 @@ struct ConfigReader {
     /// Expands environment variables in the form `${NAME}`; `$${` is a literal `${`.
     private mutating func expand(_ text: String, at place: Place?) -> String? {
         guard text.contains("${") else { return text }
+        let literal = "a literal \"${\" is written \"$${\""
         var result = ""
         var rest = Substring(text)
         while let start = rest.firstRange(of: "${") {
@@ -205,51 +194,20 @@ struct ConfigReader {
             }
             result += rest[..<start.lowerBound]
             guard let end = rest[start.upperBound...].firstIndex(of: "}") else {
-                return failHere(
-                    place,
-                    "\"\(text)\" has a \"${\" without its \"}\"; a literal \"${\" is written \"$${\""
-                )
+                return failHere(place, "\"\(text)\" has a \"${\" without its \"}\"; \(literal)")
             }
             let name = String(rest[start.upperBound..<end])
             guard let value = environment[name] else {
-                return failHere(
-                    place,
-                    "the environment variable \(name) is not set; a literal \"${\" is written \"$${\""
-                )
+                return failHere(place, "the environment variable \(name) is not set; \(literal)")
             }
             result += value
             rest = rest[rest.index(after: end)...]
         }
         return result + rest
     }
-}
 
-extension Place {
-    init(_ mark: Mark) { self.init(line: mark.line, column: mark.column) }
-}
+    // MARK: JSON
 
-extension Node {
-    /// Its position in the sources.
-    var place: Place? { mark.map { Place($0) } }
-
-    /// Whether it is an empty value or a null.
-    var isNothing: Bool {
-        guard case .scalar(let scalar) = self, scalar.style == .plain || scalar.style == .any else { return false }
-        return ["", "~", "null", "Null", "NULL"].contains(scalar.string)
-    }
-
-    /// Its kind, for messages.
-    var kindInWords: String {
-        switch self {
-        case .scalar(let scalar): isNothing ? "nothing" : "\"\(scalar.string)\""
-        case .mapping: "a mapping"
-        case .sequence: "a list"
-        case .alias: "an alias"
-        }
-    }
-}
-
-extension ConfigReader {
     /// A YAML value as JSON: plain scalars that look like a number, true, false or null become that, all others text.
     mutating func json(_ node: Node) -> [UInt8]? {
         switch node {
@@ -296,5 +254,29 @@ extension ConfigReader {
             values[name] = value
         }
         return values
+    }
+}
+
+extension Place {
+    init(_ mark: Mark) { self.init(line: mark.line, column: mark.column) }
+}
+
+extension Node {
+    /// Its position in the sources.
+    var place: Place? { mark.map { Place($0) } }
+
+    /// Whether it is an empty value or a null.
+    var isNothing: Bool {
+        guard case .scalar(let scalar) = self, scalar.style == .plain || scalar.style == .any else { return false }
+        return ["", "~", "null", "Null", "NULL"].contains(scalar.string)
+    }
+
+    var kindInWords: String {
+        switch self {
+        case .scalar(let scalar): isNothing ? "nothing" : "\"\(scalar.string)\""
+        case .mapping: "a mapping"
+        case .sequence: "a list"
+        case .alias: "an alias"
+        }
     }
 }

@@ -20,7 +20,6 @@ package struct Configuration: Sendable, Equatable {
     package var log = Log()
     package var accessLog = AccessLog()
     package var slowRequests: Duration = .zero
-    /// Nil without a fleet.
     package var fleet: Fleet?
     /// In the order of the file.
     package var upstreams: [Upstream] = []
@@ -118,7 +117,6 @@ extension Configuration {
         package var context = ContextFields.usual
         /// How a response stored for one principal may become another's, too.
         package var validateAcross: ValidateAcross = .off
-        /// How the upstream makes its entity tags.
         package var etag = EntityTagRecipe()
         package var shared = false
         package var targets = CachePolicySettings().targets
@@ -170,7 +168,6 @@ extension Configuration {
     /// One rule over paths.
     package struct Route: Sendable, Equatable {
         package var declaration = RouteDeclaration(path: "")
-        /// The content of the body; nil if undeclared.
         package var body: BodyRule?
         /// Members of the object that are taken from captures of the path.
         var object: [Binding] = []
@@ -189,6 +186,16 @@ extension Configuration {
             var capture: String
         }
     }
+
+    /// The settings for a daemon that records: every request goes upstream, nothing is held back, and nothing stored or shared is
+    /// used.
+    package var asksAlways: Configuration {
+        var settings = self
+        settings.mode = .online
+        settings.fleet = nil
+        for index in settings.upstreams.indices { settings.upstreams[index].askAlways() }
+        return settings
+    }
 }
 
 /// What is known of a POST that only reads, as `read:` of its route says.
@@ -203,18 +210,6 @@ package enum ReadingPost: String, Sendable, CaseIterable {
 package struct PathAlias: Sendable, Equatable {
     package var path: String
     package var target: String
-}
-
-extension Configuration {
-    /// The settings for a daemon that records: every request goes upstream, nothing is held back, and nothing stored or shared is
-    /// used.
-    package var asksAlways: Configuration {
-        var settings = self
-        settings.mode = .online
-        settings.fleet = nil
-        for index in settings.upstreams.indices { settings.upstreams[index].askAlways() }
-        return settings
-    }
 }
 
 extension Configuration.Upstream {

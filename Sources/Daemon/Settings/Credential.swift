@@ -50,9 +50,7 @@ extension Configuration {
         @discardableResult
         package func read(_ path: String) throws(InvalidValue) -> Bool {
             let bytes = try FileBytes.readSecret(path, called: "the credential")
-            do {
-                return try take(bytes)
-            } catch { throw InvalidValue("\"\(path)\" \(error)") }
+            do { return try take(bytes) } catch { throw InvalidValue("\"\(path)\" \(error)") }
         }
     }
 }

@@ -5,11 +5,13 @@ package struct Place: Sendable, Hashable, Comparable {
     package var line: Int
     package var column: Int
 
+    static let start = Place(line: 0, column: 0)
+
     package static func < (left: Place, right: Place) -> Bool { (left.line, left.column) < (right.line, right.column) }
 }
 
 /// A message about a config: the place, the mistake, and what to write instead.
-package struct Diagnostic: Sendable, Equatable, CustomStringConvertible {
+package struct Diagnostic: Sendable, Hashable, CustomStringConvertible {
     package enum Severity: String, Sendable, Encodable {
         /// The config is not used.
         case error

@@ -60,11 +60,9 @@ package enum FileBytes {
     /// Reads a file of at most `limit` bytes, which may also be a pipe.
     ///
     /// - Parameter isRegular: Whether it must be a regular file itself: no pipe, and no link to another file.
-    package static func read(
-        _ path: String,
-        limit: Int,
-        isRegular: Bool = false
-    ) throws(FileBytesError) -> (bytes: [UInt8], mode: UInt32) {
+    package static func read(_ path: String, limit: Int, isRegular: Bool = false)
+        throws(FileBytesError) -> (bytes: [UInt8], mode: UInt32)
+    {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (isRegular ? O_NOFOLLOW : 0))
         guard file >= 0 else { throw failure(path, errno) }
         defer { close(file) }
@@ -99,9 +97,8 @@ package enum FileBytes {
             FileBytesError(path: path, reason: reason, isAbsent: false)
         }
         let parts = name.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-        guard !name.utf8.contains(0), !parts.contains(where: { ["", ".", ".."].contains($0) }) else {
-            throw refusal("this name leads out of the folder")
-        }
+        guard !name.utf8.contains(0), !parts.contains(where: { ["", ".", ".."].contains($0) })
+        else { throw refusal("this name leads out of the folder") }
         var parent = open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard parent >= 0 else { throw failure(folder, errno) }
         defer { close(parent) }
@@ -131,12 +128,9 @@ package enum FileBytes {
         try drain(0, "standard input", limit: limit)
     }
 
-    private static func drain(
-        _ file: Int32,
-        _ path: String,
-        limit: Int,
-        expecting size: Int = 0
-    ) throws(FileBytesError) -> [UInt8] {
+    private static func drain(_ file: Int32, _ path: String, limit: Int, expecting size: Int = 0)
+        throws(FileBytesError) -> [UInt8]
+    {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(min(size, limit))
         // Most files are read into a buffer of their size.

@@ -60,12 +60,12 @@ package struct FleetServer: Sendable, Equatable, CustomStringConvertible {
         }
         if let slash = rest.firstIndex(of: "/") {
             let digits = rest[rest.index(after: slash)...]
-            guard digits.isEmpty || UInt16(digits) != nil else {
+            guard let number = digits.isEmpty ? 0 : UInt16(digits) else {
                 throw InvalidValue(
                     "\"\(digits)\" is not the number of a database; write for example redis://HOST:6379/0"
                 )
             }
-            database = digits.isEmpty ? 0 : Int(digits) ?? 0
+            database = Int(number)
             rest = rest[..<slash]
         }
         if let at = rest.lastIndex(of: "@") {
@@ -88,26 +88,20 @@ package struct FleetServer: Sendable, Equatable, CustomStringConvertible {
 }
 
 /// The section as the file has it, with its places.
-struct FleetDraft {
+struct FleetDraft: ConfigSection {
     var settings = Configuration.Fleet()
     var upstreamPlaces: [Place?] = []
-}
 
-extension FleetDraft: ConfigSection {
     static let keys: [ConfigKey<FleetDraft>] = documented([
         "The server: redis://HOST:6379/0, redis://USER@HOST:6379/0 or unix:PATH.":
-            ConfigKey(
+            .parsed(
                 "url",
-                .text,
+                wanted: "the URL of a Redis server",
                 example: "redis://cache.internal:6379/0",
                 isRequired: true,
-                comparing: { former, new in
-                    let (old, now) = (former.settings.server.description, new.settings.server.description)
-                    return old == now ? [] : [ConfigChange(key: "", former: old, new: now)]
-                }
-            ) { node, draft, reader in
-                guard let text = reader.text(node, wanted: "the URL of a Redis server") else { return }
-                do { draft.settings.server = try FleetServer(text) } catch { reader.errorHere(node.place, "\(error)") }
+                comparing: ConfigChange.comparison(of: \.settings.server, .text)
+            ) { text, draft in
+                draft.settings.server = try FleetServer(text)
             },
         "The server's password.":
             ConfigKey(
@@ -123,17 +117,14 @@ extension FleetDraft: ConfigSection {
         The file with the fleet's key, the same on all machines: 64 hexadecimal digits, as `openssl rand -hex 32` prints them. \
         Principals are made with it, and what is shared is sealed with it. Only Larder's user may be able to read it.
         """:
-            ConfigKey(
+            .parsed(
                 "key_file",
-                .text,
+                wanted: "a file's path",
                 example: "/etc/larder/fleet.key",
                 isRequired: true,
                 comparing: ConfigChange.comparison(ofHidden: \.settings.key)
-            ) { node, draft, reader in
-                guard let path = reader.text(node, wanted: "a file's path") else { return }
-                do {
-                    draft.settings.key = .init(try FleetKeyFile.read(path))
-                } catch { reader.errorHere(node.place, "\(error)") }
+            ) { path, draft in
+                draft.settings.key = .init(try readKey(path))
             },
         "The upstreams that are shared, by their names. Default: all.":
             ConfigKey(
@@ -143,38 +134,16 @@ extension FleetDraft: ConfigSection {
                 example: "[github]",
                 comparing: ConfigChange.comparison(of: \.settings.upstreams, .list(.text))
             ) { node, draft, reader in
-                guard let names = reader.texts(node, wanted: "names of upstreams") else { return }
+                let names = reader.texts(node, wanted: "names of upstreams") ?? []
                 draft.settings.upstreams = names.map(\.text)
                 draft.upstreamPlaces = names.map(\.place)
             },
         "How long a request waits for a response that another machine is fetching. Then it asks the upstream itself.":
             .duration("coalesce", \.settings.coalesce, in: .zero ... .seconds(60)),
     ])
-}
 
-/// `password:` as the file has it.
-private struct PasswordDraft: ConfigSection {
-    var text: Configuration.SecretText?
-
-    static let keys: [ConfigKey<PasswordDraft>] = documented([
-        "The file that contains it on its first line; only Larder's user may be able to read it.":
-            ConfigKey("from", .text, example: "\"${CREDENTIALS_DIRECTORY}/redis\"", isRequired: true) {
-                (node, draft, reader) in
-                guard let path = reader.text(node, wanted: "a file's path") else { return }
-                do {
-                    let bytes = try FileBytes.readSecret(path, called: "the server's password")
-                    let line = Array(bytes.prefix { $0 != 0x0A && $0 != 0x0D })
-                    if line.isEmpty { throw InvalidValue("\"\(path)\" is empty; put the password on its first line") }
-                    draft.text = .init(line)
-                } catch { reader.errorHere(node.place, "\(error)") }
-            }
-    ])
-}
-
-/// The file with the key of a fleet.
-enum FleetKeyFile {
-    /// Reads the key's 32 bytes; throws if the file has no key, or is not Larder's alone.
-    static func read(_ path: String) throws(InvalidValue) -> [UInt8] {
+    /// Reads the 32 bytes of a fleet's key; throws if the file has no key, or is not Larder's alone.
+    private static func readKey(_ path: String) throws(InvalidValue) -> [UInt8] {
         var text = try FileBytes.readSecret(path, called: "the fleet's key")[...]
         while let last = text.last, last == 0x0A || last == 0x0D || last == 0x20 { text = text.dropLast() }
         let digits = text.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
@@ -187,34 +156,40 @@ enum FleetKeyFile {
     }
 }
 
+/// `password:` as the file has it.
+private struct PasswordDraft: ConfigSection {
+    var text: Configuration.SecretText?
+
+    static let keys: [ConfigKey<PasswordDraft>] = documented([
+        "The file that contains it on its first line; only Larder's user may be able to read it.":
+            .parsed(
+                "from",
+                wanted: "a file's path",
+                example: "\"${CREDENTIALS_DIRECTORY}/redis\"",
+                isRequired: true
+            ) { path, draft in
+                let bytes = try FileBytes.readSecret(path, called: "the server's password")
+                let line = Array(bytes.prefix { $0 != 0x0A && $0 != 0x0D })
+                if line.isEmpty { throw InvalidValue("\"\(path)\" is empty; put the password on its first line") }
+                draft.text = .init(line)
+            }
+    ])
+}
+
 extension ConfigKey<ConfigDraft> {
     static var fleet: ConfigKey {
-        var key = ConfigKey("fleet", .section(FleetDraft.keys.map(\.facts)), comparing: changes) {
-            (node, draft, reader) in
+        ConfigKey("fleet", .section(FleetDraft.keys.map(\.facts)), comparing: changes) { node, draft, reader in
             reader.section(node, into: &draft.fleet)
             draft.settings.fleet = draft.fleet.settings
-        }
-        key.facts.needsRestart = true
-        return key
+        }.readAtStart(\.settings.fleet)
     }
 
-    /// What differs, all of which takes effect at a restart.
     private static let changes: ConfigComparison<ConfigDraft> = { former, new in
         let (old, now) = (former.settings.fleet, new.settings.fleet)
-        new.settings.fleet = old
         guard old != now else { return [] }
-        var found: [ConfigChange] = []
-        if let old, let now {
-            var draft = FleetDraft(settings: now)
-            found = ConfigChange.changes(of: FleetDraft.keys, FleetDraft(settings: old), &draft)
-        } else {
-            found = [ConfigChange(key: "", kind: old == nil ? .added : .removed)]
-        }
-        return found.map { change in
-            var change = change
-            change.needsRestart = true
-            return change
-        }
+        guard let old, let now else { return [ConfigChange(key: "", kind: old == nil ? .added : .removed)] }
+        var draft = FleetDraft(settings: now)
+        return ConfigChange.changes(of: FleetDraft.keys, FleetDraft(settings: old), &draft)
     }
 }
 
@@ -226,13 +201,12 @@ extension ConfigDraft {
             let meant = Suggestion.nearest(to: name, among: known).map { "; did you mean \"\($0)\"?" } ?? ""
             reader.error(place, "fleet.upstreams: there is no upstream \"\(name)\"\(meant)")
         }
-        guard let server = settings.fleet?.server, case .tcp(let host, _) = server.address, !host.isEmpty,
-            !server.address.isLocal
+        guard let fleet = settings.fleet, fleet.password == nil, case .tcp(let host, _) = fleet.server.address,
+            !host.isEmpty, !fleet.server.address.isLocal
         else { return }
-        guard settings.fleet?.password == nil else { return }
         reader.warning(
             places["fleet"],
-            "the fleet's server \(server) is reached without a password: whoever reaches it can delete what is shared, and make "
+            "the fleet's server \(fleet.server) is reached without a password: whoever reaches it can delete what is shared, and make "
                 + "machines miss writes; give it one by \"password\""
         )
     }

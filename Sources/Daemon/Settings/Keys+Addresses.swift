@@ -48,6 +48,15 @@ extension Address {
         case .tcp(let host, _): host == "localhost" || host == "::1" || host.hasPrefix("127.")
         }
     }
+
+    /// Whether the other names the same port or socket, permissions apart.
+    package func isSamePlace(as other: Address) -> Bool { description == other.description }
+
+    /// Whether two listeners at it would collide; port 0 is a new port each time.
+    var isFixed: Bool {
+        if case .tcp(_, 0) = self { return false }
+        return true
+    }
 }
 
 extension ConfigKey where Section: ConfigSection {
@@ -124,16 +133,5 @@ extension ConfigReader {
             }
             return .unix(path: path, mode: draft.mode, group: draft.group)
         } catch { return failHere(draft.place, error.description) }
-    }
-}
-
-extension Address {
-    /// Whether the other names the same port or socket, permissions apart.
-    package func isSamePlace(as other: Address) -> Bool { description == other.description }
-
-    /// Whether two listeners at it would collide; port 0 is a new port each time.
-    var isFixed: Bool {
-        if case .tcp(_, 0) = self { return false }
-        return true
     }
 }

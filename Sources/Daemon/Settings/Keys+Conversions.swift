@@ -51,9 +51,8 @@ extension ConfigReader {
 
     private mutating func longConversion(_ node: Node, isOneWay: Bool) -> ConversionDeclaration? {
         let companions = ["default", "reverse_default", "back"]
-        guard let keys = mapping(node, keys: ConversionForms.all + companions, wanted: ConversionForms.wanted) else {
-            return nil
-        }
+        guard let keys = mapping(node, keys: ConversionForms.all + companions, wanted: ConversionForms.wanted)
+        else { return nil }
         let forms = ConversionForms.all.filter { keys[$0] != nil }
         guard forms.count == 1, let form = forms.first, let value = keys[form] else {
             if keys.isEmpty || forms.count > 1 || !forms.isEmpty {
@@ -114,9 +113,8 @@ extension ConfigReader {
             let word = choice(node, of: words)
             return forms.first { $0.key == word }?.value
         }
-        guard let keys = mapping(node, keys: ["format", "zone"], wanted: "{ format: \"yyyy-MM-dd\", zone: UTC }") else {
-            return nil
-        }
+        guard let keys = mapping(node, keys: ["format", "zone"], wanted: "{ format: \"yyyy-MM-dd\", zone: UTC }")
+        else { return nil }
         guard let format = keys["format"] else {
             return failHere(node.place, "\"format\" is missing; write { format: \"yyyy-MM-dd\", zone: UTC }")
         }

@@ -21,14 +21,8 @@ extension ConfigDraft: ConfigSection {
         over TCP it requires the token in admin.token beside the store.
         """: .addresses("admin", \.settings.admin),
         "Event loops that serve clients. A single one asks the upstream, too. Default: one per core, at most four.":
-            ConfigKey(
-                "workers",
-                .integer(1...64),
-                example: "2",
-                comparing: ConfigChange.comparison(of: \.settings.workers, .integer(1...64))
-            ) { node, draft, reader in
-                draft.settings.workers = reader.integer(node, in: 1...64)
-            }.readAtStart(\.settings.workers),
+            .value("workers", .integer(1...64), \.settings.workers, example: "2") { $1.integer($0, in: 1...64) }
+            .readAtStart(\.settings.workers),
         """
         auto: ask the upstream for what is not stored or not fresh; while it cannot be reached, serve at once what a failure \
         would bring, and look each second whether it is back. online: the same, but send every request. offline: never ask the \

@@ -17,9 +17,7 @@ extension ConfigKey {
         ) { node, section, reader in
             guard let pairs = reader.pairs(node, wanted: "names of models, each with its keys") else { return }
             section[keyPath: path] = pairs.map { name, place, value in
-                var draft = ModelDraft()
-                draft.declaration.name = name
-                draft.place = place
+                var draft = ModelDraft(declaration: ModelDeclaration(name: name), place: place)
                 draft.places = reader.under(name) { reader in
                     let places = reader.section(value, into: &draft)
                     // A base supplies the identity, which this key cannot know.
@@ -114,46 +112,7 @@ extension ConfigKey<ModelDraft> {
     fileprivate static func members(_ name: String, _ path: Path<[String]>, example: String) -> ConfigKey {
         .texts(name, path, example: example) { $0.isEmpty ? "names no member" : nil }
     }
-}
 
-enum ConditionKeys {
-    static let all = ["has", "member", "is", "all", "any", "not"]
-    static let help = """
-        A condition is { has: MEMBER }, { member: MEMBER, is: VALUE } or a list of values there, { all: [...] }, \
-        { any: [...] } or { not: ... }.
-        """
-}
-
-extension ConfigReader {
-    /// A condition on an object's members.
-    mutating func condition(_ node: Node) -> Condition? {
-        guard let keys = mapping(node, keys: ConditionKeys.all, wanted: "a condition such as { has: MEMBER }") else {
-            return nil
-        }
-        switch Set(keys.keys) {
-        case ["has"]: return keys["has"].flatMap { text($0, wanted: "the name of a member") }.map { .has($0) }
-        case ["member", "is"]:
-            guard let member = keys["member"].flatMap({ text($0, wanted: "the name of a member") }),
-                let values = keys["is"].flatMap({ $0.isNothing ? [Array("null".utf8)] : jsonList($0) })
-            else { return nil }
-            if values.isEmpty { errorHere(node.place, "\"is\" needs a value") }
-            return .member(member, isOneOf: values)
-        case ["all"]: return keys["all"].flatMap { conditions($0) }.map { .all($0) }
-        case ["any"]: return keys["any"].flatMap { conditions($0) }.map { .any($0) }
-        case ["not"]: return keys["not"].flatMap { condition($0) }.map { .not($0) }
-        default: return failHere(node.place, "this is not a condition. \(ConditionKeys.help)")
-        }
-    }
-
-    private mutating func conditions(_ node: Node) -> [Condition]? {
-        guard let sequence = node.sequence, !sequence.isEmpty else {
-            return failMisfit(node, wanted: "a list of conditions such as [{ has: bot }, { has: bot_id }]")
-        }
-        return sequence.compactMap { condition($0) }
-    }
-}
-
-extension ConfigKey<ModelDraft> {
     static let cluster = ConfigKey(
         "cluster",
         .strictList(.anything),
@@ -212,7 +171,41 @@ extension ConfigKey<ModelDraft> {
     }
 }
 
+enum ConditionKeys {
+    static let all = ["has", "member", "is", "all", "any", "not"]
+    static let help = """
+        A condition is { has: MEMBER }, { member: MEMBER, is: VALUE } or a list of values there, { all: [...] }, \
+        { any: [...] } or { not: ... }.
+        """
+}
+
 extension ConfigReader {
+    /// A condition on an object's members.
+    mutating func condition(_ node: Node) -> Condition? {
+        guard let keys = mapping(node, keys: ConditionKeys.all, wanted: "a condition such as { has: MEMBER }")
+        else { return nil }
+        switch Set(keys.keys) {
+        case ["has"]: return keys["has"].flatMap { text($0, wanted: "the name of a member") }.map { .has($0) }
+        case ["member", "is"]:
+            guard let member = keys["member"].flatMap({ text($0, wanted: "the name of a member") }),
+                let values = keys["is"].flatMap({ $0.isNothing ? [Array("null".utf8)] : jsonList($0) })
+            else { return nil }
+            if values.isEmpty { errorHere(node.place, "\"is\" needs a value") }
+            return .member(member, isOneOf: values)
+        case ["all"]: return keys["all"].flatMap { conditions($0) }.map { .all($0) }
+        case ["any"]: return keys["any"].flatMap { conditions($0) }.map { .any($0) }
+        case ["not"]: return keys["not"].flatMap { condition($0) }.map { .not($0) }
+        default: return failHere(node.place, "this is not a condition. \(ConditionKeys.help)")
+        }
+    }
+
+    private mutating func conditions(_ node: Node) -> [Condition]? {
+        guard let sequence = node.sequence, !sequence.isEmpty else {
+            return failMisfit(node, wanted: "a list of conditions such as [{ has: bot }, { has: bot_id }]")
+        }
+        return sequence.compactMap { condition($0) }
+    }
+
     fileprivate mutating func migration(_ node: Node) -> Migration? {
         let wanted = "{ to: 1, rename: { name: full_name } }"
         guard let keys = mapping(node, keys: ["to", "rename", "convert", "remove"], wanted: wanted) else { return nil }

@@ -41,9 +41,8 @@ extension PropertyDraft: ConfigSection {
             """:
                 ConfigKey("parts", .named(.text, name: "length"), example: "{ start: location, count: length }") {
                     (node, draft, reader) in
-                    guard let pairs = reader.pairs(node, wanted: "names, each with the member it is read from") else {
-                        return
-                    }
+                    guard let pairs = reader.pairs(node, wanted: "names, each with the member it is read from")
+                    else { return }
                     draft.declaration.parts = pairs.compactMap { name, _, value in
                         reader.text(value, wanted: "the name of a member").map { .init(name: name, from: $0) }
                     }
@@ -86,19 +85,7 @@ extension PropertyDraft: ConfigSection {
             deleted, for relations that always show all of their objects.
             """: .choice("former", \.declaration.former),
         ]) + checks
-}
 
-extension ConfigKey<PropertyDraft> {
-    fileprivate static func relation(_ name: String, _ make: @escaping @Sendable (String) -> Relation) -> ConfigKey {
-        ConfigKey(name, .text, example: "User") { node, draft, reader in
-            guard let name = reader.text(node, wanted: "the name of a model") else { return }
-            draft.declaration.relation = make(name)
-            draft.modelPlace = node.place
-        }
-    }
-}
-
-extension PropertyDraft {
     static let checks: [ConfigKey<PropertyDraft>] = documented([
         "Whether `larder warnings` lists objects without it.": .boolean("required", \.declaration.isRequired),
         "The JSON types that it may have; null is allowed unless `null: false` forbids it. A value that fails a check is left out of the mapped view and listed by `larder warnings`.":
@@ -120,9 +107,8 @@ extension PropertyDraft {
             .check("length", .strictList(.anything), example: "[1, 255]") { node, reader in
                 guard let bounds = reader.bounds(node) else { return nil }
                 let (low, high) = (count(bounds.low), count(bounds.high))
-                guard (bounds.low == nil) == (low == nil), (bounds.high == nil) == (high == nil) else {
-                    return reader.failHere(node.place, "a length is a whole number")
-                }
+                guard (bounds.low == nil) == (low == nil), (bounds.high == nil) == (high == nil)
+                else { return reader.failHere(node.place, "a length is a whole number") }
                 return .length(minimum: low, maximum: high)
             },
         "The regular expression that a whole string must match.":
@@ -146,6 +132,14 @@ extension PropertyDraft {
 }
 
 extension ConfigKey<PropertyDraft> {
+    fileprivate static func relation(_ name: String, _ make: @escaping @Sendable (String) -> Relation) -> ConfigKey {
+        ConfigKey(name, .text, example: "User") { node, draft, reader in
+            guard let name = reader.text(node, wanted: "the name of a model") else { return }
+            draft.declaration.relation = make(name)
+            draft.modelPlace = node.place
+        }
+    }
+
     /// A check, which is reported if no value could pass it.
     fileprivate static func check(
         _ name: String,

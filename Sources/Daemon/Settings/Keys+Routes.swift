@@ -8,19 +8,15 @@ extension ConfigKey {
 
     static func errors(_ path: Path<[RouteDraft]>) -> ConfigKey { rules("errors", path, RouteDraft.errorKeys) }
 
-    private static func rules(
-        _ name: String,
-        _ path: Path<[RouteDraft]>,
-        _ keys: [ConfigKey<RouteDraft>]
-    ) -> ConfigKey {
+    private static func rules(_ name: String, _ path: Path<[RouteDraft]>, _ keys: [ConfigKey<RouteDraft>])
+        -> ConfigKey
+    {
         ConfigKey(name, .strictList(.section(keys.map(\.facts)))) { node, section, reader in
             guard let sequence = node.sequence else {
-                reader.misfit(node, wanted: "a list of rules, each beginning with \"- \"")
-                return
+                return reader.misfit(node, wanted: "a list of rules, each beginning with \"- \"")
             }
             section[keyPath: path] = sequence.enumerated().map { index, element in
-                var draft = RouteDraft()
-                draft.place = element.place
+                var draft = RouteDraft(place: element.place)
                 draft.places = reader.under("\(index + 1)") { reader in
                     reader.section(element, into: &draft, keys: keys)
                 }
@@ -32,7 +28,7 @@ extension ConfigKey {
 }
 
 extension RouteDraft: ConfigSection {
-    static let keys: [ConfigKey<RouteDraft>] = demands + contents + effects + caching + waiting + replaying
+    static let keys: [ConfigKey<RouteDraft>] = demands + contents + effects + caching + waitingAndReplaying
 
     /// The keys of a rule for errors, with their own examples.
     static let errorKeys: [ConfigKey<RouteDraft>] = {
@@ -48,10 +44,7 @@ extension RouteDraft: ConfigSection {
             return key
         }
     }()
-}
 
-/// Rules with several related keys.
-extension RouteDraft {
     /// Combines the keys of a rule, and reports contradictions.
     mutating func finish(_ reader: inout ConfigReader, isError: Bool) {
         route.declaration.path = path ?? ""
@@ -80,10 +73,7 @@ extension RouteDraft {
         }
         checkPattern(&reader)
     }
-}
 
-/// The requests and responses that a rule matches.
-extension RouteDraft {
     static let demands: [ConfigKey<RouteDraft>] = documented([
         """
         The pattern, in quotes. {name} and {name:#} match like "*" and "#", and capture what they match; text may follow, as \
@@ -114,10 +104,8 @@ extension RouteDraft {
             },
         "Query parameters that the request must have, with this value, or with any value if it is \"*\".":
             ConfigKey("query", .named(.text, name: "state"), example: "{ state: open }") { node, draft, reader in
-                guard let pairs = reader.pairs(node, wanted: "names of query parameters, each with a value") else {
-                    return
-                }
-                for (name, _, value) in pairs {
+                for (name, _, value) in reader.pairs(node, wanted: "names of query parameters, each with a value") ?? []
+                {
                     guard let text = reader.text(value, wanted: "a value, or \"*\" for any") else { continue }
                     draft.route.declaration.query[name] = .some(text == "*" ? nil : text)
                 }
@@ -165,18 +153,25 @@ extension StatusPattern {
 }
 
 extension RouteDraft {
+    private static let keyed = ConfigFacts(
+        name: "keyed",
+        kind: .text,
+        example: "User",
+        isRequired: true,
+        text: "The model of the objects that are the body's members."
+    )
+
     static let contents: [ConfigKey<RouteDraft>] = documented([
         """
         What the body contains: `User` for one object, `[User]` for a list of them, `{ keyed: User }` for an object whose \
         members they are.
-        """: ConfigKey("model", .either([.text, .strictList(.text), .section([BodyKeys.keyed])]), example: "User") {
+        """: ConfigKey("model", .either([.text, .strictList(.text), .section([keyed])]), example: "User") {
             (node, draft, reader) in
             draft.model = reader.bodyModel(node)
         },
         "The model of the envelope's own members, such as a page's total count; the mapped view shows it.":
             ConfigKey("envelope", .text, example: "Page") { node, draft, reader in
-                guard let name = reader.text(node, wanted: "the name of a model") else { return }
-                draft.envelope = (name, node.place)
+                draft.envelope = reader.text(node, wanted: "the name of a model").map { ($0, node.place) }
             },
         "Further objects in the same body, each with the member that contains them.": ConfigKey(
             "also",
@@ -187,18 +182,10 @@ extension RouteDraft {
                 return reader.misfit(node, wanted: "a list such as [{ model: [User], root: users }]")
             }
             for element in sequence {
-                guard
-                    let keys = reader.mapping(
-                        element,
-                        keys: ["model", "root"],
-                        wanted: "{ model: [User], root: users }"
-                    ),
-                    let node = keys["model"], let root = keys["root"]
-                else {
-                    reader.errorHere(
-                        element.place,
-                        "\"model\" and \"root\" are wanted; write { model: [User], root: users }"
-                    )
+                let wanted = "{ model: [User], root: users }"
+                let keys = reader.mapping(element, keys: ["model", "root"], wanted: wanted)
+                guard let node = keys?["model"], let root = keys?["root"] else {
+                    reader.errorHere(element.place, "\"model\" and \"root\" are wanted; write \(wanted)")
                     continue
                 }
                 guard let model = reader.bodyModel(node), let path = reader.root(root) else { continue }
@@ -210,17 +197,6 @@ extension RouteDraft {
                 draft.root = reader.root(node)
             },
     ])
-}
-
-enum BodyKeys {
-    static let keyed = ConfigFacts(
-        name: "keyed",
-        kind: .text,
-        fallback: nil,
-        example: "User",
-        isRequired: true,
-        text: "The model of the objects that are the body's members."
-    )
 }
 
 extension ConfigReader {
@@ -246,10 +222,8 @@ extension ConfigReader {
 
     fileprivate mutating func bodyModel(_ node: Node) -> RouteDraft.Model? {
         if node.mapping != nil {
-            let wanted = "{ keyed: User }"
-            guard let keys = mapping(node, keys: ["keyed"], wanted: wanted), let model = keys["keyed"] else {
-                return nil
-            }
+            let keys = mapping(node, keys: ["keyed"], wanted: "{ keyed: User }")
+            guard let model = keys?["keyed"] else { return nil }
             return text(model, wanted: "the name of a model").map { ($0, .keyed, model.place) }
         }
         guard let names = texts(node, wanted: "the name of a model, in brackets for a list") else { return nil }
@@ -269,9 +243,8 @@ extension RouteDraft {
     static let effects: [ConfigKey<RouteDraft>] = documented([
         "Which member of the object each capture of the path is: { member: capture }.":
             ConfigKey("object", .named(.text, name: "login"), example: "{ login: login }") { node, draft, reader in
-                guard let pairs = reader.pairs(node, wanted: "members of the model, each with a capture of the path")
-                else { return }
-                for (key, place, value) in pairs {
+                let pairs = reader.pairs(node, wanted: "members of the model, each with a capture of the path")
+                for (key, place, value) in pairs ?? [] {
                     guard let capture = reader.text(value, wanted: "the name of a capture") else { continue }
                     draft.route.object.append(.init(key: key, capture: capture))
                     draft.objectPlaces.append(place)
@@ -348,10 +321,7 @@ extension RouteDraft {
             } catch { reader.error(place, error.description) }
         }
     }
-}
 
-/// How responses are cached, if not as the upstream says.
-extension RouteDraft {
     static let caching: [ConfigKey<RouteDraft>] = documented([
         """
         Whether a POST to this path only reads, so that its response is cached like that of a GET, by its JSON body. graphql: it \
@@ -437,6 +407,15 @@ extension RouteDraft {
             )
         }
     }
+
+    /// How long clients and Larder wait for the upstream, and how a replay finds recorded requests.
+    static let waitingAndReplaying: [ConfigKey<RouteDraft>] = documented([
+        "How long a client waits for the upstream before it gets a stale response, in place of the upstream's \"patience\".":
+            .duration("patience", \.route.patience, in: .zero ... .forever, example: "500ms"),
+        "The route's own limits, in place of the upstream's.": .section("timeouts", \.route.timeouts),
+        "Which requests are the same to a replay. Default: method, path, query, body and representation count.":
+            .section("match", \.route.match),
+    ])
 }
 
 extension CacheOverrides.Vary: ConfigSection {
@@ -452,22 +431,5 @@ extension CacheOverrides.Key: ConfigSection {
             .boolean("sort", \.sort),
         "Query parameters that make no difference to the response; \"*\" stands for any text. They are still sent upstream.":
             .texts("ignore", \.ignore, example: "[\"utm_*\", fbclid]", check: ParameterName.complaint),
-    ])
-}
-
-extension RouteDraft {
-    /// How long clients and Larder wait for the upstream.
-    static let waiting: [ConfigKey<RouteDraft>] = documented([
-        "How long a client waits for the upstream before it gets a stale response, in place of the upstream's \"patience\".":
-            .duration("patience", \.route.patience, in: .zero ... .forever, example: "500ms"),
-        "The route's own limits, in place of the upstream's.": .section("timeouts", \.route.timeouts),
-    ])
-}
-
-extension RouteDraft {
-    /// How a replay finds recorded requests.
-    static let replaying: [ConfigKey<RouteDraft>] = documented([
-        "Which requests are the same to a replay. Default: method, path, query, body and representation count.":
-            .section("match", \.route.match)
     ])
 }

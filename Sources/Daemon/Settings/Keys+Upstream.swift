@@ -11,10 +11,7 @@ extension UpstreamDraft: ConfigSection {
                 wanted: "a URL",
                 example: "https://api.github.com",
                 isRequired: true,
-                comparing: { former, new in
-                    let (old, url) = (former.settings.url, new.settings.url)
-                    return old == url ? [] : [ConfigChange(key: "", former: "\(old)", new: "\(url)")]
-                }
+                comparing: ConfigChange.comparison(of: \.settings.url, .text)
             ) { text, draft in
                 draft.settings.url = try UpstreamURL(text)
             },
@@ -45,17 +42,8 @@ extension UpstreamDraft: ConfigSection {
         credential or an identity. "+NAME" adds a field, "+?NAME" a query parameter; "-NAME" removes one. "all": every \
         field that is not known to be harmless. Plain names replace all of that. A client never sees what was fetched \
         with other values, and the values are never stored. See docs/http-reference.md#principal.
-        """: ConfigKey(
-            "principal",
-            .list(.text),
-            fallback: ConfigText.list(Configuration.Upstream.defaultPrincipal),
-            comparing: ConfigChange.comparison(of: \.settings.principal, .list(.text))
-        ) { node, draft, reader in
-            guard let words = reader.checkedTexts(node, PrincipalWords.complaint) else { return }
-            if let complaint = PrincipalWords.contradiction(in: words) ?? PrincipalWords.vain(in: words) {
-                return reader.errorHere(node.place, complaint)
-            }
-            draft.settings.principal = words
+        """: .texts("principal", \.settings.principal, check: PrincipalWords.complaint) { words in
+            PrincipalWords.contradiction(in: words) ?? PrincipalWords.vain(in: words)
         },
         """
         Header fields that select another representation of the same object, such as its language. "*" stands for \
@@ -125,10 +113,8 @@ extension UpstreamDraft: ConfigSection {
         resource (named by X-RateLimit-Resource or RateLimit, else the first segment of the path). credential: all of the \
         credential's. never: none, not even after a failure.
         """: .choice("back_off", \.settings.backOff),
-        "How Larder spends what the upstream's rate limits allow. See docs/quota.md.": .section(
-            "budget",
-            \.settings.budget
-        ),
+        "How Larder spends what the upstream's rate limits allow. See docs/quota.md.":
+            .section("budget", \.settings.budget),
         """
         How the upstream signs what it sends to its webhooks. github: X-Hub-Signature-256. gitlab: X-Gitlab-Token. stripe: \
         Stripe-Signature.
@@ -143,108 +129,27 @@ extension UpstreamDraft: ConfigSection {
         {lists: 30s, details: 5s} sets both.
         """: .section("lag", \.settings.lag, orValueOf: "lists"),
         "The models of this upstream only, in the form of \"models\" below.":
-            .models(\.models).ofOneUpstream(example: "{}").comparing(\.settings.models, named: \.name),
+            .models(\.models).ofOneUpstream(example: "{}", \.settings.models, named: \.name),
         "The routes of this upstream only, in the form of \"routes\" below.":
-            .routes(\.routes).ofOneUpstream(example: "[]").comparing(\.settings.routes, named: \.label),
+            .routes(\.routes).ofOneUpstream(example: "[]", \.settings.routes, named: \.label),
         "The errors of this upstream only, in the form of \"errors\" below.":
-            .errors(\.errors).ofOneUpstream(example: "[]").comparing(\.settings.errors, named: \.label),
+            .errors(\.errors).ofOneUpstream(example: "[]", \.settings.errors, named: \.label),
     ])
 }
 
 extension ConfigKey<UpstreamDraft> {
-    /// A key that also exists at the top of the file, where it is documented.
-    fileprivate func ofOneUpstream(example: String) -> ConfigKey {
-        var key = self
-        key.facts.example = example
-        key.facts.sample = []
-        return key
-    }
-
-    /// The same key, which compares these elements of two upstreams by their names.
-    fileprivate func comparing<Element: Equatable & SendableMetatype>(
+    /// A key that also exists at the top of the file, where it is documented; its elements are compared by their names.
+    fileprivate func ofOneUpstream<Element: Equatable & SendableMetatype>(
+        example: String,
         _ path: any KeyPath<UpstreamDraft, [Element]> & Sendable,
         named name: @escaping @Sendable (Element) -> String
     ) -> ConfigKey {
         var key = self
+        (key.facts.example, key.facts.sample) = (example, [])
         key.compare = ConfigChange.comparison(of: path, named: name)
         return key
     }
-}
 
-extension CredentialDraft: ConfigSection {
-    static let keys: [ConfigKey<CredentialDraft>] = documented([
-        "The header field that carries it.":
-            .parsed("header", wanted: "a header field's name", fallback: Configuration.Credential().header) {
-                (text, draft) in
-                if let complaint = FieldName.complaint(text) { throw InvalidValue("\"\(text)\" \(complaint)") }
-                draft.settings.header = text
-            },
-        """
-        The file that contains it on one line; only Larder's user may be able to read it. It is read again when it changes.
-        """:
-            ConfigKey("from", .text, example: "\"${CREDENTIALS_DIRECTORY}/github\"", isRequired: true) {
-                (node, draft, reader) in
-                guard let path = reader.text(node, wanted: "a file's path") else { return }
-                draft.file = (path, node.place)
-            }
-            .orElse("command"),
-        """
-        A program with its arguments that prints it, in place of a file. It runs when Larder starts, when "expires" has \
-        passed, and when the upstream responds with 401; it must end within 10 seconds.
-        """:
-            ConfigKey("command", .list(.text), example: "[gh, auth, token]") { (node, draft, reader) in
-                guard let words = reader.checkedTexts(node, { _ in nil }) else { return }
-                guard words.first?.isEmpty == false else {
-                    return reader.errorHere(
-                        node.place,
-                        "there is no program; write it with its arguments: [gh, auth, token]"
-                    )
-                }
-                draft.command = words
-            },
-        "How long what the program has printed is used.":
-            .duration("expires", \.settings.expires, in: .seconds(10) ... .forever, example: "50m"),
-        "The authentication scheme: sent before the credential, separated by a space.":
-            .text("scheme", \.settings.scheme, example: "Bearer"),
-        "Whether it is also used for POST, PUT, PATCH and DELETE, so that every program can change things.":
-            .boolean("writes", \.settings.writes),
-    ])
-}
-
-extension ConfigKey<ConfigDraft> {
-    static var upstreams: ConfigKey {
-        ConfigKey(
-            "upstreams",
-            .named(.section(UpstreamDraft.keys.map(\.facts)), name: "github"),
-            comparing: { [Configuration.Upstream].changes($0.settings.upstreams, &$1.settings.upstreams) }
-        ) { node, draft, reader in
-            guard let pairs = reader.pairs(node, wanted: "names of upstreams, each with its keys") else { return }
-            if pairs.isEmpty { reader.errorHere(node.place, "there is none; name one, with its url") }
-            draft.upstreams = pairs.map { name, place, value in
-                var upstream = UpstreamDraft()
-                upstream.settings.name = name
-                upstream.place = place
-                if !UpstreamName.isValid(name) {
-                    reader.errorHere(
-                        place,
-                        "\"\(name)\" is not a name for an upstream; write a letter followed by letters, digits, \"_\" or \"-\""
-                    )
-                }
-                upstream.places = reader.under(name) { $0.section(value, into: &upstream) }
-                return upstream
-            }
-        }
-    }
-}
-
-enum UpstreamName {
-    static func isValid(_ name: String) -> Bool {
-        guard let first = name.utf8.first, FieldSyntax.isLetter(first) else { return false }
-        return name.utf8.isAlphanumeric(or: "_-")
-    }
-}
-
-extension ConfigKey<UpstreamDraft> {
     static var credential: ConfigKey {
         ConfigKey(
             "credential",
@@ -281,19 +186,16 @@ extension ConfigKey<UpstreamDraft> {
             example: "{ /api/v3: / }",
             comparing: ConfigChange.comparison(of: \.settings.aliases, named: \.path)
         ) { node, draft, reader in
-            guard let pairs = reader.pairs(node, wanted: "paths, each with the path that it stands for") else { return }
-            for (path, place, value) in pairs {
+            for (path, place, value) in reader.pairs(node, wanted: "paths, each with the path that it stands for") ?? []
+            {
                 guard let target = reader.text(value, wanted: "a path such as /") else { continue }
                 do {
                     let alias = PathAlias(path: try PathPrefix.read(path), target: try PathPrefix.read(target))
-                    guard !alias.path.isEmpty else {
-                        reader.errorHere(
-                            place,
-                            "\"/\" stands for itself; use \"url\" to say where the API begins upstream"
-                        )
+                    guard alias.path.isEmpty else {
+                        draft.settings.aliases.append(alias)
                         continue
                     }
-                    draft.settings.aliases.append(alias)
+                    reader.errorHere(place, "\"/\" stands for itself; use \"url\" to say where the API begins upstream")
                 } catch { reader.errorHere(place, "\(error)") }
             }
         }
@@ -348,6 +250,86 @@ extension ConfigKey<UpstreamDraft> {
                 draft.settings.proxy = .url(text)
             }
         }
+    }
+}
+
+extension CredentialDraft: ConfigSection {
+    static let keys: [ConfigKey<CredentialDraft>] = documented([
+        "The header field that carries it.":
+            .parsed("header", wanted: "a header field's name", fallback: Configuration.Credential().header) {
+                (text, draft) in
+                if let complaint = FieldName.complaint(text) { throw InvalidValue("\"\(text)\" \(complaint)") }
+                draft.settings.header = text
+            },
+        """
+        The file that contains it on one line; only Larder's user may be able to read it. It is read again when it changes.
+        """:
+            ConfigKey(
+                "from",
+                .text,
+                example: "\"${CREDENTIALS_DIRECTORY}/github\"",
+                isRequired: true,
+                orElse: "command"
+            ) { node, draft, reader in
+                draft.file = reader.text(node, wanted: "a file's path").map { ($0, node.place) }
+            },
+        """
+        A program with its arguments that prints it, in place of a file. It runs when Larder starts, when "expires" has \
+        passed, and when the upstream responds with 401; it must end within 10 seconds.
+        """:
+            ConfigKey("command", .list(.text), example: "[gh, auth, token]") { (node, draft, reader) in
+                guard let words = reader.checkedTexts(node, { _ in nil }) else { return }
+                guard words.first?.isEmpty == false else {
+                    return reader.errorHere(
+                        node.place,
+                        "there is no program; write it with its arguments: [gh, auth, token]"
+                    )
+                }
+                draft.command = words
+            },
+        "How long what the program has printed is used.":
+            .duration("expires", \.settings.expires, in: .seconds(10) ... .forever, example: "50m"),
+        "The authentication scheme: sent before the credential, separated by a space.":
+            .text("scheme", \.settings.scheme, example: "Bearer"),
+        "Whether it is also used for POST, PUT, PATCH and DELETE, so that every program can change things.":
+            .boolean("writes", \.settings.writes),
+    ])
+}
+
+extension ConfigKey<ConfigDraft> {
+    static var upstreams: ConfigKey {
+        ConfigKey(
+            "upstreams",
+            .named(.section(UpstreamDraft.keys.map(\.facts)), name: "github"),
+            comparing: { [Configuration.Upstream].changes($0.settings.upstreams, &$1.settings.upstreams) }
+        ) { node, draft, reader in
+            guard let pairs = reader.pairs(node, wanted: "names of upstreams, each with its keys") else { return }
+            if pairs.isEmpty { reader.errorHere(node.place, "there is none; name one, with its url") }
+            draft.upstreams = pairs.map { name, place, value in
+                var upstream = UpstreamDraft(settings: .init(name: name), place: place)
+                reader.check(name: name, at: place, of: "an upstream")
+                upstream.places = reader.under(name) { $0.section(value, into: &upstream) }
+                return upstream
+            }
+        }
+    }
+}
+
+enum UpstreamName {
+    static func isValid(_ name: String) -> Bool {
+        guard let first = name.utf8.first, FieldSyntax.isLetter(first) else { return false }
+        return name.utf8.isAlphanumeric(or: "_-")
+    }
+}
+
+extension ConfigReader {
+    /// Reports a name that cannot be one of an upstream or a webhook.
+    mutating func check(name: String, at place: Place?, of what: String) {
+        if UpstreamName.isValid(name) { return }
+        errorHere(
+            place,
+            "\"\(name)\" is not a name for \(what); write a letter followed by letters, digits, \"_\" or \"-\""
+        )
     }
 }
 

@@ -43,9 +43,8 @@ package enum Units {
             let number = rest.prefix { $0.isASCII && $0.isNumber || $0 == "." }
             let word = rest.dropFirst(number.count).prefix(while: \.isLetter)
             guard let value = Double(number), let unit = unit(of: word) else { return nil }
-            guard let factor = durations.first(where: { $0.unit == unit })?.milliseconds, value < 1e9 else {
-                return nil
-            }
+            guard let factor = durations.first(where: { $0.unit == unit })?.milliseconds, value < 1e9
+            else { return nil }
             let milliseconds = (value * Double(factor)).rounded()
             guard abs(milliseconds - value * Double(factor)) < 1e-6 else { return nil }
             written += self.text(.milliseconds(Int64(milliseconds)))
@@ -143,9 +142,8 @@ package enum Units {
         let tail = rest[digits.endIndex...]
         let unit = tail.prefix { $0.isLetter }
         let after = tail[unit.endIndex...]
-        guard after.isEmpty || after.first?.isNumber == true else {
-            throw invalid(text, "is not a whole number with a unit, such as 30s or 64MiB")
-        }
+        guard after.isEmpty || after.first?.isNumber == true
+        else { throw invalid(text, "is not a whole number with a unit, such as 30s or 64MiB") }
         return (number, String(unit), after)
     }
 }

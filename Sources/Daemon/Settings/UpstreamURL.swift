@@ -17,9 +17,8 @@ package struct UpstreamURL: Sendable, Hashable, CustomStringConvertible {
             throw InvalidValue("\"\(text)\" is not a URL; write it with its scheme, for example \"https://\(text)\"")
         }
         let scheme = text[..<mark.lowerBound].lowercased()
-        guard scheme == "http" || scheme == "https" else {
-            throw InvalidValue("an upstream is reached by http or https, not by \"\(scheme)\"")
-        }
+        guard scheme == "http" || scheme == "https"
+        else { throw InvalidValue("an upstream is reached by http or https, not by \"\(scheme)\"") }
         let rest = text[mark.upperBound...]
         let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         let path = rest[authority.endIndex...]

@@ -8,7 +8,6 @@ extension Configuration {
     package struct Webhook: Sendable, Equatable {
         /// The last segment of its path; unique among all upstreams.
         package var name = ""
-        /// The file with its secrets.
         package var file = ""
         package let secret = WebhookSecret()
         /// Where a payload shows objects, in the order of the file.
@@ -88,27 +87,25 @@ package final class WebhookSecret: Sendable, Equatable, CustomStringConvertible,
 }
 
 /// A webhook as the file has it, with its places.
-struct WebhookDraft {
+struct WebhookDraft: ConfigSection {
     var settings = Configuration.Webhook()
     var place: Place?
     var places: [String: Place] = [:]
-    /// The place of each of its objects.
     var objectPlaces: [Place?] = []
-}
 
-extension WebhookDraft: ConfigSection {
     static let keys: [ConfigKey<WebhookDraft>] = documented([
         """
         The file that contains the secret, which the service has, too; only Larder's user may be able to read it. It is read \
         again when it changes. While one secret replaces another, write both, each on a line.
         """:
-            ConfigKey("secret", .text, example: "\"${CREDENTIALS_DIRECTORY}/github-webhook\"", isRequired: true) {
-                (node, draft, reader) in
-                guard let path = reader.text(node, wanted: "a file's path") else { return }
+            .parsed(
+                "secret",
+                wanted: "a file's path",
+                example: "\"${CREDENTIALS_DIRECTORY}/github-webhook\"",
+                isRequired: true
+            ) { path, draft in
                 draft.settings.file = path
-                do {
-                    try draft.settings.secret.read(path)
-                } catch { reader.errorHere(node.place, "\(error)") }
+                try draft.settings.secret.read(path)
             },
         """
         Where a payload shows an object, and of which model: key paths with dots. What shows the object is then fetched again \
@@ -149,9 +146,8 @@ extension ConfigKey<WebhookDraft> {
     fileprivate static var objects: ConfigKey {
         ConfigKey("objects", .named(.text, name: "user"), example: "{ user: User }", isRequired: true) {
             (node, draft, reader) in
-            guard let pairs = reader.pairs(node, wanted: "key paths, each with the model of the object there") else {
-                return
-            }
+            guard let pairs = reader.pairs(node, wanted: "key paths, each with the model of the object there")
+            else { return }
             if pairs.isEmpty { reader.errorHere(node.place, "there is none; write for example `{ user: User }`") }
             for (path, place, value) in pairs {
                 if let complaint = BodyRule.complaint(aboutRoot: path) {
@@ -173,17 +169,10 @@ extension ConfigKey<UpstreamDraft> {
             .named(.section(WebhookDraft.keys.map(\.facts)), name: "users"),
             comparing: ConfigChange.comparison(of: \.settings.webhooks, named: \.name)
         ) { node, draft, reader in
-            guard let pairs = reader.pairs(node, wanted: "names of webhooks, each with its keys") else { return }
-            for (name, place, value) in pairs {
-                var webhook = WebhookDraft()
+            for (name, place, value) in reader.pairs(node, wanted: "names of webhooks, each with its keys") ?? [] {
+                var webhook = WebhookDraft(place: place)
                 webhook.settings.name = name
-                webhook.place = place
-                if !UpstreamName.isValid(name) {
-                    reader.errorHere(
-                        place,
-                        "\"\(name)\" is not a name for a webhook; write a letter followed by letters, digits, \"_\" or \"-\""
-                    )
-                }
+                reader.check(name: name, at: place, of: "a webhook")
                 webhook.places = reader.under(name) { $0.section(value, into: &webhook) }
                 draft.webhooks.append(webhook)
                 draft.settings.webhooks.append(webhook.settings)

@@ -1,6 +1,5 @@
 import Yams
 
-/// A syntax error in YAML.
 struct YAMLMistake {
     /// Nil if the parser does not say.
     var place: Place?

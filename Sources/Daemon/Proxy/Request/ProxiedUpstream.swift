@@ -167,7 +167,7 @@ package final class ProxiedUpstream: Sendable {
     /// How long a request waits: the client's patience, and the limits that differ from those of the upstream.
     func waiting(for request: ProxyRequest) -> (patience: Duration, timeouts: UpstreamTimeouts.Changes) {
         guard hasWaitingRoutes else { return (settings.patience, UpstreamTimeouts.Changes()) }
-        let route = rules.waiting(
+        let route = rules.rule(
             method: request.sentMethod,
             path: request.route,
             query: Self.query(ofURL: request.target)

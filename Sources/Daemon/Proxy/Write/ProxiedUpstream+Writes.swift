@@ -50,8 +50,7 @@ extension ProxiedUpstream {
 
     /// The path of the route of a request, as the config writes it; nil if none matches.
     func routePath(method: String, path: String, query: String?) -> String? {
-        rules.route(method: method, path: path, query: query, status: nil)
-            .map { settings.routes[$0.index].declaration.path }
+        rules.rule(method: method, path: path, query: query)?.declaration.path
     }
 
     /// Further targets that a write of this path invalidates by its route: paths, and patterns of paths.
