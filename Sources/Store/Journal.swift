@@ -120,12 +120,10 @@ extension WriterSession {
     /// Writes the new entries; this is the last step before the commit.
     func flushJournal() throws {
         guard let last = journal.pending.last else { return }
-        try query("INSERT INTO _changes VALUES (?, ?, ?, ?)").run(
-            last.sequence,
-            clock.now(),
-            journal.total + Int64(journal.pending.count),
-            Journal.encode(journal.pending, at: last.sequence)
-        )
+        try query("INSERT INTO _changes VALUES (?, ?, ?, ?)").run(values: [
+            last.sequence, clock.now(), journal.total + Int64(journal.pending.count),
+            Journal.encode(journal.pending, at: last.sequence),
+        ])
         effects.isJournaled = true
     }
 
@@ -164,12 +162,9 @@ extension WriterSession {
     func writeName(of record: ObjectRecord) throws {
         guard journal.isOn, !journal.isErasing, record.changed > journal.floor else { return }
         if case .text(let text) = record.identity, text.utf8.count > Self.longestName { return }
-        try query("INSERT OR REPLACE INTO _gone VALUES (?, ?, ?, ?)").run(
-            record.id,
-            record.collection,
-            record.identity,
-            record.changed
-        )
+        try query("INSERT OR REPLACE INTO _gone VALUES (?, ?, ?, ?)").run(values: [
+            record.id, record.collection, record.identity, record.changed,
+        ])
     }
 
     /// Longer names are forgotten with their objects, as after a clean.

@@ -302,12 +302,10 @@ enum StoreLoading {
                     context: ObjectContext.key(of: scope.context),
                     url: row.url
                 )
-                try update.run(
-                    row.id + offset,
-                    hasher.digest(key),
-                    hasher.pathHash(upstream: scope.upstream, url: row.url),
-                    row.id
-                )
+                try update.run(values: [
+                    row.id + offset, hasher.digest(key), hasher.pathHash(upstream: scope.upstream, url: row.url),
+                    row.id,
+                ])
             }
         }
     }

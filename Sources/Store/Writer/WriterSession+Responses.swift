@@ -266,11 +266,9 @@ extension WriterSession {
             version = shared
         } else {
             version = numbers.version.increment()
-            try query("INSERT INTO _versions (id, payload, declared) VALUES (?, ?, ?)").run(
-                version,
-                SQLValue.text(payload),
-                declared == 0 ? SQLValue.null : .integer(Int64(declared))
-            )
+            try query("INSERT INTO _versions (id, payload, declared) VALUES (?, ?, ?)").run(values: [
+                version, SQLValue.text(payload), declared == 0 ? SQLValue.null : .integer(Int64(declared)),
+            ])
         }
         record.entries.append(ObjectRecord.Entry(version: version, content: content, uses: 0, observation: .zero))
         record.isModified = true
