@@ -134,9 +134,7 @@ public final class ObjectStore: Sendable {
     }
 
     /// Commits everything queued earlier without the batch delay.
-    public func commitPromptly() {
-        ingest.async { [self] in core.submit(.flush, .prompt, { _ in }, done: { _ in }) }
-    }
+    public func commitPromptly() { ingest.async { [self] in core.submit(.flush, .prompt, { _ in }, done: { _ in }) } }
 
     /// Commits the queue and closes the file.
     ///
@@ -315,14 +313,7 @@ extension ObjectStore {
                 .freshening,
                 .batched,
                 {
-                    try $0.freshen(
-                        id,
-                        head: head,
-                        policy: policy,
-                        start: start,
-                        end: end,
-                        policyIfDirty: policyIfDirty
-                    )
+                    try $0.freshen(id, head: head, policy: policy, start: start, end: end, policyIfDirty: policyIfDirty)
                 },
                 done: done
             )

@@ -94,10 +94,7 @@ struct CopyRebuilding {
         [
             Table(name: "_names", columns: [("id", .id), ("text", .text)]),
             Table(name: "_principals", columns: [("id", .id), ("digest", .blob), ("label", .line)]),
-            Table(
-                name: "_scopes",
-                columns: [("id", .id), ("upstream", .id), ("principal", .id), ("context", .id)]
-            ),
+            Table(name: "_scopes", columns: [("id", .id), ("upstream", .id), ("principal", .id), ("context", .id)]),
             Table(name: "_collections", columns: [("id", .id), ("scope", .id), ("model", .id)]),
             Table(
                 name: "_observations",

@@ -28,9 +28,7 @@ struct SecretErasure {
             return (hasChanged, try Self.pending(models, in: database))
         }
         guard hasChanged else { return }
-        for upstream in pending {
-            _ = try await core.clean(CleanFilter(upstream: upstream))
-        }
+        for upstream in pending { _ = try await core.clean(CleanFilter(upstream: upstream)) }
         try await core.commit(.erasure, .prompt) { try Self.record(models, in: $0.database) }
     }
 

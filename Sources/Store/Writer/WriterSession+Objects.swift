@@ -108,9 +108,7 @@ extension WriterSession {
     func flushObjects() throws {
         for record in recordOrder where record.isModified {
             if try deleteUnusedVersions(of: record) { continue }
-            for entry in record.takeSurplus() {
-                try spill(entry)
-            }
+            for entry in record.takeSurplus() { try spill(entry) }
             if case .unobserved = record.mark, !record.isPinned, try isNewerThanMark(record) {
                 // No document is left that was observed before the mark.
                 record.setMark(nil)

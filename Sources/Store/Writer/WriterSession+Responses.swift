@@ -200,9 +200,7 @@ extension WriterSession {
                 declared: declared,
                 sharing: known
             )
-            if isNew || !occurrence.boundKeys.isEmpty {
-                try writeKeys(of: occurrence, for: record, observation.kind)
-            }
+            if isNew || !occurrence.boundKeys.isEmpty { try writeKeys(of: occurrence, for: record, observation.kind) }
             if pinning, let index = record.index(of: version) {
                 record.entries[index].uses += 1
                 record.isModified = true
