@@ -92,7 +92,7 @@ public final class ObjectStore: Sendable {
         Writer.start(core, numbers: numbers, journal: journal, recentMarks: recentMarks)
         core.eraseSecrets()
         core.modernise()
-        KeyLoader.start(core)
+        core.loadKeys()
         return (ObjectStore(core: core), notices)
     }
 
