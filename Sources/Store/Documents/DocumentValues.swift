@@ -97,6 +97,10 @@ public struct ReceivedDocument: Sendable {
         self.sent = sent ?? start
         (self.kind, self.rule, self.surroundings) = (kind, rule, surroundings)
     }
+
+    var subject: MappedSubject? {
+        rule.map { MappedSubject(body: body, rule: $0, surroundings: surroundings, url: key.url) }
+    }
 }
 
 /// The response of a write; it is not stored as a document.
