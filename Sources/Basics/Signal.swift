@@ -32,7 +32,5 @@ public final class Signal: Sendable {
     }
 
     /// Returns when the signal is given, at once if it was given before.
-    public func wait() async {
-        await withCheckedContinuation { continuation in whenGiven { continuation.resume() } }
-    }
+    public func wait() async { await withCheckedContinuation { continuation in whenGiven { continuation.resume() } } }
 }

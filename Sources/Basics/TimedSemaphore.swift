@@ -47,9 +47,7 @@ public final class TimedSemaphore: @unchecked Sendable {  // `count` is guarded 
         if end.tv_nsec >= 1_000_000_000 { (end.tv_sec, end.tv_nsec) = (end.tv_sec + 1, end.tv_nsec - 1_000_000_000) }
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
-        while count == 0 {
-            guard pthread_cond_timedwait(isSignalled, mutex, &end) == 0 else { break }
-        }
+        while count == 0 { guard pthread_cond_timedwait(isSignalled, mutex, &end) == 0 else { break } }
         guard count > 0 else { return false }
         count -= 1
         return true

@@ -8,18 +8,18 @@ extension ObjectStore {
     /// The public number of a commit sequence; any thread, memory only.
     public func publicSequence(_ sequence: CommitNumber) -> Int64 { core.publicNumbers.number(of: sequence) }
 
-    /// The commit sequence of a public number.
+    /// The commit sequence of a public number; any thread, memory only.
     ///
-    /// Any thread, memory only. Nil for a number that this store never issued: one of another store, a future one, or one whose
-    /// commit was lost in a power failure.
+    /// Nil for a number that this store never issued: one of another store, a future one, or one whose commit was lost
+    /// in a power failure.
     public func sequence(fromPublic number: Int64) -> CommitNumber? { core.publicNumbers.sequence(of: number) }
 }
 
 /// The public numbers of commit sequences: the sequence plus a base.
 ///
-/// Each opening of a store has its own base, made of the wall clock in microseconds and a random part, and above all earlier
-/// ones. So a number is never mistaken for one of another store, nor for one of a commit that was lost in a power failure or
-/// by restoring a copy. Numbers grow with the sequences, over all openings.
+/// Each opening of a store has its own base, made of the wall clock in microseconds and a random part, and above all
+/// earlier ones. So a number is never mistaken for one of another store, nor for one of a commit that was lost in a
+/// power failure or by restoring a copy. Numbers grow with the sequences, over all openings.
 ///
 /// ```
 /// opening          1        2              3
@@ -33,7 +33,7 @@ final class PublicNumbers: Sendable {
         var base: Int64
     }
 
-    // The maximum number of openings kept. Numbers of older ones count as unknown.
+    // Numbers of older openings count as unknown.
     private static let openingLimit = 256
     /// More sequences than fit into a WAL, and so more than a power failure can lose.
     private static let distance: Int64 = 1 << 24
@@ -56,9 +56,7 @@ final class PublicNumbers: Sendable {
         newest = Atomic(last.start.rawValue)
     }
 
-    /// Records an opening; the next commit must be durable.
-    ///
-    /// - Parameter wall: microseconds since 1970.
+    /// Records an opening at a wall-clock time in µs; the next commit must be durable.
     static func begin(in database: Database, wall: Int64) throws {
         let sequence = try Meta.commitNumber(in: database)
         var openings = try read(in: database)
@@ -72,8 +70,7 @@ final class PublicNumbers: Sendable {
     private static func write(_ openings: [Opening], in database: Database) throws {
         var writer = VariableWriter()
         for opening in openings.suffix(openingLimit) {
-            writer.append(UInt64(bitPattern: opening.start.rawValue))
-            writer.append(UInt64(bitPattern: opening.base))
+            for number in [opening.start.rawValue, opening.base] { writer.append(UInt64(bitPattern: number)) }
         }
         try database.query("INSERT OR REPLACE INTO _meta VALUES ('openings', ?)").run(writer.bytes)
     }
@@ -96,8 +93,7 @@ final class PublicNumbers: Sendable {
     func advance(to sequence: CommitNumber) { newest.max(sequence.rawValue, ordering: .acquiringAndReleasing) }
 
     func number(of sequence: CommitNumber) -> Int64 {
-        let opening = openings.last { $0.start < sequence } ?? openings[0]
-        return opening.base + sequence.rawValue
+        (openings.last { $0.start < sequence } ?? openings[0]).base + sequence.rawValue
     }
 
     func sequence(of number: Int64) -> CommitNumber? {
@@ -133,9 +129,7 @@ final class RecentChanges: Sendable {
     func announce(_ objects: [ObjectID], at sequence: CommitNumber) {
         state.withLock { state in
             state.replaced.removeAll(keepingCapacity: true)
-            for object in objects {
-                state.replaced.append((object, state.last.updateValue(sequence, forKey: object)))
-            }
+            for object in objects { state.replaced.append((object, state.last.updateValue(sequence, forKey: object))) }
         }
     }
 
@@ -169,8 +163,7 @@ final class RecentChanges: Sendable {
 
     func mayHaveChanged(_ objects: [ObjectID], since sequence: CommitNumber) -> Bool {
         state.withLock { state in
-            if sequence < state.forgotten { return true }
-            return objects.contains { (state.last[$0] ?? .zero) > sequence }
+            sequence < state.forgotten || objects.contains { (state.last[$0] ?? .zero) > sequence }
         }
     }
 }

@@ -3,8 +3,8 @@ public import Mapping
 
 /// What a write, a clean, or the loss of knowledge makes outdated: responses to requests sent until a time.
 ///
-/// Memory, disk, fetches, streams and the writer's queue all obey this value. They ask `covers`, or look its paths up in an index.
-/// It contains names alone, no row ids of a store, so that it means the same in any process.
+/// Memory, disk, fetches, streams and the writer's queue all obey this value. They ask `covers`, or look its paths up
+/// in an index. It contains names alone, no row ids, so that it means the same in any process.
 public struct Invalidation: Sendable, Equatable, Codable {
     /// The upstream's name; nil for all upstreams.
     public var upstream: String?
@@ -36,12 +36,8 @@ public struct Invalidation: Sendable, Equatable, Codable {
     /// Whether it concerns an upstream at all.
     public func concerns(_ upstream: String) -> Bool { self.upstream == nil || self.upstream == upstream }
 
-    /// Whether it covers a response.
-    ///
-    /// - Parameters:
-    ///   - url: path and query as in its cache key.
-    ///   - principal: its principal's label; nil if that is not known, which counts as covered.
-    ///   - shown: the objects that it shows; nil if they are not known, which counts as covered.
+    /// Whether it covers a response, by path and query as in its cache key; a principal's label or shown objects that
+    /// are not known count as covered.
     @inlinable
     public func covers(
         _ url: some StringProtocol,
@@ -60,9 +56,8 @@ public struct Invalidation: Sendable, Equatable, Codable {
 
 /// A pattern of paths below a base path.
 public struct InvalidationPattern: Sendable, Equatable {
-    /// The base path; the pattern matches what follows it.
     var base: String
-    /// The pattern, with its captures filled in.
+    /// Matches what follows the base path; its captures are filled in.
     var pattern: RoutePattern
     /// The beginning of every path that it matches.
     private let start: String
@@ -85,14 +80,12 @@ public struct InvalidationPattern: Sendable, Equatable {
 extension InvalidationPattern: Codable {
     private enum CodingKeys: CodingKey { case base, pattern }
 
-    /// Reads base and pattern, each as text.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         let text = try values.decode(String.self, forKey: .pattern)
         self.init(base: try values.decode(String.self, forKey: .base), pattern: try RoutePattern(text))
     }
 
-    /// Writes base and pattern, each as text.
     public func encode(to encoder: any Encoder) throws {
         var values = encoder.container(keyedBy: CodingKeys.self)
         try values.encode(base, forKey: .base)

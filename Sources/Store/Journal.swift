@@ -34,12 +34,8 @@ struct Journal {
     var isErasing = false
 
     var isOn: Bool { limit > 0 }
-
     var count: Int64 { total - dropped }
-
-    /// Whether to drop the oldest changes.
-    ///
-    /// The threshold is an eighth above the limit, so that they are dropped in larger portions.
+    /// Whether to drop the oldest changes: an eighth above the limit, so that they are dropped in larger portions.
     var isOverfull: Bool { count > limit + limit / 8 }
 
     // MARK: Stored form
@@ -120,12 +116,10 @@ extension WriterSession {
     /// Writes the new entries; this is the last step before the commit.
     func flushJournal() throws {
         guard let last = journal.pending.last else { return }
-        try query("INSERT INTO _changes VALUES (?, ?, ?, ?)").run(
-            last.sequence,
-            clock.now(),
-            journal.total + Int64(journal.pending.count),
-            Journal.encode(journal.pending, at: last.sequence)
-        )
+        try query("INSERT INTO _changes VALUES (?, ?, ?, ?)").run(values: [
+            last.sequence, clock.now(), journal.total + Int64(journal.pending.count),
+            Journal.encode(journal.pending, at: last.sequence),
+        ])
         effects.isJournaled = true
     }
 
@@ -139,9 +133,8 @@ extension WriterSession {
         journal.pending.removeAll(keepingCapacity: true)
     }
 
-    /// Drops the oldest commits until at most `count` changes are left, in a transaction.
-    ///
-    /// Returns false if none could be dropped.
+    /// Drops the oldest commits until at most `count` changes are left, in a transaction; false if none could be
+    /// dropped.
     @discardableResult
     func dropChanges(downTo count: Int64) throws -> Bool {
         var start: (floor: CommitNumber, dropped: Int64)?
@@ -163,17 +156,12 @@ extension WriterSession {
     /// Writes the name of an object that leaves the store, as long as the journal contains changes of it.
     func writeName(of record: ObjectRecord) throws {
         guard journal.isOn, !journal.isErasing, record.changed > journal.floor else { return }
-        if case .text(let text) = record.identity, text.utf8.count > Self.longestName { return }
-        try query("INSERT OR REPLACE INTO _gone VALUES (?, ?, ?, ?)").run(
-            record.id,
-            record.collection,
-            record.identity,
-            record.changed
-        )
+        // Longer names are forgotten with their objects, as after a clean.
+        if case .text(let text) = record.identity, text.utf8.count > 512 { return }
+        try query("INSERT OR REPLACE INTO _gone VALUES (?, ?, ?, ?)").run(values: [
+            record.id, record.collection, record.identity, record.changed,
+        ])
     }
-
-    /// Longer names are forgotten with their objects, as after a clean.
-    private static let longestName = 512
 
     /// Erases the names of objects that have left the store, as a clean must.
     func eraseJournaledNames(of collections: [CollectionID], identity: StoredIdentity?) throws {
@@ -189,7 +177,6 @@ extension WriterSession {
 
 /// A change of one object, of an upstream by name and a principal by label; each has its own commit sequence.
 public struct ObjectChange: Sendable, Equatable {
-    /// The kind of change.
     public enum Kind: UInt8, Sendable, CaseIterable {
         /// A response showed the object for the first time, or for the first time since it was forgotten or deleted.
         case created = 0
@@ -212,13 +199,11 @@ public struct ObjectChange: Sendable, Equatable {
     public var context: String
     /// The model's name; for a cluster, that of its base.
     public var model: String
-    /// The models of the object.
-    ///
-    /// For a cluster, its base and the concrete model selected by its members, or all models if its members are no longer
-    /// known.
+    /// The models of the object: of a cluster, its base and the concrete model selected by its members, or all if these
+    /// are not known.
     public var models: [String]
     public var identity: String
-    /// Its identity as JSON, as the upstream spells it if a response that shows it is still stored.
+    /// Its identity as JSON, spelled as by the upstream if a response that shows it is still stored.
     var id: [UInt8]
     /// Its newest known members as JSON at the time of reading; nil if not requested or not known.
     public var json: [UInt8]?
@@ -238,16 +223,14 @@ public struct ChangePage: Sendable {
 
 /// Reads the journal of changes, in the order of the commits.
 extension ObjectStore {
-    /// Sets the function that is called after each commit that added to the journal.
-    ///
-    /// There is at most one. It is called on the writer's thread. It must be quick, and must not wait for the store.
+    /// Sets the function that is called on the writer's thread after each commit that added to the journal; it must be
+    /// quick, and must not wait for the store.
     public func onChanges(_ handler: @escaping @Sendable () -> Void) { core.onChanges = handler }
 
-    /// The changes after a commit sequence, at most `limit`.
+    /// The changes after a commit sequence, at most `limit`; nil if the configuration has no journal.
     ///
-    /// Nil if the configuration has no journal. Successive pages contain every change after `start` exactly once, as long as
-    /// `start` is not below the page's floor. Names are the current ones. A change of an object removed by a clean is only
-    /// counted.
+    /// Successive pages contain every change after `start` exactly once, as long as `start` is not below the page's
+    /// floor. Names are the current ones. A change of an object removed by a clean is only counted.
     ///
     /// - Parameter values: whether to include each object's newest known members.
     public func changes(after start: CommitNumber, limit: Int, values: Bool = false) async throws(StoreError)
@@ -255,11 +238,7 @@ extension ObjectStore {
     {
         let models = core.models
         let found = try await core.read { database in
-            try ChangeReader(database: database, models: models).page(
-                after: start,
-                limit: max(limit, 1),
-                values: values
-            )
+            try ChangeReader(database: database, models: models).page(after: start, max(limit, 1), values: values)
         }
         guard var page = found else { return nil }
         for index in page.changes.indices {
@@ -280,7 +259,7 @@ struct ChangeReader {
     let models: [String: UpstreamModels]
 
     /// The changes after a sequence, at most `limit`; nil if there is no journal.
-    func page(after start: CommitNumber, limit: Int, values: Bool) throws -> ChangePage? {
+    func page(after start: CommitNumber, _ limit: Int, values: Bool) throws -> ChangePage? {
         guard let floor = try Meta.journal.integer(in: database).map(CommitNumber.init) else { return nil }
         let end = try max(start, Meta.commitNumber(in: database))
         var page = ChangePage(changes: [], end: end, isLast: true, floor: floor, erased: 0)

@@ -1,16 +1,15 @@
 import Mapping
 
 extension ObjectStore {
-    /// Replaces the configuration while the store is open; on an error nothing has changed.
+    /// Replaces the configuration while the store is open; on an error nothing has changed. One call at a time.
     ///
-    /// It takes over the upstreams with their models and lags, the limit on objects, the bound on the file, the batch delay and the
-    /// size of the queue. The rest stays as it was when the store was opened.
+    /// It takes over the upstreams with their models and lags, the limit on objects, the bound on the file, the batch
+    /// delay and the size of the queue. The rest stays as it was when the store was opened.
     ///
-    /// Other models apply at once: each stored object is migrated when it is read, and all of them in the background, as after a
-    /// restart. Responses that were taken apart by the former models and not stored yet are taken apart again. An upstream that is
-    /// gone keeps its models for responses that are on their way. Its data stay, labelled by its name and URL.
-    ///
-    /// Call it for one configuration at a time.
+    /// Other models apply at once: each stored object is migrated when it is read, and all of them in the background,
+    /// as after a restart. Responses that were taken apart by the former models and not stored yet are taken apart
+    /// again. An upstream that is gone keeps its models for responses that are on their way. Its data stay, labelled by
+    /// its name and URL.
     package func replaceConfiguration(by configuration: StoreConfiguration) async throws(StoreError) {
         let core = core
         var all = core.models

@@ -33,6 +33,8 @@ public struct Delivery: Sendable {
         (self.upstream, self.path, self.id, self.repeatable) = (upstream, path, id, repeatable)
         (self.body, self.rule) = (body, rule)
     }
+
+    fileprivate var subject: MappedSubject { MappedSubject(body: body, rule: rule, surroundings: .none, url: path) }
 }
 
 /// A delivery whose body was taken apart.
@@ -44,13 +46,7 @@ public struct PreparedDelivery: Sendable {
     /// Why there are none, as a sentence; nil if the mapping does not say.
     public let complaint: String?
 
-    var subject: MappedSubject { MappedSubject(delivery) }
-}
-
-extension MappedSubject {
-    fileprivate init(_ delivery: Delivery) {
-        self.init(body: delivery.body, rule: delivery.rule, surroundings: .none, url: delivery.path)
-    }
+    var subject: MappedSubject { delivery.subject }
 }
 
 /// What a delivery did.
@@ -68,7 +64,7 @@ extension ObjectStore {
         guard let models = core.models[delivery.upstream] else {
             return PreparedDelivery(delivery: delivery, body: PreparedBody(), objects: [], complaint: nil)
         }
-        let body = PreparedBody(MappedSubject(delivery), models: models, hasher: core.hasher, isExamined: true)
+        let body = PreparedBody(delivery.subject, models: models, hasher: core.hasher, isExamined: true)
         return PreparedDelivery(
             delivery: delivery,
             body: body,

@@ -8,9 +8,8 @@ public struct Seed: Sendable {
     public var principal: PrincipalID
     /// The representation that they are given for, as in the key of a document.
     public var context: String
-    /// The model of every value.
     public var model: String
-    /// The JSON texts; each contains one object of the model.
+    /// The JSON texts, each of one object of the model.
     public var values: [[UInt8]]
 
     /// Describes objects.
@@ -22,7 +21,6 @@ public struct Seed: Sendable {
 
 /// What seeding values did.
 public struct SeedReceipt: Sendable {
-    /// A warning about a value.
     public struct Finding: Sendable {
         /// The index of the value.
         public var value: Int
@@ -43,10 +41,11 @@ public struct SeedReceipt: Sendable {
 
 /// Stores objects that did not come in a response.
 extension ObjectStore {
-    /// Stores the objects in some values, in one transaction: all of them or, after an error, none.
+    /// Stores the objects in some values, in one transaction: all of them or, after an error, none; returns after the
+    /// commit.
     ///
-    /// Returns after the commit. They are observed at that moment, after the responses queued earlier. Every response that is
-    /// complete later counts as newer, whenever its request was sent. A value whose object has no identity is skipped.
+    /// They are observed at that moment, after the responses queued earlier. Every response that is complete later
+    /// counts as newer, whenever its request was sent. A value whose object has no identity is skipped.
     public func seed(_ seed: Seed) async throws(StoreError) -> SeedReceipt {
         guard let models = core.models[seed.upstream], models.isConfigured else {
             throw .refused("the upstream \(UpstreamKey.name(of: seed.upstream)) is no longer in the config")

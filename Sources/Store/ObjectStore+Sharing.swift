@@ -1,8 +1,6 @@
 public import Mapping
 
-/// What a response has shown of objects, so that the stores of other machines can merge it.
-///
-/// It contains names alone, no row ids of a store.
+/// What a response has shown of objects, by names alone, so that the stores of other machines can merge it.
 public struct SharedObservation: Sendable, Equatable {
     /// One object as the response showed it.
     public struct Object: Sendable, Equatable {
@@ -135,8 +133,8 @@ struct ValueSharing: Sendable {
 extension ObjectStore {
     /// Sets the function that gets the new values that responses show: before the commit that makes them visible.
     ///
-    /// There is at most one. It is called on the writer's thread, and must be quick. If the commit fails, the values were observed
-    /// all the same. What other machines have observed does not come.
+    /// It is called on the writer's thread, and must be quick. If the commit fails, the values were observed all the
+    /// same. What other machines have observed does not come.
     public func showValues(
         where isWanted: @escaping @Sendable (_ upstream: String) -> Bool,
         to show: @escaping @Sendable (ShownValues) -> Void
@@ -144,10 +142,10 @@ extension ObjectStore {
 
     /// Applies what other machines have announced, in its order and in one transaction; returns after the commit.
     ///
-    /// Values are merged with the times of the machine that has seen them. Of objects and principals that are not known here they
-    /// are remembered, in bounded memory, until a response shows them. What is outdated is removed, and its objects are marked as
-    /// unknown; that goes ahead of queued responses, as a write does. An invalidation of everything is a clean, which this does
-    /// not do.
+    /// Values are merged with the times of the machine that has seen them. Of objects and principals that are not known
+    /// here they are remembered, in bounded memory, until a response shows them. What is outdated is removed, and its
+    /// objects are marked as unknown; that goes ahead of queued responses, as a write does. An invalidation of
+    /// everything is a clean, which this does not do.
     public func apply(_ news: [AppliedNews], of upstream: String) async throws(StoreError) {
         let invalidations = news.compactMap(\.invalidation)
         for invalidation in invalidations { try await removeDocumentsOfPatterns(invalidation) }

@@ -23,13 +23,11 @@ extension ObjectStore {
         }
     }
 
-    private func complete(_ write: CompletedWrite, _ prepared: PreparedBody?) async throws(StoreError)
-        -> WriteCompletion
-    {
+    private func complete(_ write: CompletedWrite, _ body: PreparedBody?) async throws(StoreError) -> WriteCompletion {
         let queued = core.queuedResponses
         return try await submitAhead(as: .write, bytes: write.observation?.body.count ?? 0) { session, isAhead in
             let subject = write.observation?.subject
-            let prepared = prepared.map { session.current($0, of: subject, upstream: write.upstream) }
+            let prepared = body.map { session.current($0, of: subject, upstream: write.upstream) }
             if isAhead, try !session.mayGoAhead(write, prepared, of: queued) { return nil }
             let completion = try session.complete(write, prepared)
             if let shown = write.observation {
@@ -75,10 +73,9 @@ extension ObjectStore {
             session.bans.banPatterns(of: invalidation, knownAt: session.clock.now())
             return session.numbers.document
         }
-        let found = try await core.read { try invalidation.documentsOfPatterns(until: last, in: $0) }
-        var rest = found[...]
+        var rest = try await core.read { try invalidation.documentsOfPatterns(until: last, in: $0) }[...]
         while !rest.isEmpty {
-            let slice = Array(rest.prefix(Self.slice))
+            let slice = Array(rest.prefix(512))
             rest = rest.dropFirst(slice.count)
             try await core.commit(.invalidation, .express) { session in
                 for id in slice { try session.deleteDocument(id) }
@@ -86,12 +83,9 @@ extension ObjectStore {
         }
     }
 
-    /// How many documents are removed in one transaction.
-    private static let slice = 512
-
-    /// Records that a retrieval did not find an object.
+    /// Records that a retrieval did not find an object; like `complete`, it goes ahead of queued responses.
     ///
-    /// Returns after the commit, or while another process holds it up. Like `complete`, it goes ahead of queued responses.
+    /// Returns after the commit, or while another process holds it up.
     public func commit(_ absence: ObservedAbsence) async throws(StoreError) {
         let queued = core.queuedResponses
         try await unlessHeldUp { [self] () async throws(StoreError) in
@@ -148,15 +142,10 @@ public struct CompletedWrite: Sendable {
         effect: Effect = .changed,
         bound: BoundObject? = nil
     ) {
-        self.upstream = upstream
-        self.principal = principal
-        self.context = context
-        self.path = path
+        (self.upstream, self.principal, self.context, self.path) = (upstream, principal, context, path)
         (self.time, self.effect, self.bound) = (time, effect, bound)
     }
-}
 
-extension CompletedWrite {
     /// What it makes outdated, besides what the store finds out.
     public var invalidation: Invalidation { Invalidation(of: upstream, paths: paths, patterns: patterns, at: time) }
 

@@ -4,16 +4,16 @@ import GRDB
 import Mapping
 import Synchronization
 
-/// Stores objects and documents in one SQLite file.
+/// Stores objects and documents in one SQLite file; any thread.
 ///
-/// Any thread may call. Functions that access the file are `async`: reads run on a reader's queue, each in its own snapshot;
-/// writes run on the writer's thread and return after their commit.
+/// Functions that access the file are `async`: reads run on a reader's queue, each in its own snapshot; writes run on
+/// the writer's thread and return after their commit.
 public final class ObjectStore: Sendable {
     private let shared: StoreCore
     /// The state shared with the writer.
     ///
-    /// The store's `deinit` stops the writer. All work is done with the core, so the optimiser could destroy the store before
-    /// its caller's last use of it; access to the core counts as a use.
+    /// The store's `deinit` stops the writer. All work is done with the core, so the optimiser could destroy the store
+    /// before its caller's last use of it; access to the core counts as a use.
     var core: StoreCore { withExtendedLifetime(self) { shared } }
     // Decomposes bodies before their transactions, in the order of arrival.
     let ingest = DispatchQueue(label: "larder.ingest")
@@ -28,9 +28,8 @@ public final class ObjectStore: Sendable {
 
     deinit { shared.mailbox.finish() }
 
-    /// Opens or creates a store for exclusive use.
-    ///
-    /// A second opening fails with `.locked`. Blocks. It takes the same short time whatever the size of the store.
+    /// Opens or creates a store; blocks, for the same short time whatever its size. A second opening fails with
+    /// `.locked`.
     public static func open(_ configuration: StoreConfiguration) throws(StoreError) -> (ObjectStore, [StoreNotice]) {
         do throws(StoreError) {
             return try opened(configuration)
@@ -48,13 +47,11 @@ public final class ObjectStore: Sendable {
         }
     }
 
-    private static func open(
-        _ file: StoreFile,
-        _ configuration: StoreConfiguration
-    ) throws(StoreError) -> (ObjectStore, [StoreNotice]) {
+    private static func open(_ file: StoreFile, _ configuration: StoreConfiguration) throws(StoreError)
+        -> (ObjectStore, [StoreNotice])
+    {
         let core = StoreCore(file, configuration)
-        var notices = file.notices
-        var numbers = file.numbers
+        var (notices, numbers) = (file.notices, file.numbers)
         var journal = Journal(limit: core.changeLimit)
         var recentMarks = RecentMarks()
         do {
@@ -74,9 +71,7 @@ public final class ObjectStore: Sendable {
                         if numbers.observation == .zero { try SecretErasure.record(core.models, in: database) }
                         return (try session.completeSuspectWrites(), try versions.record(in: database))
                     }
-                    numbers = session.numbers
-                    journal = session.journal
-                    recentMarks = session.recentMarks
+                    (numbers, journal, recentMarks) = (session.numbers, session.journal, session.recentMarks)
                     return (dropped, migrated, session.models)
                 }
             }
@@ -92,7 +87,7 @@ public final class ObjectStore: Sendable {
         Writer.start(core, numbers: numbers, journal: journal, recentMarks: recentMarks)
         core.eraseSecrets()
         core.modernise()
-        KeyLoader.start(core)
+        core.loadKeys()
         return (ObjectStore(core: core), notices)
     }
 
@@ -107,15 +102,13 @@ public final class ObjectStore: Sendable {
 
     // MARK: Memory
 
-    /// Whether documents may exist under a key.
-    ///
-    /// Memory only, any thread. Never wrongly false.
+    /// Whether documents may exist under a key; never wrongly false. Memory only, any thread.
     public func mayHave(_ digest: Digest128) -> Bool { core.presence.mayContain(digest.low) }
 
-    /// Whether any of these objects may have changed after a commit sequence.
+    /// Whether any of these objects may have changed after a commit sequence; never wrongly false. Memory only, any
+    /// thread.
     ///
-    /// Memory only, any thread. Never wrongly false. Register a document where the listener finds it before this call, so that
-    /// no change is missed in between.
+    /// Register a document where the listener finds it before this call, so that no change is missed in between.
     public func mayHaveChanged(_ objects: [ObjectID], since sequence: CommitNumber) -> Bool {
         core.recent.mayHaveChanged(objects, since: sequence)
     }
@@ -134,24 +127,16 @@ public final class ObjectStore: Sendable {
     }
 
     /// Commits everything queued earlier without the batch delay.
-    public func commitPromptly() {
-        ingest.async { [self] in core.submit(.flush, .prompt, { _ in }, done: { _ in }) }
-    }
+    public func commitPromptly() { ingest.async { [self] in core.submit(.flush, .prompt, { _ in }, done: { _ in }) } }
 
-    /// Commits the queue and closes the file.
+    /// Commits the queue and closes the file; every later call fails with `.closed`.
     ///
-    /// Every later call fails with `.closed`.
-    ///
-    /// - Parameter limit: how long to wait for queued responses. After that they are abandoned; suspects and the effects of
-    ///   writes are committed in any case.
+    /// - Parameter limit: how long to wait for queued responses. After that they are abandoned; suspects and the
+    ///   effects of writes are committed in any case.
     /// - Returns: how many responses were abandoned.
     @discardableResult
     public func close(within limit: Duration? = nil) async -> Int {
-        if let limit {
-            await flush(within: limit)
-        } else {
-            await flushAll()
-        }
+        if let limit { await flush(within: limit) } else { await flushAll() }
         guard !core.isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return 0 }
         core.mailbox.finish()
         await core.end.wait()
@@ -178,9 +163,8 @@ public final class ObjectStore: Sendable {
         flush.cancel()
     }
 
-    /// Has the writer run a job after everything queued earlier, as soon as there is room in the queue.
-    ///
-    /// `done` runs on the writer's thread, after the commit.
+    /// Has the writer run a job after everything queued earlier, as soon as there is room in the queue; `done` runs on
+    /// its thread.
     func submit<Value: Sendable>(
         _ kind: Job.Kind,
         _ urgency: Job.Urgency,
@@ -211,7 +195,8 @@ extension ObjectStore {
 
     /// A page of objects that are found by identity or key, or of deleted objects, in the order of their ids.
     ///
-    /// As in all listings, an upstream in the current configuration is named by its name, any other by its name and URL.
+    /// As in all listings, an upstream in the current configuration is named by its name, any other by its name and
+    /// URL.
     public func objects(_ query: ObjectQuery) async throws(StoreError) -> Page<ObjectRow> {
         let core = core
         var query = query
@@ -233,10 +218,9 @@ extension ObjectStore {
 
 /// Looks up, freshens and removes documents.
 extension ObjectStore {
-    /// The maximum number of variants kept per key.
+    /// The maximum number of variants kept per key; a new one displaces the oldest.
     ///
-    /// Beyond that, a new one displaces the oldest. Some servers vary by a field that differs in each request. Their responses
-    /// would fill the store.
+    /// Some servers vary by a field that differs in each request. Their responses would fill the store.
     static let variantLimit = 64
 
     /// The wanted variants under a key, composed if newer values of their objects are known.
@@ -249,9 +233,8 @@ extension ObjectStore {
     ) async throws(StoreError) -> [StoredDocument] {
         let digest = core.hasher.digest(key)
         let models = core.models
-        let found = try await core.read { database in
-            try DocumentReader(database, models: models, for: dividedBy)
-                .documents(at: key, digest: digest, where: isWanted)
+        let found = try await core.read {
+            try DocumentReader($0, models: models, for: dividedBy).documents(at: key, digest: digest, where: isWanted)
         }
         if !found.verified.isEmpty {
             // This saves the next reader the comparison. It is not worth waiting for, and failing is harmless.
@@ -270,9 +253,8 @@ extension ObjectStore {
         }
     }
 
-    /// A document by its id, composed if newer values of its objects are known.
-    ///
-    /// Nil if it is gone, or if it shows no object of the given model.
+    /// A document by its id, composed if newer values of its objects are known; nil if it is gone, or shows no object
+    /// of the model.
     public func document(_ id: DocumentID, showing model: String? = nil) async throws(StoreError) -> StoredDocument? {
         let core = core
         return try await core.read { database in
@@ -294,13 +276,12 @@ extension ObjectStore {
         }
     }
 
-    /// Freshens a document by a 304: updates its fields and its observation time.
+    /// Freshens a document by a 304: updates its fields and its observation time, after the responses queued earlier.
     ///
-    /// Has no effect if the document shows outdated values, unless it ends their lifetime. Responses queued earlier, which may
-    /// replace the document, are stored first.
+    /// Has no effect if the document shows outdated values, unless it ends their lifetime.
     ///
-    /// - Parameter policyIfDirty: the policy to store, with `head`, if a write has changed the document's objects meanwhile; nil if
-    ///   the 304 allows no less use of the document than before.
+    /// - Parameter policyIfDirty: the policy to store, with `head`, if a write has changed the document's objects
+    ///   meanwhile; nil if the 304 allows no less use of the document than before.
     @discardableResult
     public func freshen(
         _ id: DocumentID,
@@ -311,21 +292,11 @@ extension ObjectStore {
         policyIfDirty: [UInt8]? = nil
     ) async throws(StoreError) -> FresheningOutcome {
         try await result { done in
-            submit(
-                .freshening,
-                .batched,
-                {
-                    try $0.freshen(
-                        id,
-                        head: head,
-                        policy: policy,
-                        start: start,
-                        end: end,
-                        policyIfDirty: policyIfDirty
-                    )
-                },
-                done: done
-            )
+            submit(.freshening, .batched) {
+                try $0.freshen(id, head: head, policy: policy, start: start, end: end, policyIfDirty: policyIfDirty)
+            } done: {
+                done($0)
+            }
         }
     }
 
@@ -339,21 +310,17 @@ extension ObjectStore {
     /// A later `receive` for one of these paths stores nothing if its request was sent before this call.
     public func invalidate(_ paths: Set<String>, of upstream: String) async throws(StoreError) {
         let time = core.clock.now()
-        try await core.commit(.invalidation, .prompt) { session in
-            try session.invalidate(paths, of: upstream, at: time)
-        }
+        try await core.commit(.invalidation, .prompt) { try $0.invalidate(paths, of: upstream, at: time) }
     }
 
-    /// Removes one document soon, if it still exists.
-    ///
-    /// The listener is not notified, because it would also drop responses received under the same key since.
+    /// Removes one document soon, if it still exists, without notice: the listener would also drop later responses
+    /// under its key.
     public func remove(_ id: DocumentID) {
         core.submit(.removal, .batched, { try $0.deleteDocument(id, notifying: false) }, done: { _ in })
     }
 
-    /// Removes all variants under a key soon; responses queued earlier are stored first, and so are removed as well.
-    ///
-    /// `done` runs on the writer's thread, after the commit.
+    /// Removes all variants under a key soon, after the responses queued earlier; `done` runs on the writer's thread,
+    /// after the commit.
     public func remove(at key: CacheKey, done: @escaping @Sendable (Result<Void, StoreError>) -> Void = { _ in }) {
         submit(.removal, .batched, { try $0.deleteDocuments(at: key) }, done: done)
     }
@@ -389,13 +356,8 @@ extension ObjectStore {
     ) {
         let response = QueuedResponse(document, in: core, foreseen: foreseen, done: done)
         core.queuedResponses.enter(response)
-        core.queueLimit.enter(bytes: document.body.count) { [self] in
-            ingest(response, isAwaited ? .prompt : .batched)
-        }
+        core.queueLimit.enter(bytes: document.body.count) { [self] in ingest(response, isAwaited ? .prompt : .batched) }
     }
-
-    /// The most bytes of a body that may be decomposed on its caller's thread.
-    private static let smallBody = 4 << 10
 
     private func ingest(_ response: QueuedResponse, _ urgency: Job.Urgency) {
         // Capturing the store keeps it alive until the response has reached the writer.
@@ -403,15 +365,8 @@ extension ObjectStore {
             let core = core
             guard !core.isGivenUp else { return response.end(.failure(.closed), weight: nil, in: core) }
             let coverage = response.document.findCoverage?(response.document.body)
-            let subject = response.document.rule.map { rule in
-                MappedSubject(
-                    body: response.document.body,
-                    rule: rule,
-                    surroundings: response.document.surroundings,
-                    url: response.document.key.url
-                )
-            }
-            let prepared = subject.map { core.prepare($0, upstream: response.document.key.upstream) } ?? PreparedBody()
+            let (subject, upstream) = (response.document.subject, response.document.key.upstream)
+            let prepared = subject.map { core.prepare($0, upstream: upstream) } ?? PreparedBody()
             let weight = subject == nil ? nil : prepared.weight
             // A decomposed object of ten bytes takes a kilobyte. So the next body is decomposed only when there is room.
             if let weight {
@@ -425,31 +380,25 @@ extension ObjectStore {
                 bytes: response.byteCount,
                 isDispensable: true,
                 { session in
-                    let current = session.current(prepared, of: subject, upstream: response.document.key.upstream)
+                    let current = session.current(prepared, of: subject, upstream: upstream)
                     let receipt = try session.receive(response, coverage, current)
-                    try session.warn(
-                        receipt.warnings,
-                        about: response.document.rule,
-                        url: response.document.key.url,
-                        at: session.clock.now()
-                    )
+                    let (rule, url) = (response.document.rule, response.document.key.url)
+                    try session.warn(receipt.warnings, about: rule, url: url, at: session.clock.now())
                     return receipt
                 },
                 done: {
                     response.end($0, weight: weight, in: core)
                     // Not earlier, because a client may wait for the commit.
-                    if let subject { core.examine(subject, prepared, upstream: response.document.key.upstream) }
+                    if let subject { core.examine(subject, prepared, upstream: upstream) }
                 }
             )
         }
         // What need not be decomposed, nor waits for others, does not need the queue's thread. Nor does a small body whose client
         // waits: to decompose it takes no longer than a change of threads.
         let isDecomposedHere =
-            response.isForeseeable && response.document.body.count <= Self.smallBody && core.preparedBodies.queued == 0
-        guard
-            response.document.rule != nil && !isDecomposedHere || response.document.findCoverage != nil
-                || core.ingesting.load(ordering: .acquiring) > 0
-        else { return work() }
+            response.isForeseeable && response.document.body.count <= 4 << 10 && core.preparedBodies.queued == 0
+        let isQueued = response.document.rule != nil && !isDecomposedHere || response.document.findCoverage != nil
+        guard isQueued || core.ingesting.load(ordering: .acquiring) > 0 else { return work() }
         core.ingesting.add(1, ordering: .relaxed)
         ingest.async { [core] in
             work()

@@ -8,14 +8,12 @@ public protocol RowID: RawRepresentable<Int64>, Hashable, Comparable, Sendable, 
 }
 
 extension RowID {
-    @inlinable
-    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    @inlinable public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
     public var description: String { String(rawValue) }
 
     /// The id of no row, less than all others.
-    @inlinable
-    package static var zero: Self { Self(rawValue: 0) }
+    @inlinable package static var zero: Self { Self(rawValue: 0) }
 
     /// An id greater than all others.
     static var max: Self { Self(rawValue: .max) }
@@ -30,33 +28,25 @@ extension RowID {
 /// The surrogate id of a principal.
 public struct PrincipalID: RowID {
     public let rawValue: Int64
-
-    @inlinable
-    public init(rawValue: Int64) { self.rawValue = rawValue }
+    @inlinable public init(rawValue: Int64) { self.rawValue = rawValue }
 
     /// The id of no principal: nothing is stored under it.
-    @inlinable
-    public static var nobody: PrincipalID { PrincipalID(rawValue: 0) }
+    @inlinable public static var nobody: PrincipalID { PrincipalID(rawValue: 0) }
 
     /// The id of requests without credentials.
-    @inlinable
-    public static var anonymous: PrincipalID { PrincipalID(rawValue: 1) }
+    @inlinable public static var anonymous: PrincipalID { PrincipalID(rawValue: 1) }
 }
 
 /// The id of an object; it is never reused while the store is open.
 public struct ObjectID: RowID {
     public let rawValue: Int64
-
-    @inlinable
-    public init(rawValue: Int64) { self.rawValue = rawValue }
+    @inlinable public init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
 /// The id of a document; it is never reused while the store is open.
 public struct DocumentID: RowID, AtomicRepresentable {
     public let rawValue: Int64
-
-    @inlinable
-    public init(rawValue: Int64) { self.rawValue = rawValue }
+    @inlinable public init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
 /// A number of the commit sequence, which numbers every change in the file.
@@ -64,17 +54,13 @@ public struct DocumentID: RowID, AtomicRepresentable {
 /// Clients see it as another number, by `ObjectStore.publicSequence`.
 public struct CommitNumber: RowID, AtomicRepresentable {
     public let rawValue: Int64
-
-    @inlinable
-    public init(rawValue: Int64) { self.rawValue = rawValue }
+    @inlinable public init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
 /// The id of a set of URLs that a write in progress may change.
 public struct SuspectID: RowID {
     public let rawValue: Int64
-
-    @inlinable
-    public init(rawValue: Int64) { self.rawValue = rawValue }
+    @inlinable public init(rawValue: Int64) { self.rawValue = rawValue }
 }
 
 /// The id of an observation: of a response, as evidence about objects.

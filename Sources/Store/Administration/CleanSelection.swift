@@ -27,15 +27,10 @@ public struct CleanFilter: Sendable {
         url: (@Sendable (String) -> Bool)? = nil,
         olderThan: Int64? = nil
     ) {
-        self.model = model
-        self.identity = identity
-        self.upstream = upstream
-        self.principal = principal
-        (self.url, self.olderThan) = (url, olderThan)
+        (self.model, self.identity, self.upstream) = (model, identity, upstream)
+        (self.principal, self.url, self.olderThan) = (principal, url, olderThan)
     }
-}
 
-extension CleanFilter {
     /// What the clean makes outdated of all that was requested before it, or more: where the filter names a URL or an age, too.
     ///
     /// - Parameter model: the filter's model, or the base of its cluster.
@@ -72,9 +67,8 @@ struct CleanSelection {
 
     /// - Parameter now: when the clean was requested.
     init(_ filter: CleanFilter, in database: Database, now: Int64, of core: StoreCore) throws {
-        let models = core.models
         (self.database, self.filter) = (database, filter)
-        concrete = filter.model.flatMap { ConcreteModel(of: $0, models) }
+        concrete = filter.model.flatMap { ConcreteModel(of: $0, core.models) }
         before = filter.olderThan.map { now - $0 }
         identity = filter.identity.map { StoredIdentity($0) }
         collections = try database.query(
@@ -92,13 +86,9 @@ struct CleanSelection {
 
     /// The documents of the next slice of a scan.
     ///
-    /// With a model, these are the documents that show an object of it. There is no index for that: it reads the pins of
-    /// every document.
+    /// With a model, those that show an object of it: for lack of an index, it reads the pins of every document.
     func documents(of scan: inout DocumentScan, _ bounds: SliceBounds) throws -> [DocumentID] {
-        guard filter.model == nil || !collections.isEmpty else {
-            scan.end()
-            return []
-        }
+        guard filter.model == nil || !collections.isEmpty else { return scan.end() }
         var known: [ObjectID: Bool] = [:]
         return try scan.next(bounds, in: database) { document, url in
             guard filter.url?(url()) ?? true, try isSelected(document) else { return false }
@@ -115,12 +105,11 @@ struct CleanSelection {
     }
 
     private func shows(_ document: DocumentID, _ isSelected: inout [ObjectID: Bool]) throws -> Bool {
-        for pin in try StoredBody.pins(of: document, in: database) {
+        try StoredBody.pins(of: document, in: database).contains { pin in
             let isOne = try isSelected[pin.object] ?? selects(pin.object)
             isSelected[pin.object] = isOne
-            if isOne { return true }
+            return isOne
         }
-        return false
     }
 
     /// Whether an object itself is selected; a filter without a model selects every object of the removed documents.
@@ -138,9 +127,8 @@ struct CleanSelection {
     private static let orphans =
         "SELECT r.object, o.collection, o.identity, o.state FROM _orphans r JOIN _objects o ON o.id = r.object"
 
-    /// Objects after an id that no document shows.
-    ///
-    /// None for a filter by URL. Other objects go with the documents that show them, or stay because of another document.
+    /// Objects after an id that no document shows; none for a filter by URL: other objects go with the documents that
+    /// show them.
     func orphans(after: ObjectID, _ bounds: SliceBounds) throws -> Slice {
         var slice = Slice(position: after, isAtEnd: true)
         guard !isOfURLs, !collections.isEmpty else { return slice }
@@ -187,7 +175,6 @@ private struct ConcreteModel {
     let base: String
     let models: [String: UpstreamModels]
 
-    /// Nil for a model whose objects are stored under its own name.
     init?(of model: String, _ models: [String: UpstreamModels]) {
         guard let base = Inventory.base(of: model, models) else { return nil }
         (self.model, self.base, self.models) = (model, base, models)

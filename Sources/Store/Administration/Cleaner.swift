@@ -2,11 +2,11 @@ import GRDB
 import Mapping
 
 extension ObjectStore {
-    /// Removes what a filter selects, durably.
+    /// Removes what a filter selects, durably; a dry run only counts it.
     ///
-    /// A dry run only counts it. Later responses are not stored if their requests were sent before the clean. Everything else
-    /// is served and stored meanwhile. If `progress` returns false, the clean stops after a slice: what was removed stays
-    /// removed, and the rest is consistent.
+    /// Later responses are not stored if their requests were sent before the clean; everything else is served and
+    /// stored meanwhile. If `progress` returns false, the clean stops after a slice: what was removed stays removed,
+    /// and the rest is consistent.
     public func clean(_ filter: CleanFilter, dryRun: Bool = false, progress: @escaping CleanProgress = { _ in true })
         async throws(StoreError) -> CleanResult
     {
@@ -26,15 +26,15 @@ extension StoreCore {
     }
 }
 
-/// Removes what a filter selects: documents, their objects, and the bytes of both.
+/// Removes what a filter selects: documents, their objects, and the bytes of both; a dry run only counts them.
 ///
-/// A dry run only counts them. With a model, or one object of it, those objects go together with the documents that show them.
-/// Other objects in these documents stay known, even if no document shows them any more. Without a model, objects that only the
-/// removed documents showed go too.
+/// With a model, or one object of it, those objects go together with the documents that show them. Other objects in
+/// these documents stay known, even if no document shows them any more. Without a model, objects that only the removed
+/// documents showed go too.
 ///
-/// Responses to requests sent before the clean began are not stored. A reader searches slice by slice. The writer removes each
-/// slice in a transaction that fits into the WAL, and does other work in between. The store is consistent after each slice: if
-/// the process dies or the caller stops, the store is partly cleaned.
+/// A reader searches slice by slice. The writer removes each slice in a transaction that fits into the WAL, and does
+/// other work in between. The store is consistent after each slice: if the process dies or the caller stops, the store
+/// is partly cleaned.
 private struct Cleaner {
     let core: StoreCore
     let filter: CleanFilter
@@ -61,11 +61,7 @@ private struct Cleaner {
                 bounds.bytes = Int64(core.budget.batch)
                 return try CleanSelection(filter, in: database, now: time, of: core).documents(of: &scan, bounds)
             }
-            if isDryRun {
-                try await countDocuments(documents)
-            } else {
-                try await removeDocuments(documents, askedAt: time)
-            }
+            try await isDryRun ? countDocuments(documents) : removeDocuments(documents, askedAt: time)
         }
         var orphans = CleanSelection.Slice()
         while !orphans.isAtEnd, shouldContinue() {
@@ -105,7 +101,6 @@ private struct Cleaner {
         }
     }
 
-    /// Reports the progress; returns whether to continue.
     private mutating func shouldContinue() -> Bool {
         isStopped = isStopped || !progress(removed)
         return !isStopped
@@ -127,9 +122,8 @@ private struct Cleaner {
         try await removeSlice(of: documents.count, askedAt: time) { session, selection in
             var (count, touched, unshown) = (0, Set<ObjectID>(), Set<ObjectID>())
             for document in documents where try selection.isSelected(document) {
-                guard let objects = try Self.removeDocument(document, matching: selection, in: session) else {
-                    continue
-                }
+                let removed = try Self.removeDocument(document, matching: selection, in: session)
+                guard let objects = removed else { continue }
                 count += 1
                 touched.formUnion(objects.selected)
                 unshown.formUnion(objects.unshown)
@@ -181,7 +175,8 @@ private struct Cleaner {
 
     /// Removes a document, and the parts of its selected objects that only its response contained.
     ///
-    /// - Returns: the selected objects, and the others that no document shows any more. Nil if the document is already gone.
+    /// - Returns: the selected objects, and the others that no document shows any more; nil if the document is already
+    ///   gone.
     private static func removeDocument(
         _ document: DocumentID,
         matching selection: CleanSelection,
@@ -212,10 +207,9 @@ private struct Cleaner {
         return (selected, unshown)
     }
 
-    /// Returns free pages to the file system and empties the WAL.
+    /// Returns free pages to the file system and empties the WAL; false if another process still reads the WAL.
     ///
-    /// Returns false if another process still reads the WAL. SQLite overwrites freed content (secure_delete), but copies may
-    /// remain in the WAL.
+    /// SQLite overwrites freed content (secure_delete), but copies may remain in the WAL.
     private mutating func emptyFreeSpace() async throws(StoreError) -> Bool {
         let core = core
         try await core.commit(.clean, .durable) { _ in }
@@ -226,17 +220,15 @@ private struct Cleaner {
                 try FileKeeper(core: core).returnSomePages($0)
             }
         }
-        for _ in 0..<Self.attempts {
+        // One second in total.
+        for _ in 0..<20 {
             let isErased = try await core.commit(.clean, .prompt, alone: true) {
-                FileKeeper(core: core).emptyWAL($0, timeout: Self.timeout, erasing: true) == .emptied
+                FileKeeper(core: core).emptyWAL($0, timeout: 50, erasing: true) == .emptied
             }
             if isErased { return true }
         }
         return false
     }
-
-    /// How often to try to empty the WAL, and for how many milliseconds each time: one second in total.
-    private static let (attempts, timeout) = (20, 50)
 
     // MARK: Counting
 
@@ -322,6 +314,11 @@ private struct Cleaner {
         let owners: Int64
         let bytes: Int64
 
+        init(id: ID, owners: Int64, bytes: Int64) { (self.id, self.owners, self.bytes) = (id, owners, bytes) }
+
+        /// Reads these columns.
+        init(_ row: QueryRow) { self.init(id: row.id(0), owners: row.integer(1), bytes: row.integer(2)) }
+
         /// Notes that one owner goes; returns how many bytes go with it.
         func bytesGone(_ left: inout [ID: Int64]) -> Int64 {
             left[id, default: owners] -= 1
@@ -330,14 +327,8 @@ private struct Cleaner {
     }
 }
 
-extension Cleaner.Shared {
-    /// Reads the columns id, owners and bytes.
-    init(_ row: QueryRow) { (id, owners, bytes) = (row.id(0), row.integer(1), row.integer(2)) }
-}
-
-/// What a clean counts as the size of what it removes: the content, without the overhead of the file.
-///
-/// The file itself shrinks by whole pages, which small documents share.
+/// What a clean counts as the size of what it removes: the content, without the overhead of the file, which shrinks by
+/// whole pages.
 extension StoreCount {
     /// The query for the size of a document, without the objects that it shows, and without what others share with it.
     static let bytesOfDocument: StaticString = """
@@ -358,7 +349,6 @@ public struct StoreCount: Codable, Sendable, Equatable {
     public var bytes: Int64 = 0
     public var models: [String: Int] = [:]
 
-    /// Adds another count.
     public static func += (left: inout StoreCount, right: StoreCount) {
         (left.objects, left.documents) = (left.objects + right.objects, left.documents + right.documents)
         left.bytes += right.bytes

@@ -13,8 +13,7 @@ public struct OpaqueResponse: Sendable {
 
 /// Reads everything in a rebuilt copy as the store will read it, and refuses what the store cannot have written.
 ///
-/// The types and ranges of columns are checked already (`CopyRebuilding`). This is about bytes that are decoded: bodies and
-/// their pins, the state of objects, and the opaque parts of responses.
+/// `CopyRebuilding` has checked the types and ranges of columns; this is about bytes that are decoded.
 struct CopyInspection {
     let database: Database
     let models: [String: UpstreamModels]
@@ -56,7 +55,6 @@ struct CopyInspection {
         }
     }
 
-    /// A JSON object, in which references may stand for others.
     private static func isObject(_ text: [UInt8]) -> Bool {
         text.first { $0 > 0x20 } == UInt8(ascii: "{") && JSONBody.isWhole(text)
     }

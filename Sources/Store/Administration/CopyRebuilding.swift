@@ -13,10 +13,6 @@ struct CopyRebuilding {
     private let latest: Int64
 
     /// Makes a file with the tables of a store after a migration, and fills it with the rows of a copy.
-    ///
-    /// - Parameters:
-    ///   - latest: the latest time that a row may have.
-    ///   - budget: the bound on the file.
     static func write(_ copy: Database, to path: String, upTo migration: String, latest: Int64, budget: FileBudget)
         throws
     {
@@ -87,93 +83,69 @@ struct CopyRebuilding {
         var name: String
         var columns: [(name: String, rule: Rule)]
         var condition = ""
+
+        init(_ name: String, _ columns: KeyValuePairs<String, Rule>, _ condition: String = "") {
+            (self.name, self.condition, self.columns) = (name, condition, columns.map { ($0, $1) })
+        }
     }
 
     /// All tables but `_meta` and those of documents.
-    private static var tables: [Table] {
-        [
-            Table(name: "_names", columns: [("id", .id), ("text", .text)]),
-            Table(name: "_principals", columns: [("id", .id), ("digest", .blob), ("label", .line)]),
-            Table(
-                name: "_scopes",
-                columns: [("id", .id), ("upstream", .id), ("principal", .id), ("context", .id)]
-            ),
-            Table(name: "_collections", columns: [("id", .id), ("scope", .id), ("model", .id)]),
-            Table(
-                name: "_observations",
-                columns: [
-                    ("id", .id), ("start", .time), ("finish", .time), ("kind", .number(0...4)), ("uses", .count),
-                    ("source", .orNull(.line)), ("document", .orNull(.digest)), ("divided", .orNull(.digest)),
-                ]
-            ),
-            Table(
-                name: "_objects",
-                columns: [
-                    ("id", .id), ("collection", .id), ("identity", .identity), ("changed", .count),
-                    ("version", .orNull(.id)), ("state", .blob), ("merged", .orNull(.text)), ("known", .orNull(.blob)),
-                    ("accumulated", .orNull(.text)), ("deleted", .orNull(.time)), ("unobserved", .orNull(.time)),
-                    ("wrote", .orNull(.time)), ("reused", .orNull(.number(0...1))),
-                ]
-            ),
-            Table(name: "_marks", columns: [("object", .id), ("source", .line)]),
-            Table(
-                name: "_versions",
-                columns: [("id", .id), ("payload", .text), ("declared", .orNull(.number(0...Int64(Int32.max))))]
-            ),
-            Table(name: "_spilled", columns: [("version", .id), ("uses", .count)]),
-            Table(name: "_shared_versions", columns: [("version", .id), ("owners", .count)]),
-            Table(
-                name: "_shared_bodies",
-                columns: [
-                    ("id", .id), ("documents", .count), ("skeleton", .orNull(.blob)), ("body", .orNull(.blob)),
-                    ("keyed", .orNull(.blob)),
-                ]
-            ),
-            Table(name: "_keys", columns: [("object", .id), ("value", .digest), ("bound", .orNull(.number(0...1)))]),
-            Table(
-                name: "_models",
-                columns: [("upstream", .line), ("model", .line), ("version", .number(0...Int64(Int32.max)))]
-            ),
-            Table(name: "_orphans", columns: [("object", .id), ("since", .time)]),
-            Table(name: "_suspects", columns: [("suspect", .id), ("upstream", .line), ("url", .line)]),
-            Table(
-                name: "_suspect_objects",
-                columns: [
-                    ("suspect", .id), ("upstream", .line), ("model", .line), ("identity", .orNull(.text)),
-                    ("key", .orNull(.text)),
-                ]
-            ),
-            Table(
-                name: "_suspect_patterns",
-                columns: [("suspect", .id), ("upstream", .line), ("base", .line), ("pattern", .line)]
-            ),
-            Table(
-                name: "_warnings",
-                columns: [
-                    ("kind", .line), ("subject", .text), ("message", .text), ("url", .text), ("pointer", .text),
-                    ("count", .count), ("first", .time), ("last", .time),
-                ]
-            ),
-        ]
-    }
+    private static let tables = rules.map { Table($0, $1) }
+
+    private static let rules: KeyValuePairs<String, KeyValuePairs<String, Rule>> = [
+        "_names": ["id": .id, "text": .text],
+        "_principals": ["id": .id, "digest": .blob, "label": .line],
+        "_scopes": ["id": .id, "upstream": .id, "principal": .id, "context": .id],
+        "_collections": ["id": .id, "scope": .id, "model": .id],
+        "_observations": [
+            "id": .id, "start": .time, "finish": .time, "kind": .number(0...4), "uses": .count,
+            "source": .orNull(.line), "document": .orNull(.digest), "divided": .orNull(.digest),
+        ],
+        "_objects": [
+            "id": .id, "collection": .id, "identity": .identity, "changed": .count, "version": .orNull(.id),
+            "state": .blob, "merged": .orNull(.text), "known": .orNull(.blob), "accumulated": .orNull(.text),
+            "deleted": .orNull(.time), "unobserved": .orNull(.time), "wrote": .orNull(.time),
+            "reused": .orNull(.number(0...1)),
+        ],
+        "_marks": ["object": .id, "source": .line],
+        "_versions": ["id": .id, "payload": .text, "declared": .orNull(.number(0...Int64(Int32.max)))],
+        "_spilled": ["version": .id, "uses": .count],
+        "_shared_versions": ["version": .id, "owners": .count],
+        "_shared_bodies": [
+            "id": .id, "documents": .count, "skeleton": .orNull(.blob), "body": .orNull(.blob),
+            "keyed": .orNull(.blob),
+        ],
+        "_keys": ["object": .id, "value": .digest, "bound": .orNull(.number(0...1))],
+        "_models": ["upstream": .line, "model": .line, "version": .number(0...Int64(Int32.max))],
+        "_orphans": ["object": .id, "since": .time],
+        "_suspects": ["suspect": .id, "upstream": .line, "url": .line],
+        "_suspect_objects": [
+            "suspect": .id, "upstream": .line, "model": .line, "identity": .orNull(.text), "key": .orNull(.text),
+        ],
+        "_suspect_patterns": ["suspect": .id, "upstream": .line, "base": .line, "pattern": .line],
+        "_warnings": [
+            "kind": .line, "subject": .text, "message": .text, "url": .text, "pointer": .text, "count": .count,
+            "first": .time, "last": .time,
+        ],
+    ]
 
     private static let document = Table(
-        name: "_documents",
-        columns: [
-            ("id", .id), ("low", .digest), ("place", .digest), ("scope", .id), ("url", .line), ("variant", .blob),
-            ("status", .number(RowBounds.statuses)), ("observation", .id), ("verified", .count), ("length", .count),
-            ("head", .blob), ("policy", .blob), ("covered", .orNull(.number(RowBounds.coverages))),
+        "_documents",
+        [
+            "id": .id, "low": .digest, "place": .digest, "scope": .id, "url": .line, "variant": .blob,
+            "status": .number(RowBounds.statuses), "observation": .id, "verified": .count, "length": .count,
+            "head": .blob, "policy": .blob, "covered": .orNull(.number(RowBounds.coverages)),
         ]
     )
     private static let body = Table(
-        name: "_bodies",
-        columns: [
-            ("pins", .blob), ("skeleton", .orNull(.blob)), ("body", .orNull(.blob)), ("keyed", .orNull(.blob)),
-            ("shared", .orNull(.id)),
+        "_bodies",
+        [
+            "pins": .blob, "skeleton": .orNull(.blob), "body": .orNull(.blob), "keyed": .orNull(.blob),
+            "shared": .orNull(.id),
         ],
-        condition: "WHERE document = ?"
+        "WHERE document = ?"
     )
-    private static let use = Table(name: "_used", columns: [("at", .time)], condition: "WHERE document = ?")
+    private static let use = Table("_used", ["at": .time], "WHERE document = ?")
 
     static var columns: [String: [String]] {
         let all = tables + [document, body, use]
@@ -219,16 +191,14 @@ struct CopyRebuilding {
     private func text(_ row: QueryRow, _ column: Int32, isLine: Bool) -> SQLValue? {
         guard row.isText(column) else { return nil }
         let bytes = row.bytes(column)
-        guard String(validating: bytes, as: UTF8.self) != nil, !isLine || bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7f })
-        else { return nil }
-        return .text(bytes)
+        guard String(validating: bytes, as: UTF8.self) != nil else { return nil }
+        return isLine && !bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7f } ? nil : .text(bytes)
     }
 
     private func identity(_ row: QueryRow, _ column: Int32) -> SQLValue? {
         guard row.isInteger(column) || row.isText(column) else { return nil }
         let identity = StoredIdentity(row, column: column)
-        guard StoredIdentity(identity.text) == identity else { return nil }
-        return identity.sql
+        return StoredIdentity(identity.text) == identity ? identity.sql : nil
     }
 
     // MARK: Tables
@@ -248,9 +218,7 @@ struct CopyRebuilding {
         try select(table).each { row in try insert.run(values: values(row, of: table)) }
     }
 
-    /// The single values that are taken over, all numbers.
-    ///
-    /// The others are those of the opening that made the copy.
+    /// The single values that are taken over, all numbers; the others are those of the opening that made the copy.
     private static let metas: [(meta: Meta, range: ClosedRange<Int64>)] = [
         (.secretLow, RowBounds.any), (.secretHigh, RowBounds.any), (.keyLow, RowBounds.any), (.keyHigh, RowBounds.any),
         (.sequence, RowBounds.copiedNumbers), (.changed, RowBounds.copiedNumbers), (.object, RowBounds.copiedNumbers),

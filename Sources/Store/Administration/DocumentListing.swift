@@ -1,18 +1,16 @@
 import GRDB
 public import Mapping
 
-/// A listing of documents, in the order in which they were stored, or newest first.
+/// A listing of documents, in the order in which they were stored, or newest first; a condition that is nil holds for
+/// all.
 ///
 /// It suits stores of any size: see ``ObjectListing``.
 public struct DocumentListing: Sendable {
-    /// Only documents whose path and query contain this text, ignoring the case of ASCII letters; nil: all.
+    /// A part of path and query; the case of ASCII letters is ignored.
     var text: String?
-    /// Whether a document with this path and query is wanted; nil: all are.
     var covers: (@Sendable (_ url: String) -> Bool)?
     var isDescending: Bool
-    /// An upstream's name; nil: all.
     var upstream: String?
-    /// A principal's label; nil: all.
     var principal: String?
     var limit: Int
     /// The `next` of the previous page.
@@ -29,8 +27,7 @@ public struct DocumentListing: Sendable {
         after: Int64? = nil
     ) {
         (self.text, self.covers, self.isDescending) = (text, covers, isDescending)
-        (self.upstream, self.principal) = (upstream, principal)
-        (self.limit, self.after) = (limit, after)
+        (self.upstream, self.principal, self.limit, self.after) = (upstream, principal, limit, after)
     }
 }
 
@@ -69,7 +66,10 @@ struct DocumentScan: Sendable {
     }
 
     /// Ends the search, because nothing can be found.
-    mutating func end() { isAtEnd = true }
+    mutating func end() -> [DocumentID] {
+        isAtEnd = true
+        return []
+    }
 
     /// The documents of the next slice.
     ///
@@ -155,9 +155,8 @@ extension ObjectStore {
         return rows
     }
 
-    /// One document; nil if it is gone.
-    ///
-    /// Its key contains the upstream's `UpstreamKey`; its row contains the label, as in listings.
+    /// One document; nil if it is gone; its key contains the upstream's `UpstreamKey`, its row the label, as in
+    /// listings.
     public func inspect(_ id: DocumentID) async throws(StoreError) -> InspectedDocument? {
         let models = core.models
         var found = try await core.read { try InspectedDocument(id, in: $0, models: models) }

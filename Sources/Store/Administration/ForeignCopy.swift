@@ -33,7 +33,7 @@ enum ForeignCopy {
         let queue = try DatabaseQueue(path: path, configuration: settings)
         defer { try? queue.close() }
         return try queue.read { copy in
-            try withBoundedWork(copy, size: size) {
+            try bounded(copy, size: size) {
                 let migration = try checkSchema(copy, path: path)
                 let problem = try copy.query("PRAGMA quick_check(1)").first { $0.string(0) }
                 guard problem == "ok" else { throw StoreError.corrupt("its pages or indexes are broken") }
@@ -43,9 +43,7 @@ enum ForeignCopy {
     }
 
     /// Interrupts statements when they have done much more than a file of this size can need.
-    private static func withBoundedWork<Value>(_ copy: Database, size: Int64, _ work: () throws -> Value) throws
-        -> Value
-    {
+    private static func bounded<Value>(_ copy: Database, size: Int64, _ work: () throws -> Value) throws -> Value {
         // In thousands of SQLite's instructions; a row takes some tens of bytes, and less than a thousand instructions.
         let left = UnsafeMutablePointer<Int64>.allocate(capacity: 1)
         left.initialize(to: 10_000 + size / 16)
@@ -102,7 +100,6 @@ enum ForeignCopy {
 
     // MARK: Schema
 
-    /// An entry of a schema, as SQLite keeps it.
     private struct Entry: Hashable {
         var type: String
         var name: String
@@ -115,7 +112,6 @@ enum ForeignCopy {
             }
         }
 
-        /// Whether it is a view, which says nothing about rows.
         var isView: Bool { type == "view" && sql.hasPrefix("CREATE VIEW ") && !name.hasPrefix("_") }
         var isMigrations: Bool { name == "grdb_migrations" && type == "table" }
     }

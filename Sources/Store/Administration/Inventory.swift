@@ -94,11 +94,9 @@ struct Inventory {
         models.values.lazy.map { $0.models.objectName(of: model) }.first { $0 != model }
     }
 
-    func rows(
-        of found: some Collection<FoundObject>,
-        view: ObjectQuery.View,
-        areDeleted: Bool = false
-    ) throws -> [ObjectRow] {
+    func rows(of found: some Sequence<FoundObject>, view: ObjectQuery.View, areDeleted: Bool = false) throws
+        -> [ObjectRow]
+    {
         let reader = try DocumentReader(database, models: models)
         return try found.map { entry in
             var row = entry.row
@@ -134,9 +132,7 @@ struct Inventory {
         return models.keys(in: row.json, of: row.model).contains { $0.value.utf8.elementsEqual(key.utf8) }
     }
 
-    /// A page of warnings, latest first.
-    ///
-    /// `after` is the number to skip: there are few, and their order changes.
+    /// A page of warnings, latest first; `after` is the number to skip: there are few, and their order changes.
     func warnings(limit: Int, after: Int64?) throws -> Page<StoredWarning> {
         let limit = max(limit, 1)
         let offset = after ?? 0
@@ -195,7 +191,6 @@ struct FoundObject {
 
 /// The names of the upstreams and principals that have data in the store.
 public struct OwnerNames: Sendable, Equatable {
-    /// The names of the upstreams, sorted.
     public var upstreams: [String]
     /// The labels of the oldest principals, at most ten.
     public var principals: [String]

@@ -1,12 +1,11 @@
 import GRDB
 import Mapping
 
-/// A listing of a model's objects.
+/// A listing of a model's objects; a condition that is nil holds for all.
 ///
-/// It suits stores of any size: every page is read through indexes, and a search stops after a while and returns where to
-/// continue.
+/// It suits stores of any size: every page is read through indexes, and a search stops after a while and returns where
+/// to continue.
 public struct ObjectListing: Sendable {
-    /// The order of the rows.
     public enum Order: Sendable, Equatable {
         /// By principal and context, then by identity: integers by value, before texts.
         case identity
@@ -15,13 +14,11 @@ public struct ObjectListing: Sendable {
     }
 
     var model: String
-    /// Only objects whose identity or JSON contains this text, ignoring the case of ASCII letters; nil: all.
+    /// A part of the identity or of the JSON; the case of ASCII letters is ignored.
     var text: String?
     var order: Order
     var isDescending: Bool
-    /// An upstream's name; nil: all.
     var upstream: String?
-    /// A principal's label; nil: all.
     var principal: String?
     var limit: Int
     var view: ObjectQuery.View
@@ -41,14 +38,8 @@ public struct ObjectListing: Sendable {
         view: ObjectQuery.View = .wire,
         after: String? = nil
     ) {
-        self.model = model
-        self.text = text
-        self.order = order
-        self.isDescending = isDescending
-        self.upstream = upstream
-        self.principal = principal
-        self.limit = limit
-        self.view = view
+        (self.model, self.text, self.order, self.isDescending) = (model, text, order, isDescending)
+        (self.upstream, self.principal, self.limit, self.view) = (upstream, principal, limit, view)
         guard let after else { return }
         guard let position = ObjectScan.Position(after, order) else { return nil }
         start = position
@@ -66,8 +57,8 @@ public struct ObjectListingPage: Sendable {
 
 /// Scans the objects of a model in slices.
 ///
-/// By identity, it follows the index of each collection in turn. Otherwise it reads the rows of all objects, among which those
-/// of the model may be few.
+/// By identity, it follows the index of each collection in turn. Otherwise it reads the rows of all objects, among
+/// which those of the model may be few.
 struct ObjectScan: Sendable {
     enum Position: Sendable, Equatable {
         case start
@@ -112,20 +103,10 @@ struct ObjectScan: Sendable {
         position = listing.start
     }
 
-    mutating func next(
-        _ bounds: SliceBounds,
-        in database: Database,
-        models: [String: UpstreamModels]
-    ) throws -> [ObjectID] {
-        let collections = try collections(in: database, models: models)
-        switch listing.order {
-        case .identity: return try byIdentity(collections, bounds, in: database)
-        case .stored: return try byRow(collections, bounds, in: database)
-        }
-    }
-
-    private func collections(in database: Database, models: [String: UpstreamModels]) throws -> [CollectionID] {
-        try database.query(
+    mutating func next(_ bounds: SliceBounds, in database: Database, models: [String: UpstreamModels]) throws
+        -> [ObjectID]
+    {
+        let collections: [CollectionID] = try database.query(
             """
             SELECT c.id FROM _collections c
             JOIN _names m ON m.id = c.model AND (m.text = ?1 OR m.text = ?2)
@@ -134,19 +115,18 @@ struct ObjectScan: Sendable {
             JOIN _principals p ON p.id = s.principal AND (?4 IS NULL OR p.label = ?4)
             ORDER BY c.id
             """
-        ).all(
-            listing.model,
-            Inventory.base(of: listing.model, models),
-            listing.upstream,
-            listing.principal
-        ) { $0.id(0) }
+        ).all(listing.model, Inventory.base(of: listing.model, models), listing.upstream, listing.principal) {
+            $0.id(0)
+        }
+        return switch listing.order {
+        case .identity: try byIdentity(collections, bounds, in: database)
+        case .stored: try byRow(collections, bounds, in: database)
+        }
     }
 
-    private mutating func byIdentity(
-        _ collections: [CollectionID],
-        _ bounds: SliceBounds,
-        in database: Database
-    ) throws -> [ObjectID] {
+    private mutating func byIdentity(_ collections: [CollectionID], _ bounds: SliceBounds, in database: Database)
+        throws -> [ObjectID]
+    {
         let isDescending = listing.isDescending
         var (found, first): ([ObjectID], StoredIdentity?) = ([], nil)
         var rest = isDescending ? collections.reversed()[...] : collections[...]
@@ -176,11 +156,9 @@ struct ObjectScan: Sendable {
         return found
     }
 
-    private mutating func byRow(
-        _ collections: [CollectionID],
-        _ bounds: SliceBounds,
-        in database: Database
-    ) throws -> [ObjectID] {
+    private mutating func byRow(_ collections: [CollectionID], _ bounds: SliceBounds, in database: Database) throws
+        -> [ObjectID]
+    {
         let isDescending = listing.isDescending
         var found: [ObjectID] = []
         var last = isDescending ? ObjectID.max : .zero
@@ -239,9 +217,8 @@ extension Inventory {
 }
 
 extension ObjectStore {
-    /// A page of a model's objects.
-    ///
-    /// The search stops after `patience`. It holds no snapshot for long, and waits for other searches.
+    /// A page of a model's objects; the search stops after `patience`, holds no snapshot for long, and waits for other
+    /// searches.
     public func list(_ listing: ObjectListing, patience: Duration = .milliseconds(500)) async throws(StoreError)
         -> ObjectListingPage
     {

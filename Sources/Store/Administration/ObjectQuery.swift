@@ -1,18 +1,14 @@
 public import Mapping
 
-/// A query for the objects with an identity or a key, or for deleted objects.
+/// A query for the objects with an identity or a key, or for deleted objects; a condition that is nil holds for all.
 ///
 /// It selects by at least one of the three; `ObjectListing` is for all objects of a model.
 public struct ObjectQuery: Sendable {
-    /// A model's name; nil: all.
     public var model: String?
-    /// One identity; nil: all.
     public var identity: String?
-    /// The value of one of the object's keys; nil: all.
+    /// The value of one of the object's keys.
     public var key: String?
-    /// An upstream's name; nil: all.
     public var upstream: String?
-    /// A principal's label; nil: all.
     public var principal: String?
     public var view: View = .wire
     public var limit: Int
@@ -21,7 +17,6 @@ public struct ObjectQuery: Sendable {
     /// Whether to list deleted objects instead of existing ones.
     public var areDeleted = false
 
-    /// How objects are shown.
     public enum View: Sendable {
         /// The upstream's members.
         case wire
@@ -39,10 +34,7 @@ public struct ObjectQuery: Sendable {
         limit: Int = 100,
         after: Int64? = nil
     ) {
-        self.model = model
-        self.identity = identity
-        self.key = key
-        self.upstream = upstream
+        (self.model, self.identity, self.key, self.upstream) = (model, identity, key, upstream)
         (self.principal, self.limit, self.after) = (principal, limit, after)
     }
 }

@@ -22,24 +22,21 @@ public struct ObservationSource: Sendable, Equatable {
 
 /// A notice that an object is deleted, or that a write may have changed it in a way that no response has shown.
 public struct ObjectNotice: Sendable, Equatable {
-    /// The kind of notice.
     public enum Kind: Sendable, Equatable {
         case deleted
         /// A write may have changed it, and no response has shown it since.
         case unknown
     }
 
-    /// What caused it.
     public enum Cause: Sendable, Equatable {
         case request(MarkSource)
         /// A response that shows the deletion; nil if its request is no longer known.
         case itself(ObservationSource?)
-        /// The cause is no longer known.
         case forgotten
     }
 
     public var kind: Kind
-    /// The time of the cause: the end of a write, or the start of a read; microseconds of the store's clock.
+    /// The end of a write, or the start of a read; microseconds of the store's clock.
     public var time: Int64
     public var cause: Cause
     /// Whether the object was observed later; the notice then concerns only older responses.
@@ -63,8 +60,8 @@ extension ObjectStore {
 
     /// A page of the documents that show an object, newest first.
     ///
-    /// A page may be short, or empty with a `next`: the search stops after `patience`. Searches run one at a time, and none
-    /// holds a snapshot for long.
+    /// A page may be short, or empty with a `next`: the search stops after `patience`. Searches run one at a time, and
+    /// none holds a snapshot for long.
     public func documents(
         showing object: ObjectID,
         limit: Int = 100,
@@ -102,9 +99,7 @@ extension ObjectStore {
 
     /// What is known of an object, and from which responses; nil if it is gone.
     ///
-    /// - Parameters:
-    ///   - limit: the maximum number of documents that show it.
-    ///   - patience: how long to search for them.
+    /// - Parameter limit: the maximum number of documents that show it, for which it searches for `patience`.
     public func why(_ object: ObjectID, documents limit: Int = 10, patience: Duration = .seconds(1))
         async throws(StoreError) -> ObjectWhy?
     {
@@ -270,9 +265,6 @@ struct ShowingScan: Sendable {
     private var missing: Int64?
     private var isBegun: Bool
 
-    /// Creates a scan.
-    ///
-    /// - Parameter last: where an earlier scan stopped.
     init(object: ObjectID, after last: DocumentID? = nil) {
         self.object = object
         position = last ?? .max
@@ -286,25 +278,19 @@ struct ShowingScan: Sendable {
                 .first(object) { try ObjectRecord.decode($0.bytes(0)) }
             missing = entries?.reduce(0) { $0 + $1.uses } ?? 0
         }
-        var found: [DocumentID] = []
-        var examined = 0
-        var isStopped = missing == 0
-        var (position, missing) = (position, missing)
+        var (found, examined, isStopped) = ([DocumentID](), 0, missing == 0)
         if !isStopped {
             try database.query("SELECT document, pins FROM _bodies WHERE document < ? ORDER BY document DESC")
                 .eachWhile(position) { row in
                     position = row.id(0)
                     let places = row.withBytes(1) { Pins.places(of: object, in: $0) }
-                    if places > 0 {
-                        found.append(position)
-                        missing = missing.map { $0 - Int64(places) }
-                    }
+                    if places > 0 { found.append(position) }
+                    missing = missing.map { $0 - Int64(places) }
                     examined += 1
                     isStopped = missing == 0 || bounds.areReached(found: found.count, examined: examined)
                     return !isStopped
                 }
         }
-        (self.position, self.missing) = (position, missing)
         isAtEnd = !isStopped || missing.map { $0 <= 0 } ?? false
         return found
     }

@@ -3,9 +3,9 @@ import Mapping
 
 /// Erases everything that was stored before a member was declared secret.
 ///
-/// The file does not say which responses show the member: routes say what a body contains, and a body that matches no route may
-/// contain it too. So everything from that upstream is cleaned, slice by slice, and its bytes are overwritten. This happens
-/// once each time that a member becomes secret. If the process dies in the middle, the next one begins again.
+/// The file does not say which responses show the member: a body that matches no route may contain it too. So
+/// everything from that upstream is cleaned, and its bytes are overwritten, once each time that a member becomes
+/// secret. If the process dies in the middle, the next one begins again.
 struct SecretErasure {
     let core: StoreCore
 
@@ -28,9 +28,7 @@ struct SecretErasure {
             return (hasChanged, try Self.pending(models, in: database))
         }
         guard hasChanged else { return }
-        for upstream in pending {
-            _ = try await core.clean(CleanFilter(upstream: upstream))
-        }
+        for upstream in pending { _ = try await core.clean(CleanFilter(upstream: upstream)) }
         try await core.commit(.erasure, .prompt) { try Self.record(models, in: $0.database) }
     }
 
@@ -45,9 +43,8 @@ struct SecretErasure {
         }
     }
 
-    /// The secret members with their models.
-    ///
-    /// A line break in a name can only make the sets differ, which erases too much, never too little.
+    /// The secret members with their models; a line break in a name can only make the sets differ, which erases too
+    /// much.
     private static func secrets(of models: UpstreamModels) -> Set<String> {
         Set(models.models.declarations.flatMap { model in model.secret.map { "\(model.name) \($0)" } })
     }
@@ -64,9 +61,8 @@ struct SecretErasure {
 }
 
 extension StoreCore {
-    /// Erases newly secret members in the background, and retries until it succeeds.
-    ///
-    /// New responses are stored without them anyway.
+    /// Erases newly secret members in the background, and retries until it succeeds; new responses are stored without
+    /// them anyway.
     func eraseSecrets() {
         Task {
             var pause = Duration.seconds(1)
@@ -76,10 +72,8 @@ extension StoreCore {
                 } catch .closed {
                     // The next opening begins again.
                     return
-                } catch .unwritable {
-                    // The file keeper has reported it.
-                } catch .lockedOut {
-                    // The watch has reported it.
+                } catch .unwritable, .lockedOut {
+                    // The file keeper or the watch has reported it.
                 } catch {
                     notify(.secretsNotErased(reason: error.description))
                 }

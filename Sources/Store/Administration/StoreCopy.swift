@@ -8,8 +8,8 @@ import Synchronization
 extension ObjectStore {
     /// Copies the committed contents into a new file, readable only by its owner.
     ///
-    /// The writer copies slice by slice, and does other work in between. The copy has the contents at its end, and needs no
-    /// WAL.
+    /// The writer copies slice by slice, and does other work in between. The copy has the contents at its end, and
+    /// needs no WAL.
     ///
     /// - Parameters:
     ///   - principalKey: a digest of the key from which principals are derived. `load` compares it.
@@ -81,13 +81,12 @@ func blocking<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) a
     }
 }
 
-/// A copy of the file in progress, made by SQLite's backup.
+/// A copy of the file in progress, made by SQLite's backup; only on the writer's thread.
 ///
-/// Used only on the writer's thread. SQLite itself updates the copy when the writer changes pages that are already copied.
+/// SQLite itself updates the copy when the writer changes pages that are already copied.
 final class StoreCopy {
     /// How many pages are copied at once.
     static let slice: Int32 = 512
-
     private let target: OpaquePointer
     private let backup: OpaquePointer
     private let pageSize: Int64
@@ -165,9 +164,7 @@ final class StoreCopy {
     /// Removes copies left by a daemon that was killed.
     static func removeLeftovers(beside store: String) {
         let names = names(beside: store)
-        remove(names.saving)
-        remove(names.loading)
-        remove(names.rebuilding)
+        for name in [names.saving, names.loading, names.rebuilding] { remove(name) }
     }
 
     /// Removes a copy and the files that SQLite keeps beside it.

@@ -19,9 +19,7 @@ extension ObjectStore {
         return (names.saving, names.loading)
     }
 
-    /// Why a copy of a size cannot be loaded; nil if its size does not prevent that.
-    ///
-    /// Its rows are written into a new file beside it, for which the disk needs room too.
+    /// Why a copy of a size cannot be loaded; its rows are written into a new file, for which the disk needs room too.
     ///
     /// - Parameter arrived: how many of its bytes are on the disk already.
     public func refusal(ofCopyWith bytes: Int, ofWhichArrived arrived: Int = 0) -> StoreError? {
@@ -72,16 +70,6 @@ extension ObjectStore {
                 )
             }
         }
-        return try await replace(by: path, principalKey: principalKey, bodyLimit: bodyLimit, isServable: isServable)
-    }
-
-    private func replace(
-        by path: String,
-        principalKey: [UInt8],
-        bodyLimit: Int,
-        isServable: @escaping @Sendable (OpaqueResponse) -> Bool
-    ) async throws(StoreError) -> LoadResult {
-        let core = core
         let copiedKey = try await blocking {
             try StoreLoading.rebuild(path, for: core, bodyLimit: bodyLimit, isServable: isServable)
         }
@@ -93,12 +81,7 @@ extension ObjectStore {
         }
         let principals = Dictionary(uniqueKeysWithValues: zip(owners.map(\.id), ids))
         let copy = try await blocking {
-            try StoreLoading.renumber(
-                path,
-                principals,
-                documentsAfter: last.rawValue + StoreLoading.distance,
-                for: core
-            )
+            try StoreLoading.renumber(path, principals, after: last.rawValue + StoreLoading.distance, for: core)
         }
         try await core.slice { session in
             guard session.numbers.document.rawValue < last.rawValue + StoreLoading.distance else {
@@ -106,8 +89,7 @@ extension ObjectStore {
             }
             try StoreLoading.takeOver(copy, session, core)
         }
-        let count = try await count()
-        return LoadResult(count: count, dropped: dropped)
+        return LoadResult(count: try await count(), dropped: dropped)
     }
 }
 
@@ -118,16 +100,12 @@ enum StoreLoading {
     private static let lead: Int64 = 300_000_000
 
     /// Puts a new file, made of the rows of a copy, in the copy's place; returns the digest of its principal key.
-    ///
-    /// Refuses a file that is not a complete copy of a compatible store.
     static func rebuild(
         _ path: String,
         for core: StoreCore,
         bodyLimit: Int,
         isServable: @escaping @Sendable (OpaqueResponse) -> Bool
-    )
-        throws -> [UInt8]
-    {
+    ) throws -> [UInt8] {
         let new = StoreCopy.names(beside: core.budget.path).rebuilding
         defer { StoreCopy.remove(new) }
         do {
@@ -151,8 +129,7 @@ enum StoreLoading {
                     latest: latest,
                     bodyLimit: bodyLimit,
                     isServable: isServable
-                )
-                .run()
+                ).run()
             }
             try queue.close()
             guard rename(new, path) == 0 else { throw StoreError.unwritable(StoreError.reason()) }
@@ -193,9 +170,8 @@ enum StoreLoading {
         return start + (text.unicodeScalars.count > 64 ? "…" : "")
     }
 
-    /// Opens the copy as a store of its own, which completes writes that were under way, and removes private data if requested.
-    ///
-    /// Returns what was removed.
+    /// Opens the copy as a store of its own, which completes writes that were under way; returns the private data
+    /// removed on request.
     static func prepare(_ path: String, for core: StoreCore, withoutPrivate: Bool) async throws(StoreError)
         -> StoreCount
     {
@@ -248,13 +224,12 @@ enum StoreLoading {
         }
     }
 
-    /// Gives principals their ids in this store, and documents new ids and digests that are unused here.
-    ///
-    /// So an id of the former contents finds nothing, and never another principal's data.
+    /// Gives principals their ids in this store, and documents new ids and digests that are unused here: so an id of
+    /// the former contents finds nothing, and never another principal's data.
     static func renumber(
         _ path: String,
         _ principals: [PrincipalID: PrincipalID],
-        documentsAfter offset: Int64,
+        after offset: Int64,
         for core: StoreCore
     ) throws -> DatabaseQueue {
         let copy = try DatabaseQueue(path: path)
@@ -270,8 +245,8 @@ enum StoreLoading {
             try Meta.journal.remove(in: database)
             try database.query("DELETE FROM _meta WHERE key = ?").run(Meta.principalKey.rawValue)
             try digest(database, documentsAfter: offset, core.hasher)
-            for (table, column) in [("_bodies", "document"), ("_used", "document"), ("_undivided", "document")] {
-                try database.query("UPDATE \(table) SET \(column) = \(column) + ?").run(offset)
+            for table in ["_bodies", "_used", "_undivided"] {
+                try database.query("UPDATE \(table) SET document = document + ?").run(offset)
             }
         }
         return copy
@@ -302,12 +277,10 @@ enum StoreLoading {
                     context: ObjectContext.key(of: scope.context),
                     url: row.url
                 )
-                try update.run(
-                    row.id + offset,
-                    hasher.digest(key),
-                    hasher.pathHash(upstream: scope.upstream, url: row.url),
-                    row.id
-                )
+                try update.run(values: [
+                    row.id + offset, hasher.digest(key), hasher.pathHash(upstream: scope.upstream, url: row.url),
+                    row.id,
+                ])
             }
         }
     }

@@ -3,11 +3,9 @@ public import Mapping
 
 /// An object in the form of its model, made of what other responses have shown of it.
 public struct AssembledObject: Sendable {
-    /// The mapped view: the known properties.
     public var mapped: MappedBody
     /// The earliest time at which its values may have been true, on the store's clock.
     public var start: Int64
-    /// Whether a member is in doubt.
     public var isInDoubt: Bool
 }
 

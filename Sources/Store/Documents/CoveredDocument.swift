@@ -44,19 +44,14 @@ public struct CoveredDocument: Sendable {
 }
 
 extension ObjectStore {
-    /// How many of the newest documents of a path are searched for one with a given URL.
-    static let searchLimit = 256
+    /// How many of the newest documents of a path are searched for one with a given URL, and how many of these are offered.
+    static let (searchLimit, offerLimit) = (256, 8)
 
-    /// How many of those with the URL are offered.
-    private static let offerLimit = 8
-
-    /// Offers the latest covered documents with the status 200 of a URL and a context, whoever's they are; returns the first
-    /// result.
+    /// Offers the latest covered documents with the status 200 of a URL and a context, whoever's they are; returns the
+    /// first result of `use`, which runs on a reader's thread.
     ///
-    /// The caller must not show anything of them to another principal until the upstream has said that it is that one's, too.
-    /// A document that has changed since is offered with the bytes that were received.
-    ///
-    /// - Parameter use: gets a document and its body; runs on a reader's thread. Nil to be offered the next one.
+    /// The caller must not show anything of them to another principal until the upstream has said that it is that
+    /// one's, too. A document that has changed since is offered with the bytes that were received.
     public func firstCovered<Value: Sendable>(
         ofURL url: String,
         context: String,
@@ -110,9 +105,7 @@ private struct CoveredDocumentReader {
     }
 
     private func document(_ row: QueryRow) -> CoveredDocument? {
-        TagCoverage(rawValue: row.integer(2)).map { coverage in
-            CoveredDocument(id: row.id(0), head: row.bytes(1), coverage: coverage)
-        }
+        TagCoverage(rawValue: row.integer(2)).map { CoveredDocument(id: row.id(0), head: row.bytes(1), coverage: $0) }
     }
 
     func body(of id: DocumentID) throws -> [UInt8] {

@@ -17,19 +17,17 @@ struct DocumentReader {
     }
 
     /// The wanted variants under a key, and those among them that still show the newest values although their objects changed.
-    func documents(
-        at key: CacheKey,
-        digest: Digest128,
-        where isWanted: (_ variant: [UInt8]) -> Bool
-    ) throws -> (documents: [StoredDocument], verified: [DocumentID], sequence: CommitNumber) {
-        var documents: [StoredDocument] = []
-        var verified: [DocumentID] = []
+    func documents(at key: CacheKey, digest: Digest128, where isWanted: (_ variant: [UInt8]) -> Bool) throws
+        -> (documents: [StoredDocument], verified: [DocumentID], sequence: CommitNumber)
+    {
+        var (documents, verified): ([StoredDocument], [DocumentID]) = ([], [])
         try database.query(
             "SELECT \(Self.columns) \(Self.underKey) \(Self.observed) WHERE d.low = ?1 AND d.url = ?2"
         ).each(digest, key.url, key.principal, key.upstream, key.context) { row in
             // This precedes reading the body: there may be many variants.
             guard isWanted(row.bytes(3)) else { return }
-            let (document, isVerified) = try read(row, under: key)
+            var document = withoutBody(row, under: key)
+            let isVerified = try composeIfDirty(&document, scope: row.id(1), verified: row.id(2))
             if isVerified { verified.append(document.id) }
             documents.append(document)
         }
@@ -51,7 +49,9 @@ struct DocumentReader {
                 context: ObjectContext.key(of: row.string(13)),
                 url: row.string(14)
             )
-            return try read(row, under: key).document
+            var document = withoutBody(row, under: key)
+            _ = try composeIfDirty(&document, scope: row.id(1), verified: row.id(2))
+            return document
         }
     }
 
@@ -59,15 +59,6 @@ struct DocumentReader {
         d.id, d.scope, d.verified, d.variant, d.status, d.head, d.policy, d.observation, o.start, o.finish, o.kind
         """
     private static let observed = "JOIN _observations o ON o.id = d.observation"
-
-    /// Reads a row that begins with `columns`.
-    ///
-    /// - Returns: the document, and whether its objects had changed but it still shows the newest values.
-    private func read(_ row: QueryRow, under key: CacheKey) throws -> (document: StoredDocument, isVerified: Bool) {
-        var document = withoutBody(row, under: key)
-        let isVerified = try composeIfDirty(&document, scope: row.id(1), verified: row.id(2))
-        return (document, isVerified)
-    }
 
     /// The document of a row that begins with `columns`, without its body and its objects.
     private func withoutBody(_ row: QueryRow, under key: CacheKey) -> StoredDocument {
@@ -149,15 +140,13 @@ struct DocumentReader {
         var composition = try compose(migrated ?? payloads, &doubts)
         if let failure { throw failure }
         document.doubts = doubts.sorted()
-        if migrated != nil {
+        if migrated != nil, composition != .unchanged {
             switch composition {
             case .composed(let body), .unknown(_, let body?): document.migrated = body.bytes
             case .unknown, .unchanged: break
             }
-            if composition != .unchanged {
-                // The newer values have another form than the bytes received.
-                composition = .unknown(reason: "it is stored in the form of an earlier version of its models")
-            }
+            // The newer values have another form than the bytes received.
+            composition = .unknown(reason: "it is stored in the form of an earlier version of its models")
         }
         switch composition {
         case .composed(let body):
@@ -197,9 +186,8 @@ struct DocumentReader {
         """
 
     func id(of name: ObjectName, scope: ScopeID) throws -> ObjectID? {
-        try database.query("SELECT o.id \(Self.byName)").first(scope, name.model, StoredIdentity(name.identity)) {
-            $0.id(0)
-        }
+        let query = try database.query("SELECT o.id \(Self.byName)")
+        return try query.first(scope, name.model, StoredIdentity(name.identity)) { $0.id(0) }
     }
 
     /// The name of an object that is given by its identity or by a key; nil if none has the key, or several have.
@@ -289,26 +277,21 @@ struct DocumentReader {
 /// One document of a URL, without its body.
 public struct DocumentOfURL: Sendable {
     public var principal: String
-    /// The requested representation, as in its key.
     public var context: String
     /// Identifies the `Vary` selection.
     public var variant: [UInt8]
     public var status: Int
-    /// The input for computing freshness, in the caller's own form.
     public var policy: [UInt8]
 }
 
 extension ObjectStore {
-    /// All variants under a key, at most ``variantLimit``, newest first, without their bodies and objects.
-    ///
-    /// One whose objects have changed is `outdated`.
+    /// All variants under a key, at most ``variantLimit``, newest first, without bodies and objects; one whose objects
+    /// have changed is `outdated`.
     public func variants(at key: CacheKey) async throws(StoreError) -> [StoredDocument] {
         let digest = core.hasher.digest(key)
         guard mayHave(digest) else { return [] }
         let models = core.models
-        return try await core.read { database in
-            try DocumentReader(database, models: models).variants(at: key, digest: digest)
-        }
+        return try await core.read { try DocumentReader($0, models: models).variants(at: key, digest: digest) }
     }
 }
 
@@ -322,13 +305,10 @@ public struct RelatedObject: Sendable {
 }
 
 extension ObjectStore {
-    /// The objects among these whose newest values are known, in the document's own upstream, principal and context (law 4).
+    /// The objects among these whose newest values are known, in the upstream, principal and context of a document's
+    /// key (law 4), by name, and the commit sequence at which this holds.
     ///
-    /// - Parameters:
-    ///   - key: the document's cache key.
-    ///   - selectedBy: as in `ReceivedDocument`.
-    ///   - dividedBy: as in `ReceivedDocument`.
-    /// - Returns: the objects by name, and the commit sequence at which this holds.
+    /// `selectedBy` and `dividedBy` are as in `ReceivedDocument`.
     public func known(
         _ objects: Set<BoundObject>,
         beside key: CacheKey,
@@ -345,6 +325,10 @@ extension ObjectStore {
                 return ([:], sequence)
             }
             let reader = try DocumentReader(database, models: models)
+            // If an identity cannot be read, the default spelling is used.
+            func spelling(of name: ObjectName) -> [UInt8]? {
+                try? reader.state(of: name, scope: scope)?.identityJSON(model: name.model, models: known.models)
+            }
             var related: [BoundObject: RelatedObject] = [:]
             for object in objects {
                 guard let name = try reader.name(of: object, known.models, keyHasher, scope: scope),
@@ -355,11 +339,7 @@ extension ObjectStore {
                         model: name.model,
                         models: known.models,
                         lag: known.lag,
-                        identity: { other in
-                            // If an identity cannot be read, the default spelling is used.
-                            try? reader.state(of: other, scope: scope)?
-                                .identityJSON(model: other.model, models: known.models)
-                        }
+                        identity: spelling
                     )
                 else { continue }
                 related[object] = RelatedObject(id: id, json: json, start: state.start)

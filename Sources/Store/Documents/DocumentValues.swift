@@ -2,15 +2,10 @@ public import Mapping
 
 /// Names upstreams in the store: by the name in the configuration and the URL.
 ///
-/// So data of another origin or base path is never mistaken for this upstream's, and is found again when the configuration
-/// changes back. All functions of the store use this text, except listings, filters and the journal, which use labels; see
-/// `ObjectStore.objects`.
+/// So data of another origin or base path is never mistaken for this upstream's, and is found again when the
+/// configuration changes back. Only listings, filters and the journal use labels instead; see `ObjectStore.objects`.
 public enum UpstreamKey {
-    /// The text for an upstream.
-    ///
-    /// - Parameters:
-    ///   - name: as in the configuration, without a space.
-    ///   - url: its origin and base path in a canonical spelling.
+    /// The text for an upstream: its name, without a space, and the canonical spelling of its origin and base path.
     public static func make(name: String, url: String) -> String { "\(name) \(url)" }
 
     /// The upstream's name in the configuration.
@@ -21,7 +16,6 @@ public enum UpstreamKey {
 public struct CacheKey: Hashable, Sendable {
     /// The upstream, as named by `UpstreamKey`.
     public var upstream: String
-    /// The principal whose data it is.
     public var principal: PrincipalID
     /// The requested representation, as one text.
     public var context: String
@@ -30,10 +24,7 @@ public struct CacheKey: Hashable, Sendable {
 
     /// Creates a key from its four parts.
     public init(upstream: String, principal: PrincipalID, context: String, url: String) {
-        self.upstream = upstream
-        self.principal = principal
-        self.context = context
-        self.url = url
+        (self.upstream, self.principal, self.context, self.url) = (upstream, principal, context, url)
     }
 
     /// The method of the requests with such a URL: only that of a POST has a fragment, the digest of its body.
@@ -47,30 +38,23 @@ public struct ReceivedDocument: Sendable {
     var variant: [UInt8]
     /// A second variant of which a document is replaced, because requests that select this one selected it too; nil for none.
     public var variantForAllFields: [UInt8]?
-    /// What the response varies by besides the context of its key, as lines of text.
-    ///
-    /// Objects of different selections are separate.
+    /// What the response varies by besides its key's context, in lines of text; objects of other selections are
+    /// separate.
     var selectedBy: String
-    /// Digest of the request's fields, if it only serves requests that agree in them; nil otherwise.
-    ///
-    /// No value that it shows moves into a document for other requests.
+    /// Digest of the request's fields, if it only serves requests that agree in them, as do its values; else nil.
     public var dividedBy: Int64?
     var status: Int
     /// The fields to be replayed, in the caller's own form.
     var head: [UInt8]
     /// The input for computing freshness, in the caller's own form.
     var policy: [UInt8]
-    /// The whole decoded body.
     var body: [UInt8]
-    /// When its request was sent, minus `Age`; microseconds of the store's clock.
-    ///
-    /// It may show any state since then.
+    /// When its request was sent, minus `Age`, in µs of the store's clock; it may show any state since then.
     var start: Int64
     /// When its last byte arrived.
     var end: Int64
-    /// When the first response to a write to its upstream arrived while this response was under way.
-    ///
-    /// Nil for no write. A response under the same key that was complete after that time counts as the later one.
+    /// When the first response to a write to its upstream arrived while this one was under way, if any; a response
+    /// under the same key that was complete after that counts as the later one.
     public var upstreamWrittenAt: Int64?
     /// When its request was sent; it is not stored if a clean or an invalidation came later.
     var sent: Int64
@@ -83,13 +67,10 @@ public struct ReceivedDocument: Sendable {
     public var isShared = false
     /// That machine's fetch; nil if it is not known.
     public var fetch: SharedFetch?
-    /// Whether the receipt names the objects that it shows.
     public var namesObjects = false
     /// Whether its fields hold a secret, so that only its objects are stored.
     public var isInMemoryOnly = false
-    /// Finds out in which form its entity tag covers a body; nil to leave that unknown.
-    ///
-    /// It runs off the caller's thread.
+    /// Finds out, off the caller's thread, in which form its entity tag covers a body; nil to leave that unknown.
     public var findCoverage: (@Sendable (_ body: [UInt8]) -> TagCoverage?)?
     /// A document of another principal that probably has the same bytes, which are then stored once; nil for none.
     public var resembled: DocumentID?
@@ -116,6 +97,10 @@ public struct ReceivedDocument: Sendable {
         self.sent = sent ?? start
         (self.kind, self.rule, self.surroundings) = (kind, rule, surroundings)
     }
+
+    var subject: MappedSubject? {
+        rule.map { MappedSubject(body: body, rule: $0, surroundings: surroundings, url: key.url) }
+    }
 }
 
 /// The response of a write; it is not stored as a document.
@@ -126,7 +111,6 @@ public struct ReceivedObservation: Sendable {
     var rule: BodyRule
     /// The path and query of the request, for warnings and to recognise the response.
     var url: String
-    /// The surroundings of the body, for identities and keys that are not in it.
     var surroundings: MappingContext
 
     /// Describes a response.
@@ -149,7 +133,6 @@ public struct Receipt: Sendable {
     public var names: [ObjectName] = []
     /// Whether the store knows newer values than this response shows.
     public var isDirty = false
-    /// The commit sequence at which this holds.
     public var sequence: CommitNumber
     /// Whether the response holds a secret; only its objects without the secret are stored, and it may be kept only in memory.
     public var isInMemoryOnly = false
@@ -180,7 +163,6 @@ public struct StoredDocument: Sendable {
     public var doubts: [Int64] = []
     public var id: DocumentID
     public var key: CacheKey
-    /// Identifies the `Vary` selection.
     public var variant: [UInt8] = []
     public var status = 200
     /// The fields, in the caller's own form.
@@ -220,9 +202,7 @@ public enum FresheningOutcome: Sendable, Equatable {
 /// It is called on the writer's thread; except for `objectsWillChange`, after the commit and before its callers continue. It must
 /// be quick, and must not wait for the store.
 public protocol ChangeListener: Sendable {
-    /// The next commit changes these objects; no reader can see it yet.
-    ///
-    /// If the commit fails, they have not changed after all.
+    /// The next commit, which no reader can see yet, changes these objects; if it fails, they have not changed.
     func objectsWillChange(_ objects: [ObjectID])
     func objectsChanged(_ objects: [ObjectID])
     /// Whether it wants `objectsWritten`.
@@ -239,17 +219,11 @@ public protocol ChangeListener: Sendable {
 
 /// Each listener implements what concerns it.
 extension ChangeListener {
-    /// Does nothing: most listeners need not act before others can see a change.
     public func objectsWillChange(_ objects: [ObjectID]) {}
-    /// Does nothing: a listener may do all its work before the commit.
     public func objectsChanged(_ objects: [ObjectID]) {}
-    /// Does nothing: most listeners hold no responses.
     public func documentsRemoved(_ keys: [Digest128]) {}
     public var awaitsObjects: Bool { false }
-    /// Does nothing: most listeners do not wait for objects.
     public func objectsWritten(_ objects: Set<ObjectName>) {}
-    /// Does nothing: most listeners do not track principals.
     public func principalsForgotten() {}
-    /// Does nothing: most listeners keep no stored data.
     public func storeEmptied() {}
 }

@@ -6,9 +6,7 @@ import Synchronization
 /// The random key of a store's digests.
 public typealias HashSecret = (UInt64, UInt64)
 
-/// Digests document keys and contents under the store's persisted secret.
-///
-/// It is a value, so every worker has its own copy. It neither allocates nor locks.
+/// Digests document keys and contents under the store's persisted secret; a value, which neither allocates nor locks.
 public struct KeyHasher: Sendable {
     private let secret: HashSecret
 
@@ -34,9 +32,7 @@ public struct KeyHasher: Sendable {
 
     /// The digest of a key as text, equal to that of its UTF-8 bytes.
     public func digest(_ key: CacheKey) -> Digest128 {
-        var upstream = key.upstream
-        var context = key.context
-        var url = key.url
+        var (upstream, context, url) = (key.upstream, key.context, key.url)
         return upstream.withUTF8 { upstream in
             context.withUTF8 { context in
                 url.withUTF8 { url in
@@ -91,20 +87,16 @@ public struct KeyHasher: Sendable {
     }
 }
 
-/// A 128-bit keyed digest of a document's key.
-///
-/// `KeyHasher` computes it under the store's own secret, so that no client can choose colliding keys. Its bits are already
-/// uniform, so hashing just passes on one half.
+/// A 128-bit digest of a document's key, under the store's own secret, so that no client can choose colliding keys.
 public struct Digest128: Hashable, Sendable {
     /// The lower 64 bits, which the store's index contains.
     public let low: UInt64
-
     public let high: UInt64
 
     /// Combines the two halves of a digest.
     public init(low: UInt64, high: UInt64) { (self.low, self.high) = (low, high) }
 
-    /// Feeds the lower half, which already is a good hash.
+    /// Feeds one half: its bits are uniform already.
     public func hash(into hasher: inout Hasher) { hasher.combine(low) }
 }
 
@@ -198,11 +190,10 @@ struct SipHash {
     }
 }
 
-/// The set of all document keys, in memory, which lets a miss skip the disk.
+/// The lower halves of the digests of all document keys, in memory, so that a miss skips the disk.
 ///
-/// It contains the lower halves of the digests. Until all keys of a newly opened store have been read, it reports every key as
-/// present. It may also contain keys whose halves collide, or that were removed during that reading. A stored key is never
-/// missing.
+/// Until all keys of a newly opened store have been read, it reports every key as present. It may also contain keys
+/// whose halves collide, or that were removed during that reading. A stored key is never missing.
 final class KeyPresence: Sendable {
     private struct State {
         var lows: Set<UInt64> = []
@@ -220,28 +211,25 @@ final class KeyPresence: Sendable {
     func complete() { state.withLock { $0.isComplete = true } }
 }
 
-/// Reads the keys of a newly opened store into memory, while the first requests are served.
-enum KeyLoader {
-    static func start(_ core: StoreCore) {
-        DispatchQueue.global(qos: .utility).async {
-            guard core.beginReading() else { return }
-            defer { core.endReading() }
-            do {
-                try core.pool.read { database in
-                    var lows: [UInt64] = []
-                    // This reads only the index.
-                    try database.query("SELECT low FROM _documents INDEXED BY _documents_low").each { row in
-                        lows.append(UInt64(bitPattern: row.integer(0)))
-                        if lows.count == 4096 {
-                            core.presence.insert(lows)
-                            lows.removeAll(keepingCapacity: true)
-                        }
+extension StoreCore {
+    /// Reads the keys of a newly opened store into memory, while the first requests are served.
+    func loadKeys() {
+        DispatchQueue.global(qos: .utility).async { [self] in
+            guard beginReading() else { return }
+            defer { endReading() }
+            // After an error the set stays incomplete: every miss reads the disk, which is slower but correct.
+            try? pool.read { database in
+                var lows: [UInt64] = []
+                // This reads only the index.
+                try database.query("SELECT low FROM _documents INDEXED BY _documents_low").each { row in
+                    lows.append(UInt64(bitPattern: row.integer(0)))
+                    if lows.count == 4096 {
+                        presence.insert(lows)
+                        lows.removeAll(keepingCapacity: true)
                     }
-                    core.presence.insert(lows)
                 }
-                core.presence.complete()
-            } catch {
-                // The set stays incomplete: every miss reads the disk, which is slower but correct.
+                presence.insert(lows)
+                presence.complete()
             }
         }
     }

@@ -13,9 +13,8 @@ extension ObjectStore {
     /// The id of a principal's digest, if there is one; the empty digest is `anonymous`.
     public func existingPrincipal(_ digest: [UInt8]) async throws(StoreError) -> PrincipalID? {
         guard !digest.isEmpty else { return .anonymous }
-        return try await core.read { database in
-            try database.query("SELECT id FROM _principals WHERE digest = ?")
-                .first(digest) { $0.id(0, as: PrincipalID.self) }
+        return try await core.read {
+            try $0.query("SELECT id FROM _principals WHERE digest = ?").first(digest) { $0.id(0) }
         }
     }
 
@@ -43,10 +42,10 @@ extension WriterSession {
             .run(id, digest, ObjectStore.label(ofPrincipal: digest))
     }
 
-    /// Removes all but the latest principals without data, and unused scopes and names.
+    /// Removes all but the latest principals without data, and unused scopes and names; not within a batch.
     ///
-    /// Clients choose credentials and contexts freely. If these differ with each request, they would fill the file with rows
-    /// that no eviction removes. Not within a batch.
+    /// Clients choose credentials and contexts freely. If these differ with each request, they would fill the file with
+    /// rows that no eviction removes.
     func forgetUnused(keepingPrincipalsAfter last: PrincipalID) throws {
         try query(
             """
@@ -71,14 +70,11 @@ extension WriterSession {
         names.forget()
     }
 
-    /// The label of a principal.
-    ///
-    /// Nil if it was forgotten; nothing of it must be stored then.
+    /// The label of a principal; nil if it was forgotten; nothing of it must be stored then.
     func principalLabel(_ id: PrincipalID) throws -> String? { try names.label(of: id, in: database) }
 
-    /// Gives forgotten principals that still have data a new row, so that the data can be listed, cleaned and evicted.
-    ///
-    /// No credentials lead to such a principal.
+    /// Gives forgotten principals that still have data a new row, so that the data can be listed, cleaned and evicted;
+    /// no credentials lead to it.
     func restorePrincipals() throws {
         let forgotten = try query(
             "SELECT DISTINCT principal FROM _scopes WHERE principal NOT IN (SELECT id FROM _principals)"

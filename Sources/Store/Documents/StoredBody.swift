@@ -152,17 +152,14 @@ enum Pins {
 
 /// Groups rows that are read by number: rows close together are read in one range.
 ///
-/// The rows of one response mostly have consecutive numbers. A step to the next row costs a tenth of a look-up from the root of
-/// the table.
+/// The rows of one response mostly have consecutive numbers. A step to the next row costs a tenth of a look-up from the
+/// root of the table.
 enum RowRuns {
-    /// The maximum distance between two rows of one range.
-    private static let gap: Int64 = 8
-
-    /// Ascending ranges that contain all of these numbers.
+    /// Ascending ranges that contain all of these numbers, with gaps of less than eight.
     static func of(_ numbers: some Sequence<Int64>) -> [ClosedRange<Int64>] {
         var runs: [ClosedRange<Int64>] = []
         for number in numbers.sorted() {
-            if let last = runs.last, number &- last.upperBound <= gap {
+            if let last = runs.last, number &- last.upperBound <= 8 {
                 runs[runs.count - 1] = last.lowerBound...number
             } else {
                 runs.append(number...number)

@@ -34,9 +34,7 @@ final class ObjectRecord {
     var deletedSince: Int64?
     /// When the latest write to it was complete, whatever replaced its values since; nil for none.
     private(set) var wrote: Int64?
-    /// Set if a write may have changed it, or if it is deleted.
     private(set) var mark: ObjectMark?
-    /// What becomes of the stored source of the mark.
     private(set) var markSource = MarkSourceChange.none
     let isStored: Bool
     let wasPinned: Bool
@@ -44,7 +42,7 @@ final class ObjectRecord {
     /// The versions of it in the response being stored.
     var contributions: [Contribution] = []
 
-    /// A change of the stored request that caused the mark.
+    /// What becomes of the stored request that caused the mark.
     enum MarkSourceChange: Equatable {
         case none
         /// The new mark has no known source.
@@ -113,9 +111,7 @@ final class ObjectRecord {
         isModified = true
     }
 
-    /// Sets the mark.
-    ///
-    /// - Parameter source: the request that caused it, if known.
+    /// Sets the mark, and the request that caused it, if known.
     func setMark(_ mark: ObjectMark?, by source: MarkSource? = nil) {
         guard mark != self.mark else { return }
         self.mark = mark
@@ -144,13 +140,13 @@ final class ObjectRecord {
 
     func index(of version: VersionID) -> Int? {
         guard entries.count > Self.many else { return entries.firstIndex { $0.version == version } }
-        return finder.index(of: version, in: entries)
+        return finder.index(in: entries, { $0.byVersion[version] }) { $0.version == version }
     }
 
     /// The entry of a content: the digest of a payload and its declared model version.
     func index(ofContent content: UInt64) -> Int? {
         guard entries.count > Self.many else { return entries.firstIndex { $0.content == content } }
-        return finder.index(ofContent: content, in: entries)
+        return finder.index(in: entries, { $0.byContent[content] }) { $0.content == content }
     }
 
     /// The number of versions beyond which `finder` replaces a linear search.
@@ -219,19 +215,11 @@ extension ObjectMark {
 ///
 /// It only gives hints: each one is checked, and the index is rebuilt if one is wrong.
 struct EntryFinder {
-    private var byVersion: [VersionID: Int] = [:]
-    private var byContent: [UInt64: Int] = [:]
+    private(set) var byVersion: [VersionID: Int] = [:]
+    private(set) var byContent: [UInt64: Int] = [:]
     private var count = 0
 
-    mutating func index(of version: VersionID, in entries: [ObjectRecord.Entry]) -> Int? {
-        index(in: entries, { $0.byVersion[version] }) { $0.version == version }
-    }
-
-    mutating func index(ofContent content: UInt64, in entries: [ObjectRecord.Entry]) -> Int? {
-        index(in: entries, { $0.byContent[content] }) { $0.content == content }
-    }
-
-    private mutating func index(
+    mutating func index(
         in entries: [ObjectRecord.Entry],
         _ hint: (EntryFinder) -> Int?,
         _ isWanted: (ObjectRecord.Entry) -> Bool

@@ -19,19 +19,15 @@ struct StoredState {
         knowledge = try KnowledgeBytes.decode(row.bytes(column + 2))
         guard knowledge.hasPossibleTimes() else { throw .corrupt("a value was observed at no possible time") }
         accumulated = row.bytes(column + 3)
-        mark = ObjectMark(
-            deleted: row.time(column + 4),
-            unobserved: row.time(column + 5),
-            reused: row.integer(column + 6)
-        )
-        deletedSince = row.time(column + 4) < 0 ? -row.time(column + 4) : nil
+        let deleted = row.time(column + 4)
+        mark = ObjectMark(deleted: deleted, unobserved: row.time(column + 5), reused: row.integer(column + 6))
+        deletedSince = deleted < 0 ? -deleted : nil
     }
 
     /// The state of an object, with the names of its model and its upstream; nil if the object is gone.
-    static func named(
-        _ object: ObjectID,
-        in database: Database
-    ) throws -> (state: StoredState, model: String, upstream: String)? {
+    static func named(_ object: ObjectID, in database: Database) throws
+        -> (state: StoredState, model: String, upstream: String)?
+    {
         try database.query(
             """
             SELECT \(columns), m.text, u.text FROM _objects o
@@ -90,8 +86,8 @@ extension ObjectState {
 
 /// Encodes `Knowledge` in an object's row.
 ///
-/// The bytes are empty if the base version's observation is the only one. A single byte says that the object was embedded in
-/// that response.
+/// The bytes are empty if the base version's observation is the only one. A single byte says that the object was
+/// embedded in that response.
 enum KnowledgeBytes {
     private static let embedded: UInt64 = 1
     private static let groups: UInt64 = 2
@@ -215,7 +211,6 @@ struct VariableWriter {
 /// Reads bytes written by `VariableWriter`; throws `StoreError.corrupt` if bytes are missing.
 struct VariableReader {
     private let bytes: [UInt8]
-    /// The name of the content, for the error.
     private let content: StaticString
     private var position = 0
 
@@ -254,9 +249,8 @@ struct VariableReader {
     mutating func nextFixed() throws(StoreError) -> UInt64 {
         guard position + 8 <= bytes.count else { throw isCutShort }
         defer { position += 8 }
-        return bytes.withUnsafeBytes {
-            UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: position, as: UInt64.self))
-        }
+        let word = bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: position, as: UInt64.self) }
+        return UInt64(littleEndian: word)
     }
 
     private var isCutShort: StoreError { .corrupt("\(content) cut short") }

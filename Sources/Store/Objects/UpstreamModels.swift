@@ -84,9 +84,8 @@ struct ModelVersions {
     }
 
     private func recorded(in database: Database) throws -> [(upstream: String, model: String, version: Int)] {
-        let exists = try database.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_models'")
-            .integer()
-        guard exists != nil else { return [] }
+        let exists = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_models'"
+        guard try database.query(exists).integer() != nil else { return [] }
         return try database.query("SELECT upstream, model, version FROM _models")
             .all { ($0.string(0), $0.string(1), Int($0.integer(2))) }
     }

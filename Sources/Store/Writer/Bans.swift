@@ -52,11 +52,7 @@ struct Bans {
         }
         // News of other machines may come late.
         let known = paths[pathHash]
-        paths[pathHash] = PathBan(
-            time: max(time, known?.time ?? .min),
-            known: max(time, now),
-            written: known?.written
-        )
+        paths[pathHash] = PathBan(time: max(time, known?.time ?? .min), known: max(time, now), written: known?.written)
     }
 
     mutating func written(_ written: PathWrite, to pathHash: Int64) { paths[pathHash]?.written = written }

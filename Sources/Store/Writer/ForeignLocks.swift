@@ -274,7 +274,5 @@ private final class FirstResult<Value: Sendable>: Sendable {
 
     init(_ done: @escaping @Sendable (Result<Value, StoreError>) -> Void) { self.done = done }
 
-    func give(_ result: Result<Value, StoreError>) {
-        if !isGiven.exchange(true, ordering: .relaxed) { done(result) }
-    }
+    func give(_ result: Result<Value, StoreError>) { if !isGiven.exchange(true, ordering: .relaxed) { done(result) } }
 }

@@ -189,17 +189,10 @@ extension RecentMarks {
             }
             let kind = (mark.mark.isTombstone ? 1 : 0) + (mark.mark.isOwn ? 2 : 0) + (mark.mark.isReused ? 4 : 0)
             try session.query("INSERT OR REPLACE INTO _recent_marks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)").run(
-                key.upstream,
-                key.model,
-                key.value,
-                key.isKey ? 1 : 0,
-                scope,
-                mark.mark.time,
-                kind,
-                mark.writer,
-                mark.source.text,
-                mark.exception
-            )
+                values: [
+                    key.upstream, key.model, key.value, key.isKey ? 1 : 0, scope, mark.mark.time, kind, mark.writer,
+                    mark.source.text, mark.exception,
+                ])
         }
     }
 

@@ -33,12 +33,9 @@ extension WriterSession {
         for url in urls { try query("INSERT OR IGNORE INTO _suspects VALUES (?, ?, ?)").run(suspect, upstream, url) }
         if let object { try write(object, of: upstream, suspect: suspect) }
         for pattern in patterns {
-            try query("INSERT INTO _suspect_patterns VALUES (?, ?, ?, ?)").run(
-                suspect,
-                upstream,
-                pattern.base,
-                pattern.pattern.text
-            )
+            try query("INSERT INTO _suspect_patterns VALUES (?, ?, ?, ?)").run(values: [
+                suspect, upstream, pattern.base, pattern.pattern.text,
+            ])
         }
         return suspect
     }
@@ -47,13 +44,9 @@ extension WriterSession {
         let names: [(identity: String?, key: String?)] =
             object.identity.map { [($0, nil)] } ?? object.keys.map { (nil, $0) }
         for name in names {
-            try query("INSERT INTO _suspect_objects VALUES (?, ?, ?, ?, ?)").run(
-                suspect,
-                upstream,
-                object.model,
-                name.identity,
-                name.key
-            )
+            try query("INSERT INTO _suspect_objects VALUES (?, ?, ?, ?, ?)").run(values: [
+                suspect, upstream, object.model, name.identity, name.key,
+            ])
         }
     }
 

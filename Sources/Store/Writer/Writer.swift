@@ -31,12 +31,7 @@ final class Writer {
     }
 
     /// Starts the thread; it ends when the mailbox is finished, and then closes the file.
-    static func start(
-        _ core: StoreCore,
-        numbers: WriterSession.Numbers,
-        journal: Journal,
-        recentMarks: RecentMarks
-    ) {
+    static func start(_ core: StoreCore, numbers: WriterSession.Numbers, journal: Journal, recentMarks: RecentMarks) {
         let thread = Thread {
             var (numbers, journal) = (numbers, journal)
             var damage: FoundDamage?

@@ -79,30 +79,17 @@ extension WriterSession {
             (id, low, place, scope, url, variant, status, observation, verified, length, head, policy, covered)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """
-        ).run(
-            id,
-            digest,
-            pathHash,
-            scope,
-            document.key.url,
-            document.variant,
-            document.status,
-            observation,
-            verified,
-            document.length,
-            document.head,
-            document.policy,
-            document.coverage?.rawValue
-        )
+        ).run(values: [
+            id, digest, pathHash, scope, document.key.url, document.variant, document.status, observation, verified,
+            document.length, document.head, document.policy, document.coverage?.rawValue,
+        ])
         let shared = try document.resembled.flatMap { try share(document, with: $0) }
         try query("INSERT INTO _bodies (document, pins, skeleton, body, keyed, shared) VALUES (?, ?, ?, ?, ?, ?)").run(
-            id,
-            Pins.encode(document.pins),
-            shared == nil ? document.skeleton : nil,
-            shared == nil && document.skeleton == nil ? document.literal.sql : .null,
-            shared == nil && !document.keyed.isEmpty ? StoredBody.encode(document.keyed).sql : .null,
-            shared
-        )
+            values: [
+                id, Pins.encode(document.pins), shared == nil ? document.skeleton : nil,
+                shared == nil && document.skeleton == nil ? document.literal.sql : .null,
+                shared == nil && !document.keyed.isEmpty ? StoredBody.encode(document.keyed).sql : .null, shared,
+            ])
         try query("INSERT INTO _used VALUES (?, ?)").run(id, seconds)
         if document.isUndivided { try query("INSERT INTO _undivided VALUES (?, ?)").run(id, document.key.upstream) }
         // This must precede the commit: a look-up must never miss a stored document.

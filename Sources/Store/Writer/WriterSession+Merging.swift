@@ -98,9 +98,7 @@ extension WriterSession {
             return true
         }
         guard base.version == seen.versionID, record.merged == nil, case .whole(let wasEmbedded) = record.knowledge
-        else {
-            return false
-        }
+        else { return false }
         // What is given takes no response's place.
         if seen.observation.kind == .seed { return record.mark == nil }
         let old = try observation(base.observation)
@@ -109,9 +107,7 @@ extension WriterSession {
         if lo <= known, seen.observation.end <= end { return true }
         // The later one becomes the last word, too.
         guard lo >= known, seen.observation.end >= end else { return false }
-        if base.observation != seen.observation.id {
-            try rebase(record, on: seen.versionID, seen.observation.id)
-        }
+        if base.observation != seen.observation.id { try rebase(record, on: seen.versionID, seen.observation.id) }
         if wasEmbedded != seen.isEmbedded { try setKnowledge(.whole(isEmbedded: seen.isEmbedded), of: record) }
         return true
     }

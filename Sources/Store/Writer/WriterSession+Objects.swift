@@ -108,9 +108,7 @@ extension WriterSession {
     func flushObjects() throws {
         for record in recordOrder where record.isModified {
             if try deleteUnusedVersions(of: record) { continue }
-            for entry in record.takeSurplus() {
-                try spill(entry)
-            }
+            for entry in record.takeSurplus() { try spill(entry) }
             if case .unobserved = record.mark, !record.isPinned, try isNewerThanMark(record) {
                 // No document is left that was observed before the mark.
                 record.setMark(nil)
@@ -141,21 +139,12 @@ extension WriterSession {
             deleted = ?10, unobserved = ?11, wrote = ?12, reused = ?13 WHERE id = ?1
             """
             : "INSERT INTO _objects VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
-        try query(sql).run(
-            record.id,
-            record.collection,
-            record.identity,
-            record.changed,
-            record.base?.version,
-            record.state,
-            record.merged.map(SQLValue.text),
-            known.isEmpty ? SQLValue.null : .blob(known),
-            accumulated.isEmpty ? SQLValue.null : .text(accumulated),
-            record.deleted,
-            record.unobserved,
-            record.wrote,
-            record.mark?.isReused == true ? 1 : nil
-        )
+        try query(sql).run(values: [
+            record.id, record.collection, record.identity, record.changed, record.base?.version, record.state,
+            record.merged.map(SQLValue.text), known.isEmpty ? SQLValue.null : .blob(known),
+            accumulated.isEmpty ? SQLValue.null : .text(accumulated), record.deleted, record.unobserved, record.wrote,
+            record.mark?.isReused == true ? 1 : nil,
+        ])
         try writeMarkSource(of: record)
     }
 }
@@ -235,16 +224,10 @@ extension WriterSession {
                     INSERT INTO _observations (id, start, finish, kind, uses, source, document, divided)
                     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                     """
-                ).run(
-                    id,
-                    observation.start,
-                    observation.end,
-                    Int(observation.kind.rawValue),
-                    record.uses,
-                    record.source,
-                    record.document,
-                    record.dividedBy
-                )
+                ).run(values: [
+                    id, observation.start, observation.end, Int(observation.kind.rawValue), record.uses, record.source,
+                    record.document, record.dividedBy,
+                ])
             }
         }
     }

@@ -200,9 +200,7 @@ extension WriterSession {
                 declared: declared,
                 sharing: known
             )
-            if isNew || !occurrence.boundKeys.isEmpty {
-                try writeKeys(of: occurrence, for: record, observation.kind)
-            }
+            if isNew || !occurrence.boundKeys.isEmpty { try writeKeys(of: occurrence, for: record, observation.kind) }
             if pinning, let index = record.index(of: version) {
                 record.entries[index].uses += 1
                 record.isModified = true
@@ -266,11 +264,9 @@ extension WriterSession {
             version = shared
         } else {
             version = numbers.version.increment()
-            try query("INSERT INTO _versions (id, payload, declared) VALUES (?, ?, ?)").run(
-                version,
-                SQLValue.text(payload),
-                declared == 0 ? SQLValue.null : .integer(Int64(declared))
-            )
+            try query("INSERT INTO _versions (id, payload, declared) VALUES (?, ?, ?)").run(values: [
+                version, SQLValue.text(payload), declared == 0 ? SQLValue.null : .integer(Int64(declared)),
+            ])
         }
         record.entries.append(ObjectRecord.Entry(version: version, content: content, uses: 0, observation: .zero))
         record.isModified = true

@@ -11,9 +11,7 @@ extension WriterSession {
             throw StoreError.refused("the principal is no longer known; it has nothing in the store")
         }
         _ = nextSequence()
-        let scope = try self.scope(
-            .init(upstream: seed.upstream, principal: seed.principal, context: seed.context)
-        )
+        let scope = try self.scope(.init(upstream: seed.upstream, principal: seed.principal, context: seed.context))
         let time = clock.now()
         let observation = newObservation(start: time, end: time, kind: .seed)
         var receipt = SeedReceipt()

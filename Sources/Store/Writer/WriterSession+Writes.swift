@@ -36,9 +36,7 @@ extension WriterSession {
             )
         }
         var further = write.effect == .absent || isDeletionShown(by: subjects, write) ? [] : write.collections
-        if let created = path(ofCreated: subjects, by: write) {
-            further.append(created)
-        }
+        if let created = path(ofCreated: subjects, by: write) { further.append(created) }
         try invalidate(write.paths.union(further), of: write.upstream, at: write.time)
         if write.effect != .absent { try invalidateUndivided(of: write.upstream, at: write.time) }
         blockResponses(before: write, to: subjects)
@@ -60,12 +58,7 @@ extension WriterSession {
     {
         let observation = newObservation(start: shown.start, end: write.time, kind: .write)
         try setSource("\(write.method) \(shown.url)", of: observation.id)
-        let key = CacheKey(
-            upstream: write.upstream,
-            principal: write.principal,
-            context: write.context,
-            url: shown.url
-        )
+        let key = CacheKey(upstream: write.upstream, principal: write.principal, context: write.context, url: shown.url)
         let objects = try observe(
             prepared,
             from: MarkSource(method: write.method, path: String(shown.url.beforeQuery)),
