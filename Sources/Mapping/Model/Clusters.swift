@@ -56,7 +56,7 @@ struct Clusters {
 
     /// Everything but the properties that a chain declares; the nearer declaration takes precedence.
     ///
-    /// With `unchosen`, the same for the last model together with derived ones that no choice leads to.
+    /// `unchosen` are models derived from the last one that no choice leads to: the same for all of them together.
     func declaration(of chain: [Int], with unchosen: [Int] = []) -> ModelDeclaration {
         let base = chain.dropFirst().reduce(declarations[chain[0]]) { merge(declarations[$1], onto: $0) }
         var result = unchosen.reduce(base) { merge($0, onto: declarations[$1]) }
@@ -85,8 +85,8 @@ struct Clusters {
 
     /// The properties of a chain in display order: one replaces that of the same name in a base.
     ///
-    /// Parts of the identity that no property shows come first, under derived names. Those of `unchosen`, derived models
-    /// that no choice leads to, come last, unless a name or a source occurs already.
+    /// Parts of the identity that no property shows come first, under derived names. Those of `unchosen` come last, unless
+    /// a name or a source occurs already.
     func members(of chain: [Int], with unchosen: [Int] = []) -> [ModelMember] {
         var members: [ModelMember] = []
         var places: [String: Int] = [:]
@@ -133,7 +133,6 @@ struct Clusters {
 
     func hasIdentity(_ model: Int) -> Bool { identified(in: chains[model]) != nil }
 
-    /// The parts of the identity that no property shows.
     private func hiddenIdentity(of chain: [Int], _ members: [ModelMember]) -> [ModelMember] {
         guard let model = identified(in: chain) else { return [] }
         var hidden: [ModelMember] = []
@@ -184,7 +183,6 @@ struct ModelMember: Sendable {
     /// The source that it is written back to.
     var written: String
 
-    /// The paths to its sources that are members.
     var paths: [[PathStep]] { spellings.compactMap { KeyPathSyntax.steps(of: $0) } }
 
     fileprivate var foldedName: String { declaration.name.lowercased() }
@@ -193,8 +191,7 @@ struct ModelMember: Sendable {
 extension ModelDeclaration {
     /// The sources that an entry such as `identity: id` refers to, the preferred one first.
     ///
-    /// These are the sources of the first property with that name, as far as it is read from members. Without such a
-    /// property, the entry is itself a key path.
+    /// They are those of the first property with that name. If none is read from members, the entry is a key path.
     func sources(_ members: [ModelMember]) -> @Sendable (_ entry: String) -> [String] {
         let read = members.lazy.filter { $0.index != nil && !$0.spellings.isEmpty }
         let spellings = Dictionary(read.map { ($0.declaration.name, $0.spellings) }) { first, _ in first }

@@ -18,9 +18,7 @@ public struct MappingWarning: Sendable, Equatable {
         /// An identity that is a boolean, an object, an array, too long or not Unicode; the object stays literal.
         case identityUnusable = "identity-unusable"
         case identityRepeated = "identity-repeated"
-        /// A value that fails a check, or is no object of its relation.
-        ///
-        /// It moves into no other response, and the mapped view leaves it out.
+        /// A value that fails a check, or is no object of its relation: it is in no other response or mapped view.
         case quarantined
         /// A value that its conversion does not accept; the mapped view shows the upstream's value.
         case conversionFailed = "conversion-failed"

@@ -19,15 +19,11 @@ final class ModelCompiler {
     /// By compiled property, its declaration.
     private(set) var places: [ModelMember] = []
     private(set) var mistakes: [ModelMistake] = []
-    /// The sources of an entry of the declaration.
     private let sources: @Sendable (_ entry: String) -> [String]
     /// The key paths of relations to several objects.
     private let listPaths: Set<String>
 
-    /// Creates a compiler.
-    ///
-    /// - Parameter unchosen: for the objects of a base that no choice takes, the derived models to read them as, all at
-    ///   once.
+    /// With `unchosen`, the model is for the objects of a base that no choice takes: they are read as all of these at once.
     init(_ chain: [Int], with unchosen: [Int] = [], _ clusters: Clusters) {
         (self.clusters, self.chain, model) = (clusters, chain, chain[chain.count - 1])
         isOpen = !unchosen.isEmpty
@@ -53,10 +49,7 @@ final class ModelCompiler {
         }
     }
 
-    /// Compiles the model.
-    ///
-    /// - Parameters:
-    ///   - choices: the compiled models of its choices.
+    /// Compiles the model; its choices are known by the models that they lead to.
     func compile(choices: [ModelsCompiler.Choice]) {
         attempt { () throws(MappingError) in try checkMigrations() }
         addProperties()
@@ -164,11 +157,9 @@ final class ModelCompiler {
         }
     }
 
-    private func addRelation(
-        _ property: CompiledProperty,
-        _ declaration: PropertyDeclaration,
-        at path: [PathStep]
-    ) throws(MappingError) {
+    private func addRelation(_ property: CompiledProperty, _ declaration: PropertyDeclaration, at path: [PathStep])
+        throws(MappingError)
+    {
         // A key is a plain value: objects are stored by their identities.
         guard let relation = property.relation, relation.key == nil, declaration.parts.isEmpty else { return }
         let isNested = path.contains(.elements)
@@ -237,10 +228,11 @@ extension ModelCompiler {
             for path in paths {
                 var isList = false
                 root.update(path) {
-                    // No model has more than 64 captures. A key beyond them is not read.
-                    if capture < 64 { $0.node.captures |= 1 << UInt64(capture) }
-                    $0.node.isIdentity = $0.node.isIdentity || use == "identity"
                     isList = $0.node.relation >= 0 && $0.node.arity != .one
+                    // No model has more than 64 captures. A key beyond them is not read.
+                    guard capture < 64 else { return }
+                    $0.node.captures |= 1 << UInt64(capture)
+                    $0.node.isIdentity = $0.node.isIdentity || use == "identity"
                 }
                 if isList, use == "identity" { throw .identityIsList(entry, model: declaration.name) }
             }
