@@ -128,7 +128,7 @@ struct Clusters {
         }
     }
 
-    /// The model of a chain that declares the identity; nil if none does.
+    /// The model of a chain that declares the identity.
     private func identified(in chain: [Int]) -> Int? { chain.last { !declarations[$0].identity.isEmpty } }
 
     func hasIdentity(_ model: Int) -> Bool { identified(in: chains[model]) != nil }
@@ -161,9 +161,7 @@ struct Clusters {
         let names: [String]? =
             switch ContextValue(entry) {
             case .capture(let name), .query(let name), .header(let name): [name]
-            case .parent(let path): ["parent"] + (KeyPathSyntax.components(of: path) ?? [])
-            case .root(let path): ["root"] + (KeyPathSyntax.components(of: path) ?? [])
-            case .url, .index, .key: [String(entry.dropFirst())]
+            case .url, .parent, .root, .index, .key: KeyPathSyntax.components(of: String(entry.dropFirst()))
             case .itself: nil
             case nil: KeyPathSyntax.components(of: entry)
             }

@@ -141,14 +141,12 @@ enum PathStep: Hashable, Sendable {
 extension Collection<PathStep> {
     /// The member names; nil if the path crosses an array.
     var names: [String]? { contains(.elements) ? nil : compactMap(\.name) }
-}
 
-extension [PathStep] {
     /// The names of the leading steps, up to the first step over an array.
     var leadingNames: [String] { prefix { $0 != .elements }.compactMap(\.name) }
 
     /// The steps after the leading names.
-    var tail: ArraySlice<PathStep> { drop { $0 != .elements } }
+    var tail: SubSequence { drop { $0 != .elements } }
 
     /// The proper prefixes of the path, shortest first.
     var outer: [[PathStep]] { indices.dropFirst().map { Array(self[..<$0]) } }

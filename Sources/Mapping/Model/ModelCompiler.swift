@@ -110,12 +110,9 @@ final class ModelCompiler {
         {
             throw .versionWithinCluster(model: declaration.name, base: base)
         }
-        var last = 0
-        for migration in declaration.migrations {
-            guard migration.to > last, migration.to <= declaration.version else {
-                throw .invalidMigration(migration.to, model: declaration.name, version: declaration.version)
-            }
-            last = migration.to
+        let versions = declaration.migrations.map(\.to)
+        for (last, version) in zip([0] + versions, versions) where version <= last || version > declaration.version {
+            throw .invalidMigration(version, model: declaration.name, version: declaration.version)
         }
     }
 
