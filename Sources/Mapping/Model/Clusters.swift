@@ -135,25 +135,19 @@ struct Clusters {
 
     private func hiddenIdentity(of chain: [Int], _ members: [ModelMember]) -> [ModelMember] {
         guard let model = identified(in: chain) else { return [] }
-        var hidden: [ModelMember] = []
-        for entry in declarations[model].identity {
+        var seen: Set<String> = []
+        return declarations[model].identity.filter { seen.insert($0).inserted }.compactMap { entry in
             let isShown = members.contains {
                 ($0.declaration.name == entry || $0.declaration.from == entry) && $0.declaration.parts.isEmpty
             }
-            guard !isShown, !hidden.contains(where: { $0.declaration.from == entry }),
-                let name = Self.name(forIdentity: entry), !members.contains(where: { $0.declaration.name == name })
-            else { continue }
-            let spellings = declarations[model].naming.spellings(of: entry)
-            hidden.append(
-                ModelMember(
-                    model: model,
-                    declaration: PropertyDeclaration(name: name, from: entry),
-                    spellings: spellings,
-                    written: spellings.count > 1 ? MemberNaming(declarations[model].naming).output(for: entry) : entry
-                )
-            )
+            guard !isShown, let name = Self.name(forIdentity: entry),
+                !members.contains(where: { $0.declaration.name == name })
+            else { return nil }
+            let (property, naming) = (PropertyDeclaration(name: name, from: entry), declarations[model].naming)
+            let spellings = naming.spellings(of: entry)
+            let written = spellings.count > 1 ? MemberNaming(naming).output(for: entry) : entry
+            return ModelMember(model: model, declaration: property, spellings: spellings, written: written)
         }
-        return hidden
     }
 
     /// The derived name: `id` for `id`, `node_id` for `node.id`, `owner` for `@url.owner`.

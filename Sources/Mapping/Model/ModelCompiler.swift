@@ -53,9 +53,7 @@ final class ModelCompiler {
     func compile(choices: [ModelsCompiler.Choice]) {
         attempt { () throws(MappingError) in try checkMigrations() }
         addProperties()
-        attempt { () throws(MappingError) in
-            reading.identity = try parts(declaration.identity, as: "identity")
-        }
+        attempt { () throws(MappingError) in reading.identity = try parts(declaration.identity, as: "identity") }
         attempt { () throws(MappingError) in
             let keys = try parts(declaration.keys, as: "keys")
             reading.keys = zip(declaration.keys, keys).map { (name: $0, part: $1) }
@@ -138,9 +136,7 @@ final class ModelCompiler {
         }
         // Outer relations come first: what lies within one is derived from it, and has no bytes of its own here.
         for (member, property, path) in read.sorted(by: { $0.path.count < $1.path.count }) {
-            attempt(at: member) { () throws(MappingError) in
-                try addRelation(property, member.declaration, at: path)
-            }
+            attempt(at: member) { () throws(MappingError) in try addRelation(property, member.declaration, at: path) }
         }
         for (member, property, path) in read where root.relationPrefix(of: path) == nil {
             for outer in path.contains(.elements) ? [] : path.outer {
@@ -199,10 +195,9 @@ final class ModelCompiler {
             branch.rule = rule
         }
     }
-}
 
-/// Resolves entries of a declaration to members.
-extension ModelCompiler {
+    // MARK: Entries
+
     /// The parts of the identity or the keys, whose members are marked in the tree.
     private func parts(_ entries: [String], as use: String) throws(MappingError) -> [CompiledModel.Part] {
         var seen: Set<[PathStep]> = []
@@ -275,8 +270,7 @@ extension ModelCompiler {
     /// The steps of a key path, which must not lead into another model's objects.
     private func resolve(_ from: String, as use: String) throws(MappingError) -> [PathStep] {
         let path = try steps(from, use)
-        guard let prefix = root.relationPrefix(of: path) else { return path }
-        let owner = Array(path[..<prefix])
+        guard let owner = root.relationPrefix(of: path).map({ Array(path[..<$0]) }) else { return path }
         for property in members.map(\.declaration) where KeyPathSyntax.steps(of: property.from) == owner {
             guard let other = property.relation?.model else { continue }
             let model = declaration.name

@@ -205,13 +205,10 @@ struct ModelsCompiler {
             }
             guard let overlap else { continue }
             let (first, second) = (places[overlap.property], places[inner.property])
-            let error = MappingError.outputWithin(
-                KeyPathSyntax.text(of: inner.path),
-                outer: KeyPathSyntax.text(of: overlap.path),
-                properties: [second.declaration.name, first.declaration.name],
-                model: declarations[second.model].name
-            )
-            report(error, at: second)
+            let names = [second.declaration.name, first.declaration.name]
+            let (path, outerPath) = (KeyPathSyntax.text(of: inner.path), KeyPathSyntax.text(of: overlap.path))
+            let model = declarations[second.model].name
+            report(.outputWithin(path, outer: outerPath, properties: names, model: model), at: second)
         }
         compiler.properties.derived = derived
         compiler.properties.writingOrder = properties.indices.filter { !derived.contains($0) } + derived.sorted()
