@@ -56,7 +56,7 @@ struct Clusters {
 
     /// Everything but the properties that a chain declares; the nearer declaration takes precedence.
     ///
-    /// With `unchosen`, the same for the last model together with derived ones that no choice leads to.
+    /// `unchosen` are models derived from the last one that no choice leads to: the same for all of them together.
     func declaration(of chain: [Int], with unchosen: [Int] = []) -> ModelDeclaration {
         let base = chain.dropFirst().reduce(declarations[chain[0]]) { merge(declarations[$1], onto: $0) }
         var result = unchosen.reduce(base) { merge($0, onto: declarations[$1]) }
@@ -85,8 +85,8 @@ struct Clusters {
 
     /// The properties of a chain in display order: one replaces that of the same name in a base.
     ///
-    /// Parts of the identity that no property shows come first, under derived names. Those of `unchosen`, derived models
-    /// that no choice leads to, come last, unless a name or a source occurs already.
+    /// Parts of the identity that no property shows come first, under derived names. Those of `unchosen` come last, unless
+    /// a name or a source occurs already.
     func members(of chain: [Int], with unchosen: [Int] = []) -> [ModelMember] {
         var members: [ModelMember] = []
         var places: [String: Int] = [:]
@@ -128,33 +128,26 @@ struct Clusters {
         }
     }
 
-    /// The model of a chain that declares the identity; nil if none does.
+    /// The model of a chain that declares the identity.
     private func identified(in chain: [Int]) -> Int? { chain.last { !declarations[$0].identity.isEmpty } }
 
     func hasIdentity(_ model: Int) -> Bool { identified(in: chains[model]) != nil }
 
-    /// The parts of the identity that no property shows.
     private func hiddenIdentity(of chain: [Int], _ members: [ModelMember]) -> [ModelMember] {
         guard let model = identified(in: chain) else { return [] }
-        var hidden: [ModelMember] = []
-        for entry in declarations[model].identity {
+        var seen: Set<String> = []
+        return declarations[model].identity.filter { seen.insert($0).inserted }.compactMap { entry in
             let isShown = members.contains {
                 ($0.declaration.name == entry || $0.declaration.from == entry) && $0.declaration.parts.isEmpty
             }
-            guard !isShown, !hidden.contains(where: { $0.declaration.from == entry }),
-                let name = Self.name(forIdentity: entry), !members.contains(where: { $0.declaration.name == name })
-            else { continue }
-            let spellings = declarations[model].naming.spellings(of: entry)
-            hidden.append(
-                ModelMember(
-                    model: model,
-                    declaration: PropertyDeclaration(name: name, from: entry),
-                    spellings: spellings,
-                    written: spellings.count > 1 ? MemberNaming(declarations[model].naming).output(for: entry) : entry
-                )
-            )
+            guard !isShown, let name = Self.name(forIdentity: entry),
+                !members.contains(where: { $0.declaration.name == name })
+            else { return nil }
+            let (property, naming) = (PropertyDeclaration(name: name, from: entry), declarations[model].naming)
+            let spellings = naming.spellings(of: entry)
+            let written = spellings.count > 1 ? MemberNaming(naming).output(for: entry) : entry
+            return ModelMember(model: model, declaration: property, spellings: spellings, written: written)
         }
-        return hidden
     }
 
     /// The derived name: `id` for `id`, `node_id` for `node.id`, `owner` for `@url.owner`.
@@ -162,9 +155,7 @@ struct Clusters {
         let names: [String]? =
             switch ContextValue(entry) {
             case .capture(let name), .query(let name), .header(let name): [name]
-            case .parent(let path): ["parent"] + (KeyPathSyntax.components(of: path) ?? [])
-            case .root(let path): ["root"] + (KeyPathSyntax.components(of: path) ?? [])
-            case .url, .index, .key: [String(entry.dropFirst())]
+            case .url, .parent, .root, .index, .key: KeyPathSyntax.components(of: String(entry.dropFirst()))
             case .itself: nil
             case nil: KeyPathSyntax.components(of: entry)
             }
@@ -184,7 +175,6 @@ struct ModelMember: Sendable {
     /// The source that it is written back to.
     var written: String
 
-    /// The paths to its sources that are members.
     var paths: [[PathStep]] { spellings.compactMap { KeyPathSyntax.steps(of: $0) } }
 
     fileprivate var foldedName: String { declaration.name.lowercased() }
@@ -193,8 +183,7 @@ struct ModelMember: Sendable {
 extension ModelDeclaration {
     /// The sources that an entry such as `identity: id` refers to, the preferred one first.
     ///
-    /// These are the sources of the first property with that name, as far as it is read from members. Without such a
-    /// property, the entry is itself a key path.
+    /// They are those of the first property with that name. If none is read from members, the entry is a key path.
     func sources(_ members: [ModelMember]) -> @Sendable (_ entry: String) -> [String] {
         let read = members.lazy.filter { $0.index != nil && !$0.spellings.isEmpty }
         let spellings = Dictionary(read.map { ($0.declaration.name, $0.spellings) }) { first, _ in first }

@@ -55,7 +55,7 @@ final class CompiledModel: Sendable {
         var writingOrder: [Int] = []
     }
 
-    /// Its own and that of its bases, except for the properties.
+    /// With what its bases declare; without the properties.
     let declaration: ModelDeclaration
     /// The model name of its objects: that of the base whose identity it shares.
     let objectName: String
@@ -85,7 +85,6 @@ final class CompiledModel: Sendable {
     }
 
     var name: String { declaration.name }
-    /// The entries of `identity`, to which a route binds values.
     var identityNames: [String] { declaration.identity }
     var sharesAll: Bool { declaration.sharesAll }
     var distinguishesTypes: Bool { declaration.distinguishesTypes }
@@ -94,7 +93,7 @@ final class CompiledModel: Sendable {
     var hasRequired: Bool { !reading.required.isEmpty }
     var properties: [CompiledProperty] { shown.all }
 
-    /// The names of the shown properties; those that complete a child are not among them.
+    /// Without those that complete a child.
     var propertyNames: [String] { properties.lazy.filter(\.completes.isEmpty).map(\.name) }
 
     /// The index of the property that is shown under a name.

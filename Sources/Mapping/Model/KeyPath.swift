@@ -5,29 +5,24 @@ enum KeyPathSyntax {
 
     /// The member names of a path; nil if it is empty, has an empty component, ends in a lone backslash or is too long.
     static func components(of path: String) -> [String]? {
-        var components: [String] = []
-        var name = String.UnicodeScalarView()
-        var isEscaped = false
-        for scalar in path.unicodeScalars {
-            if isEscaped {
+        var names = [String.UnicodeScalarView()]
+        var scalars = path.unicodeScalars.makeIterator()
+        while let scalar = scalars.next() {
+            let last = names.count - 1
+            switch scalar {
+            case ".":
+                guard names.count < maximumLength else { return nil }
+                names.append(String.UnicodeScalarView())
+            case "\\":
                 // A backslash escapes dots, backslashes, and at the start of a name the characters of foreign path
                 // syntaxes. Before anything else it stands for itself.
-                let isSpecial = scalar == "." || scalar == "\\" || name.isEmpty && "$/{".unicodeScalars.contains(scalar)
-                if !isSpecial { name.append("\\") }
-                name.append(scalar)
-                isEscaped = false
-            } else if scalar == "\\" {
-                isEscaped = true
-            } else if scalar == "." {
-                components.append(String(name))
-                guard components.count < maximumLength else { return nil }
-                name = String.UnicodeScalarView()
-            } else {
-                name.append(scalar)
+                guard let next = scalars.next() else { return nil }
+                let isForeign = names[last].isEmpty && "$/{".unicodeScalars.contains(next)
+                names[last] += next == "." || next == "\\" || isForeign ? [next] : [scalar, next]
+            default: names[last].append(scalar)
             }
         }
-        components.append(String(name))
-        return isEscaped || components.contains("") ? nil : components
+        return names.contains(where: \.isEmpty) ? nil : names.map { String($0) }
     }
 
     /// The SQLite JSON path to a member: `$."user"."login"`.
@@ -146,14 +141,12 @@ enum PathStep: Hashable, Sendable {
 extension Collection<PathStep> {
     /// The member names; nil if the path crosses an array.
     var names: [String]? { contains(.elements) ? nil : compactMap(\.name) }
-}
 
-extension [PathStep] {
     /// The names of the leading steps, up to the first step over an array.
     var leadingNames: [String] { prefix { $0 != .elements }.compactMap(\.name) }
 
     /// The steps after the leading names.
-    var tail: ArraySlice<PathStep> { drop { $0 != .elements } }
+    var tail: SubSequence { drop { $0 != .elements } }
 
     /// The proper prefixes of the path, shortest first.
     var outer: [[PathStep]] { indices.dropFirst().map { Array(self[..<$0]) } }

@@ -4,7 +4,7 @@ public struct MappingWarning: Sendable, Equatable {
     public enum Kind: String, Sendable, CaseIterable {
         case notJSON = "not-json"
         case tooDeep = "too-deep"
-        /// The body contains a string with the prefix reserved for references.
+        /// The body has a string with the prefix of references.
         case reservedText = "reserved-text"
         /// The body contains more objects than the limit allows; it is stored unchanged.
         case tooManyObjects = "too-many-objects"
@@ -18,15 +18,12 @@ public struct MappingWarning: Sendable, Equatable {
         /// An identity that is a boolean, an object, an array, too long or not Unicode; the object stays literal.
         case identityUnusable = "identity-unusable"
         case identityRepeated = "identity-repeated"
-        /// A value that fails a check, or is no object of its relation.
-        ///
-        /// It moves into no other response, and the mapped view leaves it out.
+        /// A value that fails a check, or is no object of its relation: it is in no other response or mapped view.
         case quarantined
         /// A value that its conversion does not accept; the mapped view shows the upstream's value.
         case conversionFailed = "conversion-failed"
         /// Two members for one property; the exact spelling counts, else the last one.
         case keyCollision = "key-collision"
-        /// A key path leads through a value that has no members.
         case pathBlocked = "path-blocked"
         case requiredMissing = "required-missing"
         case unexpectedNull = "unexpected-null"
@@ -36,7 +33,6 @@ public struct MappingWarning: Sendable, Equatable {
         case noChoice = "no-choice"
         /// A member that would complete a child, but the child is null or a bare identity.
         case completionIgnored = "completion-ignored"
-        /// A member of a mapped object that is not a property; it is not written back.
         case undeclaredMember = "undeclared-member"
         /// A value of a mapped object whose place in the upstream's JSON does not exist or is taken.
         case notWritten = "not-written"

@@ -1,7 +1,6 @@
 /// Derives member names from property names without a key path (Milk).
 ///
-/// `catID` is read from `catID` and `cat_id`, and written back as the latter. `cat_id` is read from `cat_id` and
-/// `catID`.
+/// `catID` is read from `catID` and `cat_id`, and written back as the latter; `cat_id` is read from both, too.
 struct MemberNaming: Sendable {
     /// Acronyms that count as one word in names, whatever letters are beside them.
     static let knownAcronyms = [

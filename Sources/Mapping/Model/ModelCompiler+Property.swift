@@ -139,10 +139,10 @@ extension ModelCompiler {
 
     // MARK: Sources
 
+    private typealias SourceAndOutput = (CompiledProperty.Source, CompiledProperty.Output)
+
     /// Where a property is read from, and the output that writes back to there.
-    private func source(of member: ModelMember) throws(MappingError) -> (
-        CompiledProperty.Source, CompiledProperty.Output
-    ) {
+    private func source(of member: ModelMember) throws(MappingError) -> SourceAndOutput {
         let property = member.declaration
         if property.isItself { return (.itself, .itself) }
         guard !property.parts.isEmpty else { return try source(member.spellings, written: member.written, member) }
@@ -155,11 +155,9 @@ extension ModelCompiler {
         return (.parts(parts.map { ($0.name, $0.source) }), .parts(parts.map { ($0.name, $0.output) }))
     }
 
-    private func source(
-        _ spellings: [String],
-        written: String,
-        _ member: ModelMember
-    ) throws(MappingError) -> (CompiledProperty.Source, CompiledProperty.Output) {
+    private func source(_ spellings: [String], written: String, _ member: ModelMember) throws(MappingError)
+        -> SourceAndOutput
+    {
         guard !ContextValue.isSpelled(spellings[0]) else { return try context(spellings[0], member) }
         let paths = try spellings.map { (text) throws(MappingError) in try path(text, member) }
         let slots = paths.map { root.slot(at: $0.leadingNames, count: &properties.slotCount) }
@@ -172,10 +170,7 @@ extension ModelCompiler {
         return try KeyPathSyntax.steps(of: text, usedBy: "property \(member.declaration.name)", model: model)
     }
 
-    private func context(
-        _ text: String,
-        _ member: ModelMember
-    ) throws(MappingError) -> (CompiledProperty.Source, CompiledProperty.Output) {
+    private func context(_ text: String, _ member: ModelMember) throws(MappingError) -> SourceAndOutput {
         let (property, model) = (member.declaration.name, clusters.declarations[member.model].name)
         guard let value = ContextValue(text) else { throw .unknownContext(text, property: property, model: model) }
         guard value != .itself else {

@@ -19,15 +19,11 @@ final class ModelCompiler {
     /// By compiled property, its declaration.
     private(set) var places: [ModelMember] = []
     private(set) var mistakes: [ModelMistake] = []
-    /// The sources of an entry of the declaration.
     private let sources: @Sendable (_ entry: String) -> [String]
     /// The key paths of relations to several objects.
     private let listPaths: Set<String>
 
-    /// Creates a compiler.
-    ///
-    /// - Parameter unchosen: for the objects of a base that no choice takes, the derived models to read them as, all at
-    ///   once.
+    /// With `unchosen`, the model is for the objects of a base that no choice takes: they are read as all of these at once.
     init(_ chain: [Int], with unchosen: [Int] = [], _ clusters: Clusters) {
         (self.clusters, self.chain, model) = (clusters, chain, chain[chain.count - 1])
         isOpen = !unchosen.isEmpty
@@ -53,16 +49,11 @@ final class ModelCompiler {
         }
     }
 
-    /// Compiles the model.
-    ///
-    /// - Parameters:
-    ///   - choices: the compiled models of its choices.
+    /// Compiles the model; its choices are known by the models that they lead to.
     func compile(choices: [ModelsCompiler.Choice]) {
         attempt { () throws(MappingError) in try checkMigrations() }
         addProperties()
-        attempt { () throws(MappingError) in
-            reading.identity = try parts(declaration.identity, as: "identity")
-        }
+        attempt { () throws(MappingError) in reading.identity = try parts(declaration.identity, as: "identity") }
         attempt { () throws(MappingError) in
             let keys = try parts(declaration.keys, as: "keys")
             reading.keys = zip(declaration.keys, keys).map { (name: $0, part: $1) }
@@ -117,12 +108,9 @@ final class ModelCompiler {
         {
             throw .versionWithinCluster(model: declaration.name, base: base)
         }
-        var last = 0
-        for migration in declaration.migrations {
-            guard migration.to > last, migration.to <= declaration.version else {
-                throw .invalidMigration(migration.to, model: declaration.name, version: declaration.version)
-            }
-            last = migration.to
+        let versions = declaration.migrations.map(\.to)
+        for (last, version) in zip([0] + versions, versions) where version <= last || version > declaration.version {
+            throw .invalidMigration(version, model: declaration.name, version: declaration.version)
         }
     }
 
@@ -148,9 +136,7 @@ final class ModelCompiler {
         }
         // Outer relations come first: what lies within one is derived from it, and has no bytes of its own here.
         for (member, property, path) in read.sorted(by: { $0.path.count < $1.path.count }) {
-            attempt(at: member) { () throws(MappingError) in
-                try addRelation(property, member.declaration, at: path)
-            }
+            attempt(at: member) { () throws(MappingError) in try addRelation(property, member.declaration, at: path) }
         }
         for (member, property, path) in read where root.relationPrefix(of: path) == nil {
             for outer in path.contains(.elements) ? [] : path.outer {
@@ -164,11 +150,9 @@ final class ModelCompiler {
         }
     }
 
-    private func addRelation(
-        _ property: CompiledProperty,
-        _ declaration: PropertyDeclaration,
-        at path: [PathStep]
-    ) throws(MappingError) {
+    private func addRelation(_ property: CompiledProperty, _ declaration: PropertyDeclaration, at path: [PathStep])
+        throws(MappingError)
+    {
         // A key is a plain value: objects are stored by their identities.
         guard let relation = property.relation, relation.key == nil, declaration.parts.isEmpty else { return }
         let isNested = path.contains(.elements)
@@ -211,10 +195,9 @@ final class ModelCompiler {
             branch.rule = rule
         }
     }
-}
 
-/// Resolves entries of a declaration to members.
-extension ModelCompiler {
+    // MARK: Entries
+
     /// The parts of the identity or the keys, whose members are marked in the tree.
     private func parts(_ entries: [String], as use: String) throws(MappingError) -> [CompiledModel.Part] {
         var seen: Set<[PathStep]> = []
@@ -237,10 +220,11 @@ extension ModelCompiler {
             for path in paths {
                 var isList = false
                 root.update(path) {
-                    // No model has more than 64 captures. A key beyond them is not read.
-                    if capture < 64 { $0.node.captures |= 1 << UInt64(capture) }
-                    $0.node.isIdentity = $0.node.isIdentity || use == "identity"
                     isList = $0.node.relation >= 0 && $0.node.arity != .one
+                    // No model has more than 64 captures. A key beyond them is not read.
+                    guard capture < 64 else { return }
+                    $0.node.captures |= 1 << UInt64(capture)
+                    $0.node.isIdentity = $0.node.isIdentity || use == "identity"
                 }
                 if isList, use == "identity" { throw .identityIsList(entry, model: declaration.name) }
             }
@@ -286,8 +270,7 @@ extension ModelCompiler {
     /// The steps of a key path, which must not lead into another model's objects.
     private func resolve(_ from: String, as use: String) throws(MappingError) -> [PathStep] {
         let path = try steps(from, use)
-        guard let prefix = root.relationPrefix(of: path) else { return path }
-        let owner = Array(path[..<prefix])
+        guard let owner = root.relationPrefix(of: path).map({ Array(path[..<$0]) }) else { return path }
         for property in members.map(\.declaration) where KeyPathSyntax.steps(of: property.from) == owner {
             guard let other = property.relation?.model else { continue }
             let model = declaration.name

@@ -4,7 +4,7 @@ public struct Models: Sendable {
     /// The compiled models, beginning with the declared ones in the same order.
     let compiled: [CompiledModel]
     let tree: PathTree
-    /// Further declarations about members; the tree's nodes refer to them by index.
+    /// The tree's.
     let rules: [MemberRule]
     /// Whether any model has members that must not reach the disk.
     public let haveSecrets: Bool
@@ -26,7 +26,7 @@ public struct Models: Sendable {
         try self.init(declarations, &mistakes)
     }
 
-    /// Checks and compiles the declarations; reports every mistake in them, and throws one.
+    /// Reports every mistake, and throws one.
     init(_ declarations: [ModelDeclaration], _ mistakes: inout MistakeList) throws(MappingError) {
         let clusters = Clusters(declarations, &mistakes)
         var compiler = ModelsCompiler(clusters, mistakes)
@@ -75,9 +75,7 @@ public struct Models: Sendable {
     /// The model name under which objects are stored: for a cluster, that of the base.
     public func objectName(of model: String) -> String { indexes[model].map { compiled[$0].objectName } ?? model }
 
-    /// Whether objects of a model are simply the newest stored value of each member.
-    ///
-    /// The model then has no checks, no policies of its own, no deletions and no versions.
+    /// Whether objects are simply the newest stored values: without checks, policies, deletions and versions.
     public func isSimple(_ model: String) -> Bool { indexes[model].map { simple[$0] } ?? true }
 
     /// The declared version of a model's objects; 0 by default.
@@ -125,9 +123,7 @@ public struct Models: Sendable {
         declarations.indices.filter { compiled[$0].objectName == name }.map { declarations[$0].name }
     }
 
-    /// The model that an object is read as: in a cluster, the concrete one selected by its members.
-    ///
-    /// Members that it does not show are taken from `known`.
+    /// The model that an object is read as: in a cluster, the concrete one selected by its members, or by `known` ones.
     func concrete(of model: Int, for object: JSONSlice, else known: [JSONSlice] = []) -> Int {
         var index = model
         while let choice = choice(of: index, for: object, else: known) { index = choice.model }
@@ -169,8 +165,7 @@ public struct Models: Sendable {
 
     /// Whether a name is a letter followed by letters, digits and `_`.
     static func isValidName(_ name: some StringProtocol) -> Bool {
-        guard let first = name.utf8.first, first.isLetter else { return false }
-        return name.utf8.allSatisfy(isNameByte)
+        name.utf8.first?.isLetter == true && name.utf8.allSatisfy(isNameByte)
     }
 
     /// The text with an underscore in place of each byte that cannot occur in a name.

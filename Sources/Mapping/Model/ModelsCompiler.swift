@@ -17,7 +17,7 @@ struct ModelsCompiler {
     /// By the bases with choices in a chain.
     private var askedTrees: [[Int]: (asked: Int, candidates: Int)] = [:]
 
-    /// Creates a compiler that adds to the mistakes found so far.
+    /// It adds to the mistakes found so far.
     init(_ clusters: Clusters, _ mistakes: MistakeList) {
         (self.clusters, self.mistakes, chains) = (clusters, mistakes, clusters.chains)
     }
@@ -105,9 +105,8 @@ struct ModelsCompiler {
 
     /// Reports models that refer to each other in endless circles.
     ///
-    /// Children made of their parents' members (`@self`) must not lead back. Models without an identity must not form a
-    /// circle of relations to one object, because such a chain would have no end. Circles through lists (trees) are
-    /// allowed.
+    /// Children made of their parents' members (`@self`) must not lead back. Relations to one object must not form a circle
+    /// of models without an identity: it would have no end. Circles through lists (trees) are allowed.
     private mutating func reportCircles() {
         func report(_ use: String, _ isEdge: (_ from: Int, PropertyDeclaration, _ to: Int) -> Bool) {
             let edges = declarations.indices.map { model -> [Int] in
@@ -160,9 +159,8 @@ struct ModelsCompiler {
         mistakes.report(error, model: member.model, property: member.index)
     }
 
-    /// The model in which a path of property names ends, and the property there.
-    ///
-    /// The path leads through relations to one object each, from a compiled model or one of its choices.
+    /// The model in which a path of property names ends, and the property there: it leads through relations to one object
+    /// each, from a compiled model or one of its choices.
     private func target(of path: ArraySlice<String>, in index: Int, depth: Int = 0) -> (model: Int, name: String)? {
         if let name = path.first, let property = compilers[index].property(named: name) {
             if path.count == 1 { return (index, name) }
@@ -188,8 +186,13 @@ struct ModelsCompiler {
         let writers = Dictionary(grouping: outputs, by: \.path)
         var seen: Set<[PathStep]> = []
         for (property, path) in outputs where !seen.insert(path).inserted {
-            let first = writers[path]?.first?.property ?? property
-            reportSameOutput(path, places[first], places[property])
+            let (first, second) = (places[writers[path]?.first?.property ?? property], places[property])
+            let names = [first.declaration.name, second.declaration.name]
+            let (path, model) = (KeyPathSyntax.text(of: path), declarations[second.model].name)
+            // If neither has a `to:`, they collide at the place they are read from.
+            let isDerived = [first, second].allSatisfy { $0.declaration.output == .derived }
+            let error = MappingError.sameOutput(path, properties: names, model: model)
+            report(isDerived ? .sameKeyPath(path, properties: names, model: model) : error, at: second)
         }
         var derived: Set<Int> = []
         for inner in outputs {
@@ -202,26 +205,12 @@ struct ModelsCompiler {
             }
             guard let overlap else { continue }
             let (first, second) = (places[overlap.property], places[inner.property])
-            let error = MappingError.outputWithin(
-                KeyPathSyntax.text(of: inner.path),
-                outer: KeyPathSyntax.text(of: overlap.path),
-                properties: [second.declaration.name, first.declaration.name],
-                model: declarations[second.model].name
-            )
-            report(error, at: second)
+            let names = [second.declaration.name, first.declaration.name]
+            let (path, outerPath) = (KeyPathSyntax.text(of: inner.path), KeyPathSyntax.text(of: overlap.path))
+            let model = declarations[second.model].name
+            report(.outputWithin(path, outer: outerPath, properties: names, model: model), at: second)
         }
         compiler.properties.derived = derived
         compiler.properties.writingOrder = properties.indices.filter { !derived.contains($0) } + derived.sorted()
-    }
-
-    private mutating func reportSameOutput(_ path: [PathStep], _ first: ModelMember, _ second: ModelMember) {
-        let names = [first.declaration.name, second.declaration.name]
-        let (path, model) = (KeyPathSyntax.text(of: path), declarations[second.model].name)
-        // If neither has a `to:`, they collide at the place they are read from.
-        let isDerived = first.declaration.output == .derived && second.declaration.output == .derived
-        let error: MappingError =
-            isDerived
-            ? .sameKeyPath(path, properties: names, model: model) : .sameOutput(path, properties: names, model: model)
-        report(error, at: second)
     }
 }

@@ -25,11 +25,9 @@ struct PathTree: Sendable {
         /// Whether a property is declared for a place below this one, within the same object.
         var holdsProperty = false
         var isLocal = false
-        /// Whether the value here is part of the identity.
         var isIdentity = false
         /// Whether a condition or `modified` reads the value here; it is then observed, although it may not move.
         var isAsked = false
-        /// The merge policy of the property here.
         var merge = MergePolicy.latest
         /// Whether the relation here deletes objects that it no longer names.
         var deletesFormer = false
@@ -146,18 +144,12 @@ struct PathTree: Sendable {
             let head = PathTree.head(name, count, readable: readable)
             for index in Int(node.firstChild)..<Int(node.firstChild + node.childCount) {
                 let child = children[index]
-                if child.head == head, Int(child.nameLength) == count, isSame(child, name, count) {
-                    return Int(child.node)
-                }
+                guard child.head == head, Int(child.nameLength) == count else { continue }
+                var place = 8
+                while place < count, names[Int(child.nameStart) + place] == name[place] { place += 1 }
+                if place >= count { return Int(child.node) }
             }
             return nil
-        }
-
-        @inline(__always)
-        private func isSame(_ child: Child, _ name: UnsafePointer<UInt8>, _ count: Int) -> Bool {
-            var index = 8
-            while index < count, names[Int(child.nameStart) + index] == name[index] { index += 1 }
-            return index >= count
         }
     }
 
@@ -195,9 +187,8 @@ struct PathBranch {
     /// The slot of the value at these names; creates it if needed, after `count` others.
     mutating func slot(at names: [String], count: inout Int) -> Int {
         var slot = 0
-        for length in names.indices.dropFirst() { update(Array(names[..<length])) { $0.node.isShown = true } }
+        for length in names.indices { update(Array(names[...length])) { $0.node.isShown = true } }
         update(names) {
-            $0.node.isShown = true
             if $0.node.slot < 0 {
                 $0.node.slot = Int32(count)
                 count += 1

@@ -2,7 +2,7 @@
 public struct ViewColumn: Sendable, Equatable {
     /// Where the value of a column is found.
     public indirect enum Source: Sendable, Equatable {
-        /// A plain value at this SQLite JSON path (`$."user"."login"`) of the object's payload.
+        /// A plain value at this SQLite JSON path of the object's payload.
         case value(path: String)
         /// A value at this path that contains declared objects, so it may contain reference literals.
         case document(path: String)
@@ -15,9 +15,7 @@ public struct ViewColumn: Sendable, Equatable {
         case elements(path: String, inner: Source)
         case reference([Source])
         case object([Part])
-        /// A value of the object that the relation at `path` refers to: a column source of `model`.
-        ///
-        /// If that object has no identity, it is embedded, and `inner` is found below `path` in the same payload.
+        /// A column source of `model`, of the object that the relation at `path` refers to or that is embedded there.
         case derived(path: String, model: String, inner: Source)
         /// The first of these that is present: the spellings of one member.
         case first([Source])
