@@ -121,7 +121,7 @@ extension CompositionAttempt {
     mutating func style(of siblings: [Shape]) -> NewElementStyle {
         // Null shows no style.
         let siblings = siblings.filter { $0.value.target() != nil || $0.value.kind == .object }
-        if let first = siblings.first, siblings.allSatisfy({ $0.value.target()?.isBare == true }) {
+        if let first = siblings.first, siblings.allSatisfy({ $0.value.target().map { $0.name == nil } ?? false }) {
             return .bare(like: first.value)
         }
         return commonShape(of: siblings).map { .object($0) } ?? .unknown
@@ -255,7 +255,7 @@ extension CompositionAttempt {
         }
         if let inner = objectShape(shape) {
             expand(name(of: target, link), in: inner)
-        } else if let pinned = shape.value.target(), pinned.isBare {
+        } else if let pinned = shape.value.target(), pinned.name == nil {
             hasOwnChange = true
             appendBare(value, target.identity, link, like: shape.value)
         } else {
