@@ -102,7 +102,7 @@ extension CompositionAttempt {
         // Null shows no style.
         let siblings = siblings.filter { $0.value.target() != nil || $0.value.kind == .object }
         guard let first = siblings.first else { return .unknown }
-        if siblings.allSatisfy({ $0.value.target()?.isBare == true }) { return .bare(like: first.value) }
+        if siblings.allSatisfy({ $0.value.target().map { $0.name == nil } ?? false }) { return .bare(like: first.value) }
         let shapes = siblings.compactMap(objectShape)
         guard shapes.count == siblings.count else { return .unknown }
         let common = signature(of: shapes[0])
@@ -169,7 +169,7 @@ extension CompositionAttempt {
         }
         if let inner = objectShape(shape) {
             expand(name(of: target, link), in: inner)
-        } else if let pinned = shape.value.target(), pinned.isBare {
+        } else if let pinned = shape.value.target(), pinned.name == nil {
             hasOwnChange = true
             appendBare(value, target.identity, link, like: shape.value)
         } else {

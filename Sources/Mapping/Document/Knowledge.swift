@@ -52,8 +52,7 @@ public enum Knowledge: Sendable, Equatable {
         /// From when documents that show the member are fetched again; `always` if they are fetched at each request.
         public var asksFrom: Int64
 
-        /// For a member that the principal's own write may have changed: the settled value may be the one from before
-        /// (law 10).
+        /// For a member that the principal's own write may have changed: its settled value may be older (law 10).
         static let always = Int64.min
 
         package init(value: [UInt8], lo: Int64, hi: Int64, rest: Int64, source: Int64, asksFrom: Int64) {

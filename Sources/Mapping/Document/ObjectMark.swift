@@ -4,10 +4,6 @@
 /// into no document, and a document observed before the mark that shows the object is not served unchecked.
 public enum ObjectMark: Sendable, Equatable {
     /// A write was complete at this time, and no response showed its effect on the object.
-    ///
-    /// - Parameters:
-    ///   - isOwn: the write was the principal's. Then nothing that may be older is served from the cache (law 10).
-    ///   - isReused: the object was deleted before, so what was observed before may be another object of the same name.
     case unobserved(Int64, isOwn: Bool = false, isReused: Bool = false)
     /// The object was known to be deleted at this time (tombstone).
     case tombstone(Int64)
@@ -30,9 +26,10 @@ public enum ObjectMark: Sendable, Equatable {
         return .unobserved(time, isOwn: isOwn || earlier.isOwn, isReused: wasDeleted)
     }
 
+    /// Whether the write was the principal's own; then nothing that may be older is served from the cache (law 10).
     public var isOwn: Bool { if case .unobserved(_, let isOwn, _) = self { isOwn } else { false } }
 
-    /// Whether the name may belong to another object since a deletion; false as long as the object counts as deleted.
+    /// Whether the object was deleted before the write: what was observed before may be another one of the same name.
     public var isReused: Bool { if case .unobserved(_, _, let isReused) = self { isReused } else { false } }
 
     public var isTombstone: Bool { if case .tombstone = self { true } else { false } }
@@ -87,9 +84,7 @@ extension Models {
 
     /// The object that the captures of a path identify, if any: by its whole identity, or else by keys.
     ///
-    /// - Parameters:
-    ///   - bound: the values that the route binds, by name of the identity, key or property.
-    ///   - captures: all captures of the path.
+    /// - Parameter bound: the values that the route binds, by name of the identity, key or property.
     public func object(boundBy bound: [String: String], captures: [String: String], of model: String) -> BoundObject? {
         guard let index = index(of: model), compiled[index].hasIdentity else { return nil }
         let model = compiled[index]

@@ -9,13 +9,6 @@ public enum Provenance {
         public var time: Int64
     }
 
-    /// One component of a value gathered over several responses.
-    public struct Item: Sendable, Equatable {
-        public var value: [UInt8]
-        /// The effective time of the response that showed it: the start of a read, the end of a write.
-        public var time: Int64
-    }
-
     /// The status of a member's value.
     public enum Standing: String, Sendable {
         case known
@@ -37,10 +30,8 @@ public enum Provenance {
     public struct Member: Sendable {
         /// The JSON pointer of the member in the upstream's JSON.
         public var pointer: String
-        /// The declared properties read from there.
         public var properties: [String] = []
         public var standing: Standing
-        /// How new values are merged with known ones.
         public var policy = MergePolicy.latest
         /// Whether it moves into other responses.
         public var moves = false
@@ -53,8 +44,8 @@ public enum Provenance {
         /// The value that puts the settled one in doubt.
         public var challenger: Sighting?
         public var quarantined: [Sighting] = []
-        /// The components of a gathered value.
-        public var items: [Item] = []
+        /// The components of a gathered value, with the effective times of the responses that showed them.
+        public var items: [(value: [UInt8], time: Int64)] = []
     }
 }
 
@@ -63,12 +54,7 @@ extension ObjectState {
     ///
     /// - Parameter others: what other documents show of the object, newest first. Members that belong to their
     ///   responses may occur only there.
-    package func provenance(
-        model: String,
-        models: Models,
-        lag: Lag,
-        others: [Contribution] = []
-    ) -> [Provenance.Member] {
+    package func provenance(model: String, models: Models, lag: Lag, others: [Contribution]) -> [Provenance.Member] {
         let shown = (base.map { [$0] } ?? []) + others
         guard let index = models.index(of: model) else { return Self.ownMembers(in: shown, nil) }
         let properties = Self.properties(of: index, models)
@@ -82,10 +68,8 @@ extension ObjectState {
             members[position].moves = false
             if members[position].standing != .quarantined { members[position].standing = .outdated }
         }
-        func order(_ member: Provenance.Member) -> (Int, String) {
-            (properties[member.pointer]?.position ?? .max, member.pointer)
-        }
-        members.sort { order($0) < order($1) }
+        let position = { (member: Provenance.Member) in properties[member.pointer]?.position ?? .max }
+        members.sort { (position($0), $0.pointer) < (position($1), $1.pointer) }
         let declared = Set(members.map(\.pointer))
         return members + Self.ownMembers(in: shown, reader).filter { !declared.contains($0.pointer) }
     }
@@ -129,7 +113,7 @@ extension ObjectState {
             let value = gathered.values { $0 == path ? policy : nil }[path]
             var member = Provenance.Member(pointer: "/" + path.text, standing: .gathered, policy: policy)
             member.value = value.map { Reference.plain($0) }
-            member.items = items.map { Provenance.Item(value: Self.plain($0.value), time: $0.time) }
+            member.items = items.map { (Self.plain($0.value), $0.time) }
             return member
         }
     }

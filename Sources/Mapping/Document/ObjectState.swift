@@ -57,11 +57,9 @@ public struct ObjectState: Sendable, Equatable {
         if isDelivery, base == nil { return Merge() }
         let reader = reader(of: index, models, with: new)
         // Members with a policy of their own.
-        if !models.plain[index], !isDelivery {
-            for contribution in new {
-                guard let value = JSONSlice(contribution.payload) else { continue }
-                gathered.merge(reader.observed(value), from: contribution)
-            }
+        for contribution in new where !models.plain[index] && !isDelivery {
+            guard let value = JSONSlice(contribution.payload) else { continue }
+            gathered.merge(reader.observed(value), from: contribution)
         }
         // Of what is shown for the first time, a deletion is always news.
         let wasDeleted = base != nil && deletedSince != nil
@@ -141,8 +139,7 @@ public struct ObjectState: Sendable, Equatable {
 
     /// Whether a write may have changed what nothing has shown since: all of the object, or a part of it.
     public var hasUnseenWrite: Bool {
-        if case .unobserved = mark { return true }
-        return knowledge.doubts.contains { $0.asksFrom == Knowledge.Doubt.always }
+        mark?.isTombstone == false || knowledge.doubts.contains { $0.asksFrom == Knowledge.Doubt.always }
     }
 
     /// Whether nothing known of the object is newer than a mark.
@@ -229,11 +226,11 @@ public struct ObjectState: Sendable, Equatable {
         var found: [MemberPath: (one: Int, other: Int)] = [:]
         for (position, payload) in payloads.enumerated() {
             for (path, member) in reader.sound(payload) ?? [:] where found[path] == nil {
-                guard let first = known[path] else {
+                if let first = known[path] {
+                    if !first.member.agrees(with: member) { found[path] = (first.position, position) }
+                } else {
                     known[path] = (position, member)
-                    continue
                 }
-                if !first.member.agrees(with: member) { found[path] = (first.position, position) }
             }
         }
         return found.map { ($0.key.text, $0.value.one, $0.value.other) }.sorted { $0.0 < $1.0 }
@@ -244,7 +241,7 @@ public struct ObjectState: Sendable, Equatable {
         models.index(of: model).flatMap { index in payload.flatMap(models.compiled[index].identityLiteral) }
     }
 
-    /// The `lo` of a member's clock, for composing.
+    /// The `lo` of a member's clock.
     func lo(of path: MemberPath, lag: Lag) -> Int64 {
         guard case .whole(let isEmbedded) = knowledge else { return group(of: path)?.clock.lo ?? .min }
         return base?.observation.lo(isEmbedded: isEmbedded, lag: lag) ?? .min
@@ -265,8 +262,6 @@ public struct ObjectState: Sendable, Equatable {
         let groups = knowledge.groups
         return groups.first { $0.members?.contains(path.text) == true } ?? groups.first { $0.members == nil }
     }
-
-    // MARK: For documents that only refer to the object
 
     /// The settled values of the object's shared members, with references as bare identities.
     ///

@@ -59,7 +59,6 @@ struct SettledMember<Value: MemberValue>: Sendable {
     private(set) var doubt: Doubt?
     /// The observation that settled or confirmed the value last: the one that was complete last.
     private(set) var source: Int64
-
 }
 
 extension SettledMember {
@@ -72,9 +71,7 @@ extension SettledMember {
     /// Row W4: a write was complete at this time, and no response shows its effect on the member.
     mutating func doubt(until time: Int64) {
         guard clock.lo <= time else { return }
-        var doubt = doubt ?? Doubt()
-        doubt.rest = max(doubt.rest, time)
-        self.doubt = doubt
+        doubt = Doubt(challenger: doubt?.challenger, rest: max(doubt?.rest ?? .min, time))
     }
 
     /// Applies one observation, by the first row that fits.
@@ -122,17 +119,14 @@ extension SettledMember {
     ///
     /// Within the lag of a write its word may be older than the write, and does not take the place of what was written.
     private func isLater(_ word: DocumentWord, _ seen: Observed, _ history: ObjectHistory) -> Bool {
-        guard !word.isNotModified, let by = history.word(source), by.document == word.document,
-            word.sent > by.completed
-        else { return false }
-        return seen.lo > max(history.wrote, history.restarted)
+        guard !word.isNotModified, let by = history.word(source), by.document == word.document else { return false }
+        return word.sent > by.completed && seen.lo > max(history.wrote, history.restarted)
     }
 
     /// Whether an observation overlaps the settled value, the challenger or the rest.
     private func overlaps(_ seen: Observed) -> Bool {
-        if seen.lo <= clock.hi, clock.lo <= seen.hi { return true }
-        guard let doubt else { return false }
-        return doubt.challenger.map { seen.lo <= $0.hi && $0.lo <= seen.hi } ?? false || seen.lo <= doubt.rest
+        let opposes = doubt?.challenger.map { seen.lo <= $0.hi && $0.lo <= seen.hi } ?? false
+        return opposes || seen.lo <= clock.hi && clock.lo <= seen.hi || seen.lo <= doubt?.rest ?? .min
     }
 
     private mutating func replace(by seen: Observed, _ rule: KnowledgeRule) -> Outcome {
@@ -151,8 +145,7 @@ extension SettledMember {
 
     private mutating func confirm(_ seen: Observed) -> Outcome {
         if seen.hi >= clock.hi { source = seen.source }
-        clock.lo = max(clock.lo, seen.lo)
-        clock.hi = max(clock.hi, seen.hi)
+        (clock.lo, clock.hi) = (max(clock.lo, seen.lo), max(clock.hi, seen.hi))
         if let stamp = seen.stamp, !seen.stamp.isBelow(clock.floor) {
             (clock.floor, clock.isExact, clock.lowerSince) = (stamp, true, nil)
         }
@@ -200,12 +193,8 @@ extension SettledMember {
     /// W2 and W3: a write that overlaps what is known.
     private mutating func mergeWrite(_ write: Observed, settles: Bool) -> Outcome {
         let until = max(latest, write.hi)
-        if settles {
-            settle(write)
-        } else {
-            clock.isExact = false
-            oppose(write.challenger)
-        }
+        if settles { settle(write) } else { oppose(write.challenger) }
+        if !settles { clock.isExact = false }
         return .unordered(until: until)
     }
 
@@ -218,15 +207,13 @@ extension SettledMember {
 
     /// Makes a value the challenger; the intervals of one value are joined.
     private mutating func oppose(_ new: Challenger) {
-        var doubt = doubt ?? Doubt()
-        if let known = doubt.challenger, known.value.agrees(with: new.value) {
-            if new.hi >= known.hi { doubt.challenger?.source = new.source }
-            doubt.challenger?.lo = max(known.lo, new.lo)
-            doubt.challenger?.hi = max(known.hi, new.hi)
-        } else {
-            (doubt.rest, doubt.challenger) = (doubt.end, new)
+        guard let known = doubt?.challenger, known.value.agrees(with: new.value) else {
+            doubt = Doubt(challenger: new, rest: doubt?.end ?? .min)
+            return
         }
-        self.doubt = doubt
+        if new.hi >= known.hi { doubt?.challenger?.source = new.source }
+        doubt?.challenger?.lo = max(known.lo, new.lo)
+        doubt?.challenger?.hi = max(known.hi, new.hi)
     }
 
     private mutating func challenge(_ seen: Observed) -> Outcome {
@@ -250,7 +237,6 @@ public enum KnowledgeRule: String, Sendable {
     case laterStamp = "S3"
     /// The document that showed the former value last now shows this one.
     case laterWord = "D1"
-    /// It was observed later.
     case newer = "C2"
     /// A write showed it, while another response showed the former value.
     case overlappingWrite = "W3"

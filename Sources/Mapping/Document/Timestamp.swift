@@ -1,12 +1,9 @@
 /// A point in time, exact for any number of fraction digits.
-struct Timestamp: Hashable {
+struct Timestamp: Hashable, Comparable {
     /// Seconds since 1970 in UTC, rounded down.
     var seconds: Int
     /// The digits of the fraction, without trailing zeros.
     var fraction: [UInt8]
-
-    /// The range that RFC 3339 can write, in seconds: from 0000-01-01 to the end of 9999.
-    static let writable = -62_167_219_200..<253_402_300_800
 
     init(seconds: Int, fraction: [UInt8] = []) {
         (self.seconds, self.fraction) = (seconds, fraction)
@@ -52,9 +49,9 @@ struct Timestamp: Hashable {
         return (text[0] == UInt8(ascii: "-") ? -1 : 1) * (hours * 60 + minutes)
     }
 
-    /// The time as RFC 3339 in UTC; nil outside the years that it can write.
+    /// The time as RFC 3339 in UTC; nil outside the years that it can write, 0000 to 9999.
     var text: String? {
-        guard Self.writable.contains(seconds) else { return nil }
+        guard (-62_167_219_200..<253_402_300_800).contains(seconds) else { return nil }
         let (day, second) = (seconds + CivilCalendar.epoch * 86_400).quotientAndRemainder(dividingBy: 86_400)
         let (year, month, dayOfMonth) = CivilCalendar.date(ofDay: day)
         func padded(_ number: Int, _ width: Int = 2) -> String {
@@ -65,9 +62,7 @@ struct Timestamp: Hashable {
         let time = "\(padded(second / 3_600)):\(padded(second / 60 % 60)):\(padded(second % 60))"
         return "\(date)T\(time)" + (fraction.isEmpty ? "" : "." + String(decoding: fraction, as: UTF8.self)) + "Z"
     }
-}
 
-extension Timestamp: Comparable {
     static func < (left: Timestamp, right: Timestamp) -> Bool {
         left.seconds != right.seconds
             ? left.seconds < right.seconds : left.fraction.lexicographicallyPrecedes(right.fraction)
@@ -97,7 +92,7 @@ private enum CivilCalendar {
 }
 
 /// The value of a model's `modified` member: an RFC 3339 date or a number, compared exactly.
-package struct ModificationTime: Sendable {
+package struct ModificationTime: Sendable, Hashable {
     /// The JSON as the response spells it.
     package let literal: [UInt8]
     fileprivate let value: Value
@@ -123,6 +118,10 @@ package struct ModificationTime: Sendable {
         }
         literal = Array(slice.bytes)
     }
+
+    package static func == (left: ModificationTime, right: ModificationTime) -> Bool { left.value == right.value }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(value) }
 }
 
 extension ModificationTime? {
@@ -134,10 +133,4 @@ extension ModificationTime? {
         default: false
         }
     }
-}
-
-extension ModificationTime: Hashable {
-    package static func == (left: ModificationTime, right: ModificationTime) -> Bool { left.value == right.value }
-
-    package func hash(into hasher: inout Hasher) { hasher.combine(value) }
 }

@@ -128,22 +128,19 @@ struct JSONIndex: Sendable {
 
     /// The JSON pointer (RFC 6901) of a value.
     func pointer(to node: Int) -> String {
-        var pointer = ""
-        var current = 0
+        var (pointer, current) = ("", 0)
         while current < node {
-            var step: (component: String, node: Int)?
-            if kind(current) == .array {
-                forEachElement(of: current) { position, element in
-                    if element <= node, node < nodes[element].next { step = ("\(position)", element) }
+            var position = 0
+            var step: (name: String, value: Int)?
+            forEachEntry(of: current) { first, value in
+                if first <= node, node < nodes[value].next {
+                    step = (first == value ? "\(position)" : name(first) ?? "\u{FFFD}", value)
                 }
-            } else {
-                forEachMember(of: current) { name, value in
-                    if name <= node, node < nodes[value].next { step = (self.name(name) ?? "\u{FFFD}", value) }
-                }
+                position += 1
             }
             guard let step else { break }
-            pointer += "/" + JSONPointer.escaped(step.component)
-            current = step.node
+            pointer += "/" + JSONPointer.escaped(step.name)
+            current = step.value
         }
         return pointer
     }

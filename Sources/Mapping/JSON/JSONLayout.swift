@@ -7,9 +7,11 @@ public enum JSONLayout {
     public static func compact(_ text: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(text.count)
-        var string = StringState()
-        for byte in text where string.contains(byte) || ![0x20, 0x09, 0x0A, 0x0D].contains(byte) {
-            result.append(byte)
+        var (isInString, isEscaped) = (false, false)
+        for byte in text {
+            if byte == UInt8(ascii: "\""), !isEscaped { isInString.toggle() }
+            isEscaped = byte == UInt8(ascii: "\\") && isInString && !isEscaped
+            if isInString || ![0x20, 0x09, 0x0A, 0x0D].contains(byte) { result.append(byte) }
         }
         return result
     }
@@ -18,52 +20,26 @@ public enum JSONLayout {
     ///
     /// Nil for anything but a compact object or list that has contents, and is not nested too deep.
     public static func indented(_ text: [UInt8]) -> [UInt8]? {
-        guard text.count > 2, [0x5B, 0x7B].contains(text[0]), JSONBody.isWhole(text), compact(text) == text else {
-            return nil
-        }
+        guard let index = try? JSONIndex(text), index.nodes.count > 1, compact(text) == text else { return nil }
         var result: [UInt8] = []
         result.reserveCapacity(2 * text.count)
-        var string = StringState()
-        var (depth, isOpen) = (0, false)
-        func breakLine() {
-            result.append(0x0A)
-            result.append(contentsOf: repeatElement(0x20, count: 2 * depth))
-        }
-        for byte in text {
-            let isInString = string.contains(byte)
-            let isEnd = !isInString && (byte == 0x5D || byte == 0x7D)
-            if isEnd { depth -= 1 }
+        var isTooDeep = false
+        func breakLine(_ depth: Int) { result += [0x0A] + repeatElement(0x20, count: 2 * depth) }
+        func write(_ node: Int, _ depth: Int) {
+            let children = index.children(of: node)
+            isTooDeep = isTooDeep || depth == depthLimit && [.object, .array].contains(index.kind(node))
             // An empty container stays on its line.
-            if isOpen != isEnd { breakLine() }
-            isOpen = false
-            result.append(byte)
-            guard !isInString else { continue }
-            switch byte {
-            case 0x5B, 0x7B:
-                depth += 1
-                isOpen = true
-                guard depth <= depthLimit else { return nil }
-            case 0x2C: breakLine()
-            case 0x3A: result.append(0x20)
-            default: break
+            if children.isEmpty || isTooDeep { return result += index.bytes(node) }
+            for child in children {
+                result.append(child == children[0] ? text[index.range(node).lowerBound] : 0x2C)
+                breakLine(depth + 1)
+                if index.kind(node) == .object { result += index.bytes(child - 1) + [0x3A, 0x20] }
+                write(child, depth + 1)
             }
+            breakLine(depth)
+            result.append(text[index.range(node).upperBound - 1])
         }
-        return result + [0x0A]
-    }
-
-    /// Whether the walk over JSON's bytes is within a string.
-    private struct StringState {
-        private var isInside = false
-        private var isEscaped = false
-
-        /// Whether the next byte belongs to a string, its quotes included.
-        mutating func contains(_ byte: UInt8) -> Bool {
-            if byte == 0x22, !isEscaped {
-                isInside.toggle()
-                return true
-            }
-            isEscaped = byte == 0x5C && isInside && !isEscaped
-            return isInside
-        }
+        write(0, 0)
+        return isTooDeep ? nil : result + [0x0A]
     }
 }

@@ -2,17 +2,15 @@
 ///
 /// No floating point is involved. `1.0`, `1e0` and `10e-1` are equal, and `1e99999999999999999999` is exact too.
 /// Only exponents of more than 36 digits are compared as they are spelled.
-struct JSONNumber: Sendable, Hashable {
+struct JSONNumber: Sendable, Hashable, Comparable {
     let isNegative: Bool
     /// ASCII digits without zeros at either end; empty for the number zero.
     let digits: [UInt8]
     /// The power of ten by which the digits, read as an integer, are multiplied; 0 for zero.
     let exponent: Int128
 
-    /// The most significant digits of a written exponent.
-    ///
-    /// Nothing is computed with a larger exponent: such a number has its whole literal as digits. It equals only
-    /// numbers that are spelled the same.
+    /// The most digits of a written exponent; a number with more of them has its whole literal as digits, and equals
+    /// only numbers that are spelled the same.
     private static let longestExponent = 36
     /// The exponent of such a number: 10³⁷, or -10³⁷.
     private static let beyond: Int128 = 10_000_000_000_000_000_000_000_000_000_000_000_000
@@ -66,11 +64,8 @@ struct JSONNumber: Sendable, Hashable {
         }
         return String(decoding: text, as: UTF8.self)
     }
-}
 
-extension JSONNumber: Comparable {
     static func < (left: JSONNumber, right: JSONNumber) -> Bool {
-        guard left != right else { return false }
         // Zero is never negative here.
         guard left.isNegative == right.isNegative else { return left.isNegative }
         return left.isNegative ? right.magnitudeIsSmaller(than: left) : left.magnitudeIsSmaller(than: right)
@@ -89,9 +84,8 @@ extension JSONNumber: Comparable {
 struct DecimalSum {
     private static let longest = 600
 
-    /// The digits of the magnitude, each 0 to 9, lowest place first.
+    /// The digits, lowest place first; none of them is positive if the sum is negative.
     private var digits: [Int8] = []
-    private var isNegative = false
     /// The power of ten of the lowest place.
     private var scale = 0
 
@@ -100,38 +94,33 @@ struct DecimalSum {
             // Beyond any real quantity; this also keeps the additions below from overflowing.
             exponent.magnitude < 1_000_000
         else { return }
-        let other = number.digits.reversed().map { Int8($0 - UInt8(ascii: "0")) }
+        let other = number.digits.reversed().map { Int8($0 - UInt8(ascii: "0")) * (number.isNegative ? -1 : 1) }
         if digits.isEmpty { scale = exponent }
-        let low = min(scale, exponent)
-        let high = max(scale + digits.count, exponent + other.count)
+        let (low, high) = (min(scale, exponent), max(scale + digits.count, exponent + other.count))
         guard digits.isEmpty || high - low <= Self.longest else {
-            if exponent + other.count > scale + digits.count {
-                (digits, isNegative, scale) = (other, number.isNegative, exponent)
-            }
+            if exponent + other.count > scale + digits.count { (digits, scale) = (other, exponent) }
             return
         }
         var columns = [Int8](repeating: 0, count: high - low)
-        for (place, digit) in digits.enumerated() { columns[scale - low + place] = isNegative ? -digit : digit }
-        for (place, digit) in other.enumerated() {
-            columns[exponent - low + place] += number.isNegative ? -digit : digit
-        }
+        for (place, digit) in digits.enumerated() { columns[scale - low + place] = digit }
+        for (place, digit) in other.enumerated() { columns[exponent - low + place] += digit }
         // The highest column decides the sign: all that is below it adds up to less than one in it.
-        isNegative = (columns.last { $0 != 0 } ?? 0) < 0
+        let sign: Int8 = (columns.last { $0 != 0 } ?? 0) < 0 ? -1 : 1
         var carry: Int8 = 0
         digits = columns.map { column in
-            let sum = (isNegative ? -column : column) + carry
+            let sum = sign * column + carry
             carry = sum < 0 ? -1 : sum / 10
-            return sum - 10 * carry
+            return sign * (sum - 10 * carry)
         }
-        if carry > 0 { digits.append(carry) }
+        if carry > 0 { digits.append(sign * carry) }
         while digits.last == 0 { digits.removeLast() }
         scale = low
     }
 
     var literal: [UInt8] {
-        guard !digits.isEmpty else { return [UInt8(ascii: "0")] }
-        let spelled = digits.reversed().map { UInt8($0) + UInt8(ascii: "0") }
-        let text = (isNegative ? [UInt8(ascii: "-")] : []) + spelled + Array("e\(scale)".utf8)
+        guard let highest = digits.last else { return [UInt8(ascii: "0")] }
+        let spelled = digits.reversed().map { $0.magnitude + UInt8(ascii: "0") }
+        let text = (highest < 0 ? [UInt8(ascii: "-")] : []) + spelled + Array("e\(scale)".utf8)
         return Array(text.withUnsafeBufferPointer { JSONNumber($0) }.canonicalText.utf8)
     }
 }

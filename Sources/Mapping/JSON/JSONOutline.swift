@@ -23,7 +23,7 @@ public struct JSONOutline: Sendable {
     /// A name that is not Unicode is empty.
     public var names: [String]? {
         // The name of a member directly precedes its value.
-        isObject ? index.children(of: node).map { index.name($0 - 1) ?? "" } : nil
+        kind == .object ? index.children(of: node).map { index.name($0 - 1) ?? "" } : nil
     }
 
     /// The elements of a list; nil for any other value.
@@ -40,10 +40,6 @@ public struct JSONOutline: Sendable {
     public var kind: JSONKind { index.kind(node) }
 
     public var bytes: ArraySlice<UInt8> { index.bytes(node) }
-
-    public var isObject: Bool { kind == .object }
-
-    public var isNull: Bool { kind == .null }
 
     /// The content of a string; nil for any other value, and for what is not Unicode.
     public var text: String? { kind == .string ? index.name(node) : nil }
@@ -63,7 +59,7 @@ public struct JSONOutline: Sendable {
     private func collect(_ path: String, into values: inout [(path: String, value: JSONOutline)]) {
         values.append((path, self))
         for child in index.children(of: node) {
-            let step = isObject ? (path.isEmpty ? "" : ".") + (index.name(child - 1) ?? "") : "[]"
+            let step = kind == .object ? (path.isEmpty ? "" : ".") + (index.name(child - 1) ?? "") : "[]"
             at(child).collect(path + step, into: &values)
         }
     }
@@ -142,7 +138,7 @@ public struct JSONOutline: Sendable {
 
         /// Writes an element or a member, unless it is left out.
         private mutating func write(_ node: Int, name: String?, at pointer: String) {
-            guard !left.contains(pointer) || left.isEmpty else { return }
+            guard !left.contains(pointer) else { return }
             output.appendComma()
             if let name {
                 JSONString.append(name, to: &output)

@@ -37,8 +37,7 @@ struct JSONScanner {
     func scanText() -> Int {
         let valueEnd = scanValue(skipSpace(0), depth: 0)
         guard valueEnd >= 0 else { return valueEnd }
-        let textEnd = skipSpace(valueEnd)
-        return textEnd == end ? textEnd : Failure.malformed
+        return skipSpace(valueEnd) == end ? end : Failure.malformed
     }
 
     func scanValue(_ position: Int, depth: Int) -> Int {
@@ -181,11 +180,7 @@ struct JSONScanner {
             if hits != 0 { return position + hits.trailingZeroBitCount >> 3 }
             position += 8
         }
-        while position < end {
-            let byte = base[position]
-            if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte < 0x20 { break }
-            position += 1
-        }
+        while position < end, base[position] >= 0x20, base[position] != 0x22, base[position] != 0x5C { position += 1 }
         return position
     }
 
@@ -193,8 +188,8 @@ struct JSONScanner {
     @inline(never)
     private func scanEscapedString(_ start: Int) -> Int {
         var position = start
-        while position < end {
-            switch base[position] {
+        while true {
+            switch byte(position) {
             case UInt8(ascii: "\""): return position + 1
             case UInt8(ascii: "\\"):
                 position = scanEscape(position)
@@ -203,16 +198,14 @@ struct JSONScanner {
             default: return Failure.malformed
             }
         }
-        return Failure.malformed
     }
 
     private func scanEscape(_ backslash: Int) -> Int {
         switch byte(backslash + 1) {
         case UInt8(ascii: "u"):
-            guard backslash + 6 <= end else { return Failure.malformed }
             var value = 0
             for offset in 2..<6 {
-                guard let digit = hexadecimalDigit(base[backslash + offset]) else { return Failure.malformed }
+                guard let digit = hexadecimalDigit(byte(backslash + offset)) else { return Failure.malformed }
                 value = value << 4 | digit
             }
             // This also rejects the sequence after an escaped quote: recomposition searches for these seven bytes
@@ -270,8 +263,6 @@ public enum JSONBody {
 
     /// Whether a text is a valid JSON number.
     public static func isNumber(_ text: String) -> Bool {
-        Array(text.utf8).withUnsafeBufferPointer { text in
-            JSONScanner(text, allowsReferences: true).scanNumber(0) == text.count
-        }
+        Array(text.utf8).withUnsafeBufferPointer { JSONScanner($0, allowsReferences: true).scanNumber(0) == $0.count }
     }
 }

@@ -96,7 +96,10 @@ struct JSONSlice: Sendable {
     /// If an object repeats a member, the repeated values are compared in order. In the value of a relation, a reference
     /// to an object equals the object's bare identity.
     func isEqual(to other: JSONSlice, as link: ObservedMember.Link? = nil) -> Bool {
-        if withBytes({ mine in other.withBytes { mine.hasSameBytes(as: $0) } }) { return true }
+        func compares(_ areSame: (UnsafeBufferPointer<UInt8>, UnsafeBufferPointer<UInt8>) -> Bool) -> Bool {
+            withBytes { mine in other.withBytes { areSame(mine, $0) } }
+        }
+        if compares({ $0.hasSameBytes(as: $1) }) { return true }
         if let link, let mine = target(isStrict: link.isStrict), let theirs = other.target(isStrict: link.isStrict) {
             return mine.isSame(as: theirs)
         }
@@ -105,13 +108,11 @@ struct JSONSlice: Sendable {
         case .boolean, .null:
             return false
         case .number:
-            return withBytes { mine in other.withBytes { JSONNumber(mine) == JSONNumber($0) } }
+            return compares { JSONNumber($0) == JSONNumber($1) }
         case .string:
-            return withBytes { mine in
-                other.withBytes { theirs in
-                    let isEscaped = mine.contains(UInt8(ascii: "\\")) || theirs.contains(UInt8(ascii: "\\"))
-                    return isEscaped && JSONString.codePoints(mine) == JSONString.codePoints(theirs)
-                }
+            return compares { mine, theirs in
+                let isEscaped = mine.contains(UInt8(ascii: "\\")) || theirs.contains(UInt8(ascii: "\\"))
+                return isEscaped && JSONString.codePoints(mine) == JSONString.codePoints(theirs)
             }
         case .array:
             let (mine, theirs) = (elements, other.elements)
@@ -139,8 +140,6 @@ struct JSONSlice: Sendable {
         var identity: String
         /// The object's name from a reference literal; nil for a bare identity, which does not show the model.
         var name: ObjectName?
-
-        var isBare: Bool { name == nil }
 
         func isSame(as other: Target) -> Bool {
             identity.utf8.elementsEqual(other.identity.utf8) && (name == nil || other.name == nil || name == other.name)

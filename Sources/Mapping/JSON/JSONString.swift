@@ -59,10 +59,8 @@ enum JSONString {
                 output.append(UInt8(ascii: "\\"))
                 output.append(byte)
             case 0..<0x20:
-                let digits = StaticString("0123456789abcdef").utf8Start
-                output.append(contentsOf: [UInt8(ascii: "\\"), UInt8(ascii: "u"), 0x30, 0x30])
-                output.append(digits[Int(byte >> 4)])
-                output.append(digits[Int(byte & 15)])
+                output.append(contentsOf: (byte < 0x10 ? "\\u000" : "\\u001").utf8)
+                output.append(contentsOf: String(byte & 15, radix: 16).utf8)
             default: output.append(byte)
             }
         }
@@ -84,9 +82,8 @@ enum JSONString {
     private static func escape(_ literal: UnsafeBufferPointer<UInt8>, _ backslash: Int) -> (UInt32, Int) {
         switch literal[backslash + 1] {
         case UInt8(ascii: "u"):
-            var unit = 0
-            for offset in 2..<6 { unit = unit << 4 | (hexadecimalDigit(literal[backslash + offset]) ?? 0) }
-            return (UInt32(unit), 6)
+            let digits = literal[backslash + 2..<backslash + 6]
+            return (digits.reduce(0) { $0 << 4 | UInt32(hexadecimalDigit($1) ?? 0) }, 6)
         case UInt8(ascii: "b"): return (0x08, 2)
         case UInt8(ascii: "f"): return (0x0C, 2)
         case UInt8(ascii: "n"): return (0x0A, 2)

@@ -38,9 +38,17 @@ struct MemberPath: Hashable, Sendable {
     }
 
     /// The name, if the path is one plain name.
-    var name: String? {
-        guard !text.utf8.contains(UInt8(ascii: "/")) else { return nil }
-        guard text.utf8.contains(UInt8(ascii: "~")) else { return text }
+    var name: String? { text.utf8.contains(UInt8(ascii: "/")) ? nil : Self.unescaped(text[...]) }
+
+    /// The unescaped names on the path; nil if one is not Unicode.
+    var names: [String]? {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        let names = parts.compactMap(Self.unescaped)
+        return names.count == parts.count ? names : nil
+    }
+
+    private static func unescaped(_ text: Substring) -> String? {
+        guard text.utf8.contains(UInt8(ascii: "~")) else { return String(text) }
         let parts = text.unicodeScalars.split(separator: "~", omittingEmptySubsequences: false)
         var name = String(parts[0])
         for part in parts.dropFirst() {
@@ -48,13 +56,6 @@ struct MemberPath: Hashable, Sendable {
             name += (escape == "0" ? "~" : "/") + String(part.dropFirst())
         }
         return name
-    }
-
-    /// The unescaped names on the path; nil if one is not Unicode.
-    var names: [String]? {
-        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        let names = parts.compactMap { MemberPath(pointer: String($0)).name }
-        return names.count == parts.count ? names : nil
     }
 
     static func == (left: MemberPath, right: MemberPath) -> Bool {
@@ -71,8 +72,8 @@ struct MemberPath: Hashable, Sendable {
 
     /// The member's own name; nil for names that are not Unicode.
     var lastName: String? {
-        guard let slash = text.utf8.lastIndex(of: UInt8(ascii: "/")) else { return name }
-        return MemberPath(pointer: String(text[text.utf8.index(after: slash)...])).name
+        let slash = text.utf8.lastIndex(of: UInt8(ascii: "/"))
+        return Self.unescaped(text[(slash.map(text.utf8.index(after:)) ?? text.startIndex)...])
     }
 }
 

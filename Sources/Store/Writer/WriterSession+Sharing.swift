@@ -246,7 +246,7 @@ extension WriterSession {
         return try query("SELECT id FROM _principals WHERE digest = ?").first(digest) { $0.id(0) }
     }
 
-    private static func isObject(_ payload: [UInt8]) -> Bool { JSONOutline(payload)?.isObject ?? false }
+    private static func isObject(_ payload: [UInt8]) -> Bool { JSONOutline(payload)?.kind == .object }
 
     /// Removes what something on another machine has made outdated, except for documents requested later, and marks its objects,
     /// except for those that a write's response has shown to the principal who wrote.

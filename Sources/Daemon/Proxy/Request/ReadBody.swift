@@ -238,7 +238,7 @@ final class PersistedQueries: Sendable {
         guard let names = request.names else { throw .noDocument }
         guard names.allSatisfy(Self.members.contains) else { throw .elsewhere }
         let name = try Self.persistedName(request).map { Name(upstream: upstream, digest: $0) }
-        guard let query = request["query"], !query.isNull else {
+        guard let query = request["query"], query.kind != .null else {
             guard let name else { throw .noDocument }
             guard known.withLock({ $0[name] }) == true else { throw .unknownQuery }
             return
