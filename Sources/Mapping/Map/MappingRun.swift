@@ -29,23 +29,23 @@ struct MappedValue: Sendable {
     func at(_ node: Int) -> MappedValue { MappedValue(document, node) }
 
     var index: JSONIndex { document.index }
-    var kind: JSONSlice.Kind { index.kind(node) }
-    var isNull: Bool { index.isNull(node) }
-    var slice: JSONSlice { index.slice(node) }
-    var bytes: [UInt8] { Array(index.bytes(node)) }
+    var kind: JSONSlice.Kind { document.index.kind(node) }
+    var isNull: Bool { document.index.isNull(node) }
+    var slice: JSONSlice { document.index.slice(node) }
+    var bytes: [UInt8] { Array(document.index.bytes(node)) }
 
     func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result { slice.withBytes(body) }
 
-    func member(_ name: String) -> MappedValue? { index.member(name.utf8, of: node).map(at) }
+    func member(_ name: String) -> MappedValue? { document.index.member(name.utf8, of: node).map(at) }
 
     /// The elements of an array, or the member values of an object.
-    var children: [MappedValue] { index.children(of: node).map(at) }
+    var children: [MappedValue] { document.index.children(of: node).map(at) }
 
     /// The node of the body that it is, or is made from; nil for values from elsewhere.
     var bodyNode: Int? { document.isBody ? node : document.origin?.bodyNode }
 
     /// The JSON pointer in the body; nil for values from elsewhere.
-    var pointer: String? { document.isBody ? index.pointer(to: node) : document.origin?.pointer }
+    var pointer: String? { document.isBody ? document.index.pointer(to: node) : document.origin?.pointer }
 }
 
 /// An object's position in the list, or its name in the object, that contains it.
