@@ -107,8 +107,7 @@ extension MappingRun {
         if warnings.count >= Self.maximumWarnings {
             // Many warnings of one kind must not suppress those of another.
             if let known = warnings.firstIndex(where: { $0.subject == warning.subject }) {
-                warnings[known].count += 1
-                return
+                return warnings[known].count += 1
             }
             guard warnings.count < 2 * Self.maximumWarnings else { return }
         }
