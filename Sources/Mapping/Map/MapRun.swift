@@ -57,10 +57,7 @@ struct MapRun: MappingRun {
     mutating func appendLiteral(_ value: Value) { appendLiteral(value.bytes) }
 
     private mutating func appendLiteral(_ json: [UInt8]) {
-        guard resolve != nil else {
-            output += json
-            return
-        }
+        guard resolve != nil else { return output += json }
         output += Reference.plain(json) { name in
             models.distinguishesTypes(name.model) ? Reference.strict(name.identity) : nil
         }

@@ -36,16 +36,16 @@ struct MappedValue: Sendable {
 
     func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result { slice.withBytes(body) }
 
-    func member(_ name: String) -> MappedValue? { index.member(name.utf8, of: node).map(at) }
+    func member(_ name: String) -> MappedValue? { document.index.member(name.utf8, of: node).map(at) }
 
     /// The elements of an array, or the member values of an object.
-    var children: [MappedValue] { index.children(of: node).map(at) }
+    var children: [MappedValue] { document.index.children(of: node).map(at) }
 
     /// The node of the body that it is, or is made from; nil for values from elsewhere.
     var bodyNode: Int? { document.isBody ? node : document.origin?.bodyNode }
 
     /// The JSON pointer in the body; nil for values from elsewhere.
-    var pointer: String? { document.isBody ? index.pointer(to: node) : document.origin?.pointer }
+    var pointer: String? { document.isBody ? document.index.pointer(to: node) : document.origin?.pointer }
 }
 
 /// An object's position in the list, or its name in the object, that contains it.
@@ -107,8 +107,7 @@ extension MappingRun {
         if warnings.count >= Self.maximumWarnings {
             // Many warnings of one kind must not suppress those of another.
             if let known = warnings.firstIndex(where: { $0.subject == warning.subject }) {
-                warnings[known].count += 1
-                return
+                return warnings[known].count += 1
             }
             guard warnings.count < 2 * Self.maximumWarnings else { return }
         }
