@@ -177,7 +177,7 @@ final class StoreCore: Sendable {
     ///   - sequence: the commit sequence from which it goes on.
     ///   - object: the highest object id ever assigned.
     func writeMeta(in database: Database, sequence: CommitNumber, object: ObjectID) throws {
-        try Meta.set(secret: secret, in: database)
+        try Meta.set(secret, in: database)
         try Meta.sequence.set(sequence.rawValue, in: database)
         try Meta.object.set(object.rawValue, in: database)
         try Meta.clock.set(clock.now(), in: database)
