@@ -80,12 +80,14 @@ public struct InvalidationPattern: Sendable, Equatable {
 extension InvalidationPattern: Codable {
     private enum CodingKeys: CodingKey { case base, pattern }
 
+    /// Reads base and pattern, each as text.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         let text = try values.decode(String.self, forKey: .pattern)
         self.init(base: try values.decode(String.self, forKey: .base), pattern: try RoutePattern(text))
     }
 
+    /// Writes base and pattern, each as text.
     public func encode(to encoder: any Encoder) throws {
         var values = encoder.container(keyedBy: CodingKeys.self)
         try values.encode(base, forKey: .base)

@@ -177,6 +177,7 @@ extension WriterSession {
 
 /// A change of one object, of an upstream by name and a principal by label; each has its own commit sequence.
 public struct ObjectChange: Sendable, Equatable {
+    /// The kind of change.
     public enum Kind: UInt8, Sendable, CaseIterable {
         /// A response showed the object for the first time, or for the first time since it was forgotten or deleted.
         case created = 0

@@ -1,7 +1,7 @@
 import Mapping
 
 extension ObjectStore {
-    /// Replaces the configuration while the store is open; on an error nothing has changed. One call at a time.
+    /// Replaces the configuration while the store is open; on an error nothing has changed; one call at a time.
     ///
     /// It takes over the upstreams with their models and lags, the limit on objects, the bound on the file, the batch
     /// delay and the size of the queue. The rest stays as it was when the store was opened.

@@ -21,6 +21,7 @@ public struct Seed: Sendable {
 
 /// What seeding values did.
 public struct SeedReceipt: Sendable {
+    /// A warning about a value.
     public struct Finding: Sendable {
         /// The index of the value.
         public var value: Int

@@ -28,8 +28,9 @@ public final class ObjectStore: Sendable {
 
     deinit { shared.mailbox.finish() }
 
-    /// Opens or creates a store; blocks, for the same short time whatever its size. A second opening fails with
-    /// `.locked`.
+    /// Opens or creates a store for exclusive use; a second opening fails with `.locked`.
+    ///
+    /// Blocks, for the same short time whatever the size of the store.
     public static func open(_ configuration: StoreConfiguration) throws(StoreError) -> (ObjectStore, [StoreNotice]) {
         do throws(StoreError) {
             return try opened(configuration)
@@ -102,10 +103,10 @@ public final class ObjectStore: Sendable {
 
     // MARK: Memory
 
-    /// Whether documents may exist under a key; never wrongly false. Memory only, any thread.
+    /// Whether documents may exist under a key; never wrongly false; memory only, any thread.
     public func mayHave(_ digest: Digest128) -> Bool { core.presence.mayContain(digest.low) }
 
-    /// Whether any of these objects may have changed after a commit sequence; never wrongly false. Memory only, any
+    /// Whether any of these objects may have changed after a commit sequence; never wrongly false; memory only, any
     /// thread.
     ///
     /// Register a document where the listener finds it before this call, so that no change is missed in between.
@@ -163,8 +164,8 @@ public final class ObjectStore: Sendable {
         flush.cancel()
     }
 
-    /// Has the writer run a job after everything queued earlier, as soon as there is room in the queue; `done` runs on
-    /// its thread.
+    /// Has the writer run a job after everything queued earlier, when there is room in the queue; it calls `done` after
+    /// the commit.
     func submit<Value: Sendable>(
         _ kind: Job.Kind,
         _ urgency: Job.Urgency,
@@ -253,8 +254,8 @@ extension ObjectStore {
         }
     }
 
-    /// A document by its id, composed if newer values of its objects are known; nil if it is gone, or shows no object
-    /// of the model.
+    /// A document by its id, composed if newer values of its objects are known; nil if gone, or without an object of
+    /// the model.
     public func document(_ id: DocumentID, showing model: String? = nil) async throws(StoreError) -> StoredDocument? {
         let core = core
         return try await core.read { database in
@@ -291,13 +292,10 @@ extension ObjectStore {
         observedTo end: Int64,
         policyIfDirty: [UInt8]? = nil
     ) async throws(StoreError) -> FresheningOutcome {
-        try await result { done in
-            submit(.freshening, .batched) {
-                try $0.freshen(id, head: head, policy: policy, start: start, end: end, policyIfDirty: policyIfDirty)
-            } done: {
-                done($0)
-            }
+        let work: @Sendable (WriterSession) throws -> FresheningOutcome = {
+            try $0.freshen(id, head: head, policy: policy, start: start, end: end, policyIfDirty: policyIfDirty)
         }
+        return try await result { submit(.freshening, .batched, work, done: $0) }
     }
 
     /// Replaces the policy of a document soon, if it still exists.
@@ -313,14 +311,12 @@ extension ObjectStore {
         try await core.commit(.invalidation, .prompt) { try $0.invalidate(paths, of: upstream, at: time) }
     }
 
-    /// Removes one document soon, if it still exists, without notice: the listener would also drop later responses
-    /// under its key.
+    /// Removes one document soon, without notice: the listener would also drop later responses under its key.
     public func remove(_ id: DocumentID) {
         core.submit(.removal, .batched, { try $0.deleteDocument(id, notifying: false) }, done: { _ in })
     }
 
-    /// Removes all variants under a key soon, after the responses queued earlier; `done` runs on the writer's thread,
-    /// after the commit.
+    /// Removes all variants under a key soon, after the responses queued earlier; the writer's thread calls `done`.
     public func remove(at key: CacheKey, done: @escaping @Sendable (Result<Void, StoreError>) -> Void = { _ in }) {
         submit(.removal, .batched, { try $0.deleteDocuments(at: key) }, done: done)
     }

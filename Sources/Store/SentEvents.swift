@@ -3,16 +3,15 @@ import Mapping
 
 /// Records what was last sent to readers of live responses, so that they can resume after a break, even of the daemon.
 extension ObjectStore {
-    /// Records an event about a subject before it is sent, and numbers it.
+    /// Records an event about a subject before it is sent, and numbers it by a commit sequence; see `publicSequence`.
     ///
-    /// The record survives a crash of the process. The same content keeps its number, even after a restart, as long as nothing
-    /// else was sent in between: a reader that returns with this number has seen the content. So send only after this function
-    /// has returned.
+    /// The record survives a crash of the process. The same content keeps its number, even after a restart, as long as
+    /// nothing else was sent in between: a reader that returns with this number has seen the content. So send only
+    /// after this function has returned.
     ///
     /// - Parameters:
     ///   - subject: identifies a document in one view.
     ///   - content: a digest of what is sent. Nil if nothing of it may be stored; it is then never recognised again.
-    /// - Returns: a commit sequence; see `publicSequence`.
     public func recordSent(_ subject: Digest128, content: Digest128?) async throws(StoreError) -> CommitNumber {
         let (subject, content) = (Int64(bitPattern: subject.low), content.map { Int64(bitPattern: $0.low) })
         return try await core.commit(.event, .prompt) { try $0.recordSent(subject, content: content) }
@@ -39,9 +38,8 @@ extension WriterSession {
         let count = try sentCount ?? (query("SELECT count(*) FROM _told").integer() ?? 0)
         sentCount = count + 1
         guard count > Self.sentLimit else { return }
-        try query(
-            "DELETE FROM _told WHERE subject IN (SELECT subject FROM _told ORDER BY sequence LIMIT ?)"
-        ).run(count - Self.sentLimit * 3 / 4)
+        try query("DELETE FROM _told WHERE subject IN (SELECT subject FROM _told ORDER BY sequence LIMIT ?)")
+            .run(count - Self.sentLimit * 3 / 4)
         sentCount = nil
     }
 

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The clocks behind a store's clock; tests replace them.
 struct TimeSource: Sendable {
-    /// Wall-clock time in microseconds since 1970.
+    /// In microseconds since 1970.
     let wall: @Sendable () -> Int64
     /// Microseconds since some fixed moment, including time in suspend.
     let elapsed: @Sendable () -> Int64
@@ -52,13 +52,13 @@ struct StoredTime: Sendable {
     var isLeft = false
 }
 
-/// The store's own clock.
+/// The store's own clock; it is persisted, never goes back, and never returns the same time twice.
 ///
-/// It is persisted, never goes back, and never returns the same time twice. It counts only elapsed time; setting the machine's
-/// clock does not move it. When a store is opened, the time since it was closed is added: by elapsed time within one boot of
-/// the machine, otherwise by the wall clock. If the wall clock was set back meanwhile, that time is unknown, and so are the
-/// ages of everything before. The clock never starts before the wall clock. If elapsed time itself goes back, the clock
-/// advances minimally until elapsed time has caught up: a later observation always has a later time.
+/// It counts only elapsed time; setting the machine's clock does not move it. When a store is opened, the time since it
+/// was closed is added: by elapsed time within one boot of the machine, otherwise by the wall clock. If the wall clock
+/// was set back meanwhile, that time is unknown, and so are the ages of everything before. The clock never starts
+/// before the wall clock. If elapsed time itself goes back, the clock advances minimally until elapsed time has caught
+/// up: a later observation always has a later time.
 public final class StoreClock: Sendable {
     private let source: TimeSource
     private let offset: Int64
@@ -66,9 +66,8 @@ public final class StoreClock: Sendable {
     /// Ages of anything before this time are unknown, because the store was closed for an unknown time.
     public var agesKnownSince: Int64 { ageless.load(ordering: .relaxed) }
     private let ageless: Atomic<Int64>
-    /// When the store was last opened after a crash, which may have lost the last observations; 0 for never.
-    ///
-    /// Whatever was observed before counts as observed until then (law 3).
+    /// When the store was last opened after a crash; 0 for never: whatever was observed before counts as observed until
+    /// then (law 3).
     let restarted: Int64
 
     init(source: TimeSource, stored: StoredTime) {
@@ -102,9 +101,7 @@ public final class StoreClock: Sendable {
         }
     }
 
-    /// The time in seconds since 1970.
-    ///
-    /// Any thread; consumes no time of `now`, and never goes back on one thread.
+    /// The time in seconds since 1970; any thread; it consumes no time of `now`, and never goes back on one thread.
     public var seconds: Int64 { max(offset &+ source.elapsed(), last.load(ordering: .relaxed)) / 1_000_000 }
 
     /// Continues after the times of a store whose contents are loaded; their ages are unknown.

@@ -146,8 +146,9 @@ final class StoreCore: Sendable {
 
     /// Marks in memory what the commit about to happen changes; writer's thread only.
     ///
-    /// No reader may find a snapshot newer than what memory is marked for: one client would get a new value from disk, and then
-    /// the old one from memory. Between the mark and the commit, a document is read from disk without having changed there.
+    /// No reader may find a snapshot newer than what memory is marked for: one client would get a new value from disk,
+    /// and then the old one from memory. Between the mark and the commit, a document is read from disk without having
+    /// changed there.
     func announce(_ effects: WriterSession.BatchEffects, of session: WriterSession) {
         let changed = Array(Set(effects.changed))
         recent.announce(changed, at: session.numbers.sequence)
@@ -171,13 +172,10 @@ final class StoreCore: Sendable {
 
     // MARK: Replacing the contents
 
-    /// Writes this store's secret, numbers and times into a file that is to replace its contents.
-    ///
-    /// - Parameters:
-    ///   - sequence: the commit sequence from which it goes on.
-    ///   - object: the highest object id ever assigned.
+    /// Writes this store's secret, numbers and times into a file that is to replace its contents, and goes on from
+    /// these numbers.
     func writeMeta(in database: Database, sequence: CommitNumber, object: ObjectID) throws {
-        try Meta.set(secret: secret, in: database)
+        try Meta.set(secret, in: database)
         try Meta.sequence.set(sequence.rawValue, in: database)
         try Meta.object.set(object.rawValue, in: database)
         try Meta.clock.set(clock.now(), in: database)
@@ -235,17 +233,15 @@ final class StoreCore: Sendable {
 
     /// Has the writer record something dispensable; it is dropped if the writer is behind, or cannot write it.
     func submitDispensable(_ work: @escaping @Sendable (WriterSession) throws -> Void) {
-        guard dispensable.load(ordering: .relaxed) < Self.dispensableLimit else { return }
+        guard dispensable.load(ordering: .relaxed) < 1024 else { return }
         dispensable.add(1, ordering: .relaxed)
         submit(.note, .batched, work, done: { _ in self.dispensable.subtract(1, ordering: .relaxed) })
     }
 
-    private static let dispensableLimit = 1024
-
     /// Migrates objects stored under an earlier version of their model, slice by slice after all other jobs.
     ///
-    /// This is for readers by SQL: the store itself migrates such an object whenever it reads it. A migration that is under way
-    /// ends, because models may have changed since it began.
+    /// This is for readers by SQL: the store itself migrates such an object whenever it reads it. A migration that is
+    /// under way ends, because models may have changed since it began.
     func modernise() {
         guard models.values.contains(where: { $0.models.haveVersions }) else { return }
         modernise(after: .zero, as: migrations.add(1, ordering: .relaxed).newValue)
@@ -260,9 +256,9 @@ final class StoreCore: Sendable {
         }
     }
 
-    /// Keeps the file open until `endReading`.
+    /// Keeps the file open until `endReading`; false if it is already being closed.
     ///
-    /// Returns false if it is already being closed. GRDB closes its pool's connections even while one is in use.
+    /// GRDB closes its pool's connections even while one is in use.
     func beginReading() -> Bool {
         readings.enter()
         guard isClosed.load(ordering: .sequentiallyConsistent) else { return true }
@@ -278,9 +274,8 @@ final class StoreCore: Sendable {
         readings.wait()
     }
 
-    func read<Value: Sendable>(
-        _ work: @escaping @Sendable (Database) throws -> Value
-    ) async throws(StoreError) -> Value {
+    func read<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws(StoreError) -> Value
+    {
         guard beginReading() else { throw .closed }
         defer { endReading() }
         do {
@@ -310,18 +305,16 @@ final class StoreCore: Sendable {
         notify(.damagedFileEmptied(reason: reason))
     }
 
-    /// How long a slice of a search may hold its snapshot.
-    static let scanSlice: Duration = .milliseconds(30)
-
     /// Reads a slice of a search in one snapshot, after the slices of other searches.
-    func scan<Value: Sendable>(
-        _ work: @escaping @Sendable (Database, SliceBounds) throws -> Value
-    ) async throws(StoreError) -> Value {
+    func scan<Value: Sendable>(_ work: @escaping @Sendable (Database, SliceBounds) throws -> Value)
+        async throws(StoreError) -> Value
+    {
         guard beginReading() else { throw .closed }
         defer { endReading() }
         return try await result { done in
             scans.async { [self] in
-                let result = Result { try pool.read { try work($0, SliceBounds(deadline: .now + Self.scanSlice)) } }
+                // No slice may hold its snapshot for longer.
+                let result = Result { try pool.read { try work($0, SliceBounds(deadline: .now + .milliseconds(30))) } }
                 done(result.mapError { recorded(StoreError($0)) })
             }
         }
@@ -357,12 +350,9 @@ struct SliceBounds: Sendable {
     var bytes: Int64 = .max
     var deadline: ContinuousClock.Instant
 
-    /// How many rows are read between two readings of the clock.
-    private static let stride = 64
-
-    /// Whether the slice ends after a row.
+    /// Whether the slice ends after a row; the clock is read every 64 rows.
     func areReached(found: Int, bytes: Int64 = 0, examined: Int) -> Bool {
-        found >= count || bytes >= self.bytes || examined % Self.stride == 0 && ContinuousClock.now >= deadline
+        found >= count || bytes >= self.bytes || examined % 64 == 0 && ContinuousClock.now >= deadline
     }
 }
 

@@ -2,9 +2,7 @@ import Glibc
 
 /// Why the store could not do what was requested.
 public enum StoreError: Error, Sendable, Equatable {
-    /// Another process has the store open.
-    ///
-    /// `admin` is that process's admin address.
+    /// Another process, with this admin address, has the store open.
     case locked(path: String, pid: Int32?, admin: String? = nil)
     /// A newer Larder wrote the file.
     case newerSchema(path: String, found: String, known: String)
@@ -73,18 +71,12 @@ extension StoreError: CustomStringConvertible {
             "nothing can be written to the store: \(reason); make room on its disk, or see what is wrong with it"
         case .lockedOut(let reason):
             "nothing can be written to the store: \(reason); try again when that process has ended"
-        case .corrupt(let reason):
-            "the store is damaged: \(reason)"
-        case .earlierFormat:
-            "the store was written by an earlier Larder, in a format that this one does not read"
-        case .queueFull:
-            "too much is waiting to be written to the store"
-        case .refused(let reason):
-            reason
-        case .closed:
-            "the store is closed"
-        case .sqlite(let code, let message):
-            "SQLite error \(code): \(message)"
+        case .corrupt(let reason): "the store is damaged: \(reason)"
+        case .earlierFormat: "the store was written by an earlier Larder, in a format that this one does not read"
+        case .queueFull: "too much is waiting to be written to the store"
+        case .refused(let reason): reason
+        case .closed: "the store is closed"
+        case .sqlite(let code, let message): "SQLite error \(code): \(message)"
         }
     }
 }
@@ -101,34 +93,22 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     case suspectsDropped(documents: Int)
     /// A model has a newer version than its objects in the file; its migrations are applied to them.
     case modelMigrated(upstream: String, model: String, from: Int, to: Int)
-
     /// Members that may have been stored are now declared secret; everything from the upstream is erased.
     case secretsErased(upstream: String)
-
     /// A part of the file is damaged and counts as not stored.
     case damaged(reason: String)
-
     /// The writer found the damage, and emptied the file.
     case damagedFileEmptied(reason: String)
-
     /// Newly secret members could not be erased; Larder tries again.
     case secretsNotErased(reason: String)
-
     /// The disk is full, read-only or failing; the store does not grow, and may be unable to write at all.
     case writesFail(reason: String)
-
-    /// The disk accepts writes again.
     case writesWork
-
     /// Another process locks the file, so that nothing can be written.
     case lockedOut(by: String)
-
-    /// The file can be written again.
     case lockGone
-
     /// Another process locks the file for moments, so often that the writer has waited for a second altogether.
     case lockedAgainAndAgain(by: String)
-
     /// The store's file was moved, removed or replaced while in use.
     case fileMoved(path: String)
 

@@ -1,8 +1,6 @@
-/// The state of a store at run time, for operators.
+/// The state of a store at run time, for operators; counts are since its opening.
 public struct StoreStatistics: Sendable, Equatable {
-    /// How many jobs are waiting to be written.
     public var queued = 0
-    /// Commits since opening.
     public var commits: Int64 = 0
     public var commitTimes = Histogram()
     public var jobs: [String: Int64] = [:]
@@ -10,13 +8,10 @@ public struct StoreStatistics: Sendable, Equatable {
     public var committedBytes: Int64 = 0
     /// How long complete responses waited until they were committed.
     public var responseTimes = Histogram()
-    /// Batches that failed since opening.
     var failures: Int64 = 0
-    /// How often damage was found in the file since opening.
+    /// How often damage was found in the file.
     public var damaged: Int64 = 0
-    /// Documents evicted since opening.
     public var evicted: Int64 = 0
-    /// Warnings counted since opening.
     public var warnings: Int64 = 0
     /// The process whose lock keeps the store from being written, such as `process 4711 (sqlite3)`; nil for none.
     public var lockHolder: String?

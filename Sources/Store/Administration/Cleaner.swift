@@ -349,6 +349,7 @@ public struct StoreCount: Codable, Sendable, Equatable {
     public var bytes: Int64 = 0
     public var models: [String: Int] = [:]
 
+    /// Adds another count.
     public static func += (left: inout StoreCount, right: StoreCount) {
         (left.objects, left.documents) = (left.objects + right.objects, left.documents + right.documents)
         left.bytes += right.bytes

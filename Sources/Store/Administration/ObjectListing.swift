@@ -6,6 +6,7 @@ import Mapping
 /// It suits stores of any size: every page is read through indexes, and a search stops after a while and returns where
 /// to continue.
 public struct ObjectListing: Sendable {
+    /// The order of the rows.
     public enum Order: Sendable, Equatable {
         /// By principal and context, then by identity: integers by value, before texts.
         case identity

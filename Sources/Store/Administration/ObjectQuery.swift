@@ -17,6 +17,7 @@ public struct ObjectQuery: Sendable {
     /// Whether to list deleted objects instead of existing ones.
     public var areDeleted = false
 
+    /// How objects are shown.
     public enum View: Sendable {
         /// The upstream's members.
         case wire

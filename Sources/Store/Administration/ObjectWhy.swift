@@ -22,12 +22,14 @@ public struct ObservationSource: Sendable, Equatable {
 
 /// A notice that an object is deleted, or that a write may have changed it in a way that no response has shown.
 public struct ObjectNotice: Sendable, Equatable {
+    /// The kind of notice.
     public enum Kind: Sendable, Equatable {
         case deleted
         /// A write may have changed it, and no response has shown it since.
         case unknown
     }
 
+    /// What caused it.
     public enum Cause: Sendable, Equatable {
         case request(MarkSource)
         /// A response that shows the deletion; nil if its request is no longer known.

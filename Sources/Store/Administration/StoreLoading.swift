@@ -296,7 +296,7 @@ enum StoreLoading {
         let keySecret = try copy.write { database in
             let keySecret = try Meta.keySecret(in: database) ?? (0, 0)
             core.clock.takeOver(after: try Meta.clock.integer(in: database) ?? 0)
-            try Meta.set(keySecret: keySecret, in: database)
+            try Meta.set(keySecret, as: .keyLow, .keyHigh, in: database)
             try core.writeMeta(in: database, sequence: sequence, object: max(session.numbers.object, known.object))
             // The requests of the principals that this store knows may be under way.
             try session.database.query("SELECT id, digest, label FROM _principals WHERE id > ?")

@@ -219,11 +219,17 @@ public protocol ChangeListener: Sendable {
 
 /// Each listener implements what concerns it.
 extension ChangeListener {
+    /// Does nothing.
     public func objectsWillChange(_ objects: [ObjectID]) {}
+    /// Does nothing.
     public func objectsChanged(_ objects: [ObjectID]) {}
+    /// Does nothing.
     public func documentsRemoved(_ keys: [Digest128]) {}
     public var awaitsObjects: Bool { false }
+    /// Does nothing.
     public func objectsWritten(_ objects: Set<ObjectName>) {}
+    /// Does nothing.
     public func principalsForgotten() {}
+    /// Does nothing.
     public func storeEmptied() {}
 }

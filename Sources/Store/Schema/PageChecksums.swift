@@ -5,18 +5,16 @@ import Synchronization
 
 /// Maintains a checksum at the end of each page of the database file.
 ///
-/// It is computed when a page is written, and compared when it is read. So a byte that changed on the disk is detected, in
-/// every table. SQLite reads and writes through this layer over its own VFS; a page with a wrong checksum gives
-/// `SQLITE_IOERR_DATA`. The WAL is not covered: its frames have their own checksums, which SQLite compares when it opens a
-/// leftover WAL.
+/// It is computed when a page is written, and compared when it is read; a page with a wrong one gives
+/// `SQLITE_IOERR_DATA`. SQLite reads and writes through this layer over its own VFS. The WAL is not covered: its frames
+/// have their own checksums, which SQLite compares when it opens a leftover WAL.
 ///
-/// The checksum is zero in memory and in the WAL. A page with a checksum of zero in the file was therefore copied from the WAL
-/// by another program that closed the store last, after the daemon was killed. Such a page is an error until `seal` has
-/// verified that this happened.
+/// The checksum is zero in memory and in the WAL. A page with a checksum of zero in the file was therefore copied from
+/// the WAL by another program that closed the store last, after the daemon was killed. Such a page is an error until
+/// `seal` has verified that this happened.
 enum PageChecksums {
     /// The number of bytes for it at the end of a page; SQLite leaves them free.
     static let reserved: Int32 = 8
-
     /// SQLite's code for a page that does not match its checksum.
     static let mismatch = SQLITE_IOERR | 32 << 8
 
@@ -126,8 +124,7 @@ enum PageChecksums {
 
     /// Sets whether a connection compares checksums.
     ///
-    /// One that fills a new file must not: SQLite may read a page beyond the end of that file, which it has allocated but not yet
-    /// written.
+    /// One that fills a new file must not: SQLite may read a page beyond its end, which it has allocated but not yet written.
     static func setComparing(_ isComparing: Bool, in database: Database) {
         var isCompared: Int32 = isComparing ? 1 : 0
         sqlite3_file_control(database.sqliteConnection, "main", comparing, &isCompared)
@@ -190,9 +187,7 @@ enum PageChecksums {
         file(handle).pointee.pageSize = header.map { $0.hasChecksums ? Int32($0.pageSize) : 0 } ?? 0
     }
 
-    /// The checksum of a page without its last bytes.
-    ///
-    /// Never 0. It depends on the page's position.
+    /// The checksum of a page without its last bytes; never 0, and dependent on the page's position.
     private static func checksum(_ page: UnsafeRawPointer, _ count: Int32, at offset: Int64) -> UInt64 {
         var sum = UInt64(bitPattern: offset) ^ 0x9e37_79b9_7f4a_7c15
         var place = 0
@@ -231,10 +226,9 @@ enum PageChecksums {
         return try work()
     }
 
-    /// Adds checksums to pages without one.
+    /// Adds checksums to pages without one, or to all pages of a new file; reads every page.
     ///
-    /// Reads every page. Use it only for a file that another program closed last, or for a new one, in which all pages get
-    /// checksums. The file must not be open.
+    /// Use it only for a file that another program closed last, or for a new one. The file must not be open.
     static func seal(_ path: String, isNew: Bool = false) throws(StoreError) {
         let descriptor = Glibc.open(path, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else { return }
@@ -259,9 +253,8 @@ enum PageChecksums {
 }
 
 extension Schema {
-    /// The user version of a file whose pages have checksums: "chk8".
-    ///
-    /// The header also has the number of reserved bytes, so that neither can be damaged unnoticed.
+    /// The user version of a file whose pages have checksums: "chk8"; beside the reserved bytes, so that neither is
+    /// damaged unnoticed.
     static let checksummed: Int64 = 0x6368_6b38
 
     static func hasChecksums(_ database: Database) throws -> Bool {

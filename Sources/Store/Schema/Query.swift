@@ -38,9 +38,9 @@ extension CollectionID: SQLBindable {}
 
 /// A prepared statement from one connection's cache, bound and stepped directly.
 ///
-/// GRDB owns the statement. Binding and stepping bypass its `DatabaseValue`s and `Data`, which would copy every payload twice.
-/// Statements that change the schema or the transaction are not allowed, because GRDB must know of them. Use it only within the
-/// database access that provided the connection, and never step it twice at once.
+/// GRDB owns the statement. Binding and stepping bypass its `DatabaseValue`s and `Data`, which would copy every payload
+/// twice. Statements that change the schema or the transaction are not allowed, because GRDB must know of them. Use it
+/// only within the database access that provided the connection, and never step it twice at once.
 struct Query {
     // Keeps the handle alive.
     private let statement: Statement
@@ -168,11 +168,8 @@ struct QueryRow {
     func id<ID: RowID>(_ column: Int32, as type: ID.Type = ID.self) -> ID { ID(rawValue: integer(column)) }
 
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
-
     func isInteger(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_INTEGER }
-
     func isText(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_TEXT }
-
     func isBlob(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_BLOB }
 
     /// An observation whose start, finish and kind are in this column and the next two.
@@ -223,7 +220,7 @@ extension StoreError {
             switch code & 0xff {
             case SQLITE_FULL: .full(message)
             case SQLITE_READONLY: .unwritable(message)
-            case SQLITE_IOERR where Self.isOfWriting(code): .unwritable(message)
+            case SQLITE_IOERR where Self.codesOfWriting.contains(code >> 8): .unwritable(message)
             case SQLITE_CORRUPT, SQLITE_NOTADB: .corrupt(message)
             case _ where code == PageChecksums.mismatch: .corrupt("a page of the file has changed since it was written")
             default: .sqlite(code: code, message: message)
@@ -237,18 +234,11 @@ extension StoreError {
     var isOfLocking: Bool { if case .sqlite(let code, _) = self { code & 0xff == SQLITE_PROTOCOL } else { false } }
 
     /// Whether the cause is the disk: it is full, read-only or failing.
-    var isOfDisk: Bool {
-        switch self {
-        case .full, .unwritable: true
-        default: false
-        }
-    }
+    var isOfDisk: Bool { if case .full = self { true } else if case .unwritable = self { true } else { false } }
 
-    /// Whether an extended code of `SQLITE_IOERR` means that a file could not be written, rather than read.
-    private static func isOfWriting(_ code: Int32) -> Bool {
-        // Write, flush, flush of the folder, truncate, delete; size and opening of the WAL's index.
-        [3, 4, 5, 6, 10, 18, 19].contains(code >> 8)
-    }
+    /// The extended codes of `SQLITE_IOERR` that are about writing a file: write, flush, flush of the folder, truncate, delete;
+    /// size and opening of the WAL's index.
+    private static let codesOfWriting: [Int32] = [3, 4, 5, 6, 10, 18, 19]
 
     init(_ error: any Error) {
         self =

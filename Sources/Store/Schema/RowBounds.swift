@@ -2,17 +2,15 @@ import Mapping
 
 /// The numbers and times that rows of a store may have.
 ///
-/// Whoever can write the file can write any number into it. These are far more than a store ever reaches, and so far from the
-/// end of 64 bits that no sum of them overflows.
+/// Whoever can write the file can write any number into it. These are far more than a store ever reaches, and so far
+/// from the end of 64 bits that no sum of them overflows.
 enum RowBounds {
     /// Ids, commit numbers and counts.
     static let numbers: ClosedRange<Int64> = 0...(1 << 52)
     /// The same in a copy: whoever made it must leave the store room to count on.
     static let copiedNumbers: ClosedRange<Int64> = 0...(1 << 48)
     static let copiedIDs: ClosedRange<Int64> = 1...(1 << 48)
-    /// Microseconds or seconds of the store's clock.
-    ///
-    /// `Age` can move the start of an observation to before 1970.
+    /// Microseconds or seconds of the store's clock; `Age` can move the start of an observation to before 1970.
     static let times: ClosedRange<Int64> = -(1 << 52)...253_402_300_800_000_000
     static let statuses: ClosedRange<Int64> = 100...999
     static let coverages: ClosedRange<Int64> = TagCoverage.rawValues

@@ -1,8 +1,7 @@
 import GRDB
 
-/// The tables, created by numbered migrations that every store goes through once.
-///
-/// A store with a format from before the first migration is set aside.
+/// The tables, created by numbered migrations that every store goes through once; a store from before the first is set
+/// aside.
 enum Schema {
     /// Marks the file as Larder's, for `file(1)` and for Larder itself: "Lrdr".
     static let applicationID: Int64 = 0x4c72_6472
@@ -347,23 +346,18 @@ enum Meta: String {
     }
 
     /// The secret of the digests of documents' keys; nil in a new file.
-    static func secret(in database: Database) throws -> HashSecret? {
-        try secret(secretLow, secretHigh, in: database)
-    }
+    static func secret(in database: Database) throws -> HashSecret? { try secret(secretLow, secretHigh, in: database) }
 
     /// The secret of the digests of objects' keys; nil in a new file.
     static func keySecret(in database: Database) throws -> HashSecret? {
         try secret(keyLow, keyHigh, in: database) ?? secret(in: database)
     }
 
-    static func set(secret: HashSecret, in database: Database) throws {
-        try secretLow.set(Int64(bitPattern: secret.0), in: database)
-        try secretHigh.set(Int64(bitPattern: secret.1), in: database)
-    }
-
-    static func set(keySecret: HashSecret, in database: Database) throws {
-        try keyLow.set(Int64(bitPattern: keySecret.0), in: database)
-        try keyHigh.set(Int64(bitPattern: keySecret.1), in: database)
+    static func set(_ secret: HashSecret, as low: Meta = secretLow, _ high: Meta = secretHigh, in database: Database)
+        throws
+    {
+        try low.set(Int64(bitPattern: secret.0), in: database)
+        try high.set(Int64(bitPattern: secret.1), in: database)
     }
 
     private static func secret(_ low: Meta, _ high: Meta, in database: Database) throws -> HashSecret? {
@@ -376,10 +370,9 @@ enum Meta: String {
 
 /// Reads and writes the clock's state.
 extension StoredTime {
-    // The year 10000, which no valid clock reaches.
-    private static let end: Int64 = 253_402_300_800_000_000
-
     init(in database: Database) throws {
+        // The year 10000, which no valid clock reaches.
+        let end = RowBounds.times.upperBound
         clock = try Meta.clock.integer(in: database) ?? 0
         wallLead = try Meta.wallLead.integer(in: database)
         offset = try Meta.clockOffset.integer(in: database)
@@ -387,9 +380,9 @@ extension StoredTime {
         agesKnownSince = try Meta.agesKnownSince.integer(in: database) ?? 0
         restarted = try Meta.restarted.integer(in: database) ?? 0
         let isPossible = [wallLead, offset, agesKnownSince, restarted].allSatisfy { time in
-            time.map { (-Self.end..<Self.end).contains($0) } ?? true
+            time.map { (-end..<end).contains($0) } ?? true
         }
-        guard (0..<Self.end).contains(clock), isPossible else {
+        guard (0..<end).contains(clock), isPossible else {
             throw StoreError.corrupt("its clock is at no possible time")
         }
     }

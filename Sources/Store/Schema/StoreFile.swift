@@ -176,8 +176,8 @@ struct StoreFile: Sendable {
 
     /// Makes SQLite keep the WAL and its index when it closes the file.
     ///
-    /// So a start creates no files, for which a full disk may have no room; and a user without write access can read the store
-    /// while it is not open.
+    /// So a start creates no files, for which a full disk may have no room; and a user without write access can read
+    /// the store while it is not open.
     private static func persistWAL(_ database: Database) {
         var isKept: Int32 = 1
         sqlite3_file_control(database.sqliteConnection, nil, SQLITE_FCNTL_PERSIST_WAL, &isKept)
@@ -197,7 +197,7 @@ struct StoreFile: Sendable {
             try database.inTransaction(.immediate) {
                 if try Meta.secretLow.integer(in: database) == nil {
                     var random = SystemRandomNumberGenerator()
-                    try Meta.set(secret: (random.next(), random.next()), in: database)
+                    try Meta.set((random.next(), random.next()), in: database)
                 }
                 try Meta.closed.set(0, in: database)
                 try PublicNumbers.begin(in: database, wall: wall)
@@ -230,11 +230,8 @@ struct StoreFile: Sendable {
             if tables > 0, try Schema.isEarlier(database) { throw StoreError.earlierFormat }
             if try migrator.hasBeenSuperseded(database) {
                 let applied = try migrator.appliedIdentifiers(database)
-                throw StoreError.newerSchema(
-                    path: path,
-                    found: applied.max() ?? "?",
-                    known: migrator.migrations.last ?? "?"
-                )
+                let known = migrator.migrations.last ?? "?"
+                throw StoreError.newerSchema(path: path, found: applied.max() ?? "?", known: known)
             }
             try ModelVersions(path: path, models: models).check(in: database)
             guard tables > 0 else { return true }
@@ -291,9 +288,7 @@ struct StoreFile: Sendable {
         guard RowBounds.numbers ~= object, RowBounds.numbers ~= sequence.rawValue else {
             throw StoreError.corrupt("it has numbers that no store reaches")
         }
-        for (column, table) in [("id", "_names"), ("id", "_collections"), ("sequence", "_changes")] {
-            _ = try last(column, table)
-        }
+        _ = (try last("id", "_names"), try last("id", "_collections"), try last("sequence", "_changes"))
         return WriterSession.Numbers(
             document: DocumentID(rawValue: try last("id", "_documents")),
             // Object ids are never reused: the journal may still contain an object that is gone.
@@ -324,10 +319,8 @@ struct StoreFile: Sendable {
         }
         for suffix in ["-wal", "-shm", ""] where access(path + suffix, F_OK) == 0 {
             guard rename(path + suffix, target + suffix) == 0 else {
-                throw .cannotOpen(
-                    path: path,
-                    reason: "it cannot be used and cannot be set aside: \(StoreError.reason())"
-                )
+                let reason = "it cannot be used and cannot be set aside: \(StoreError.reason())"
+                throw .cannotOpen(path: path, reason: reason)
             }
         }
         return target
@@ -336,12 +329,10 @@ struct StoreFile: Sendable {
 
 /// Resolves the path of a store's file.
 ///
-/// SQLite keeps the WAL and its index beside the target of a symbolic link. The lock, the budget, and the renaming of a damaged
-/// file must use the same place.
+/// SQLite keeps the WAL and its index beside the target of a symbolic link. The lock, the budget, and the renaming of a
+/// damaged file must use the same place.
 enum StorePath {
-    /// The path with all symbolic links resolved.
-    ///
-    /// The file itself need not exist.
+    /// The path with all symbolic links resolved; the file itself need not exist.
     ///
     /// - Throws: an error that names the kind of file if it is not a regular one.
     static func resolve(_ path: String) throws(StoreError) -> String {
@@ -366,15 +357,15 @@ enum StorePath {
     private static func checkKind(of path: String, namedAs name: String) throws(StoreError) {
         var status = stat()
         guard stat(path, &status) == 0 else { throw cannotOpen(name, errno) }
-        let reason: String
-        switch status.st_mode & S_IFMT {
-        case S_IFREG: return
-        case S_IFDIR: reason = "it is a folder; name a file in it, such as \(name)/larder.db"
-        case S_IFIFO: reason = "it is a named pipe; name a file"
-        case S_IFSOCK: reason = "it is a socket; name a file"
-        default: reason = "it is a device; name a file"
-        }
-        throw .cannotOpen(path: name, reason: reason)
+        let reason =
+            switch status.st_mode & S_IFMT {
+            case S_IFREG: nil as String?
+            case S_IFDIR: "it is a folder; name a file in it, such as \(name)/larder.db"
+            case S_IFIFO: "it is a named pipe; name a file"
+            case S_IFSOCK: "it is a socket; name a file"
+            default: "it is a device; name a file"
+            }
+        if let reason { throw .cannotOpen(path: name, reason: reason) }
     }
 
     private static func real(_ path: String) -> String? {
@@ -408,9 +399,7 @@ struct StoreAccess {
     private let path: String
     private let group: (name: String, id: gid_t)?
 
-    /// Looks up the group.
-    ///
-    /// - Throws: if this machine does not have the group.
+    /// Looks up the group; throws if this machine does not have it.
     init(path: String, group: String?) throws(StoreError) {
         self.path = path
         guard let group else {
@@ -425,9 +414,8 @@ struct StoreAccess {
         self.group = (group, entry.gr_gid)
     }
 
-    /// Restricts access to the owner.
-    ///
-    /// Call it before SQLite creates files beside the database: these get the database's mode, but not its group.
+    /// Restricts access to the owner, before SQLite creates files beside the database: these get its mode, but not its
+    /// group.
     func narrow() {
         guard group != nil || isOpenFolder else { return }
         for file in files { chmod(file, 0o600) }
@@ -441,8 +429,8 @@ struct StoreAccess {
                 let code = errno
                 // A file that does not exist needs no access.
                 if code == ENOENT { continue }
-                let reason =
-                    code == EPERM ? "the user that runs Larder is not a member of it" : StoreError.reason(code)
+                let isForeign = code == EPERM
+                let reason = isForeign ? "the user that runs Larder is not a member of it" : StoreError.reason(code)
                 throw .group(path: path, name: group.name, reason: reason)
             }
         }

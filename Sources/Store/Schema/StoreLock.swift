@@ -12,16 +12,10 @@ import Glibc
 final class StoreLock: Sendable {
     private let path: String
     private let name: Int32
-    /// The database file.
-    ///
-    /// It stays open as long as SQLite has it open: closing it would release SQLite's own (POSIX) locks.
+    /// The database file; open as long as SQLite has it open: closing it would release SQLite's own (POSIX) locks.
     let file: Int32
 
-    /// Locks a store.
-    ///
-    /// Creates its file if there is none.
-    ///
-    /// - Parameter path: without symbolic links.
+    /// Locks a store, whose path has no symbolic links; creates its file if there is none.
     init(store path: String) throws(StoreError) {
         self.path = path
         let beside = path + ".lock"
@@ -51,8 +45,7 @@ final class StoreLock: Sendable {
 
     private static func lockedFile(_ path: String) throws(StoreError) -> Int32 {
         // Other kinds of files were refused before. If the file has changed since, opening it must not block.
-        let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
-        let file = Glibc.open(path, flags, 0o640)
+        let file = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o640)
         guard file >= 0 else { throw .cannotOpen(path: path, reason: StoreError.reason(opening: path)) }
         var lock = range(F_WRLCK, at: exclusionByte)
         guard fcntl(file, setOFDLock, &lock) != 0 else {

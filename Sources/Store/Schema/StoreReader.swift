@@ -10,9 +10,7 @@ public final class StoreReader {
     /// When the running query has to end; nil for no limit.
     private let deadline: UnsafeMutablePointer<ContinuousClock.Instant?>
 
-    /// Opens a file.
-    ///
-    /// - Throws: if the file does not exist, cannot be read, or is not a store.
+    /// Opens a file; throws if it does not exist, cannot be read, or is not a store.
     public init(path: String) throws(StoreError) {
         guard access(path, F_OK) == 0 else { throw .cannotOpen(path: path, reason: StoreError.reason()) }
         let path = try StorePath.resolve(path)
@@ -36,7 +34,8 @@ public final class StoreReader {
         deadline = .allocate(capacity: 1)
         deadline.initialize(to: nil)
         sqlite3_busy_timeout(handle, 2_000)
-        sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Self.valueLimit)
+        // The longest text or blob that a query may make.
+        sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, 256 << 20)
         sqlite3_progress_handler(
             handle,
             1_000,
@@ -54,9 +53,6 @@ public final class StoreReader {
         sqlite3_close(handle)
         deadline.deallocate()
     }
-
-    /// The longest text or blob that a query may make.
-    private static let valueLimit: Int32 = 256 << 20
 
     /// Limits the memory that SQLite takes in this process.
     public static func limitMemory() { sqlite3_hard_heap_limit64(1 << 30) }
@@ -79,11 +75,7 @@ public final class StoreReader {
         }
     }
 
-    /// Runs one read-only statement.
-    ///
-    /// - Parameters:
-    ///   - limit: how long it may take. Nil for no limit.
-    ///   - columns: called once, with the names of the columns.
+    /// Runs one read-only statement, at most for `limit`; `columns` is called once, with their names.
     public func run(_ sql: String, within limit: Duration?, columns: ([String]) -> Void, row: ([SQLCell]) -> Void)
         throws(QueryFailure)
     {

@@ -3,8 +3,8 @@ import Mapping
 
 /// The cleans, invalidations and writes that block responses to requests sent before them.
 ///
-/// They are in memory, because the requests die with the process. The number is bounded: a dropped ban counts as a ban of
-/// everything.
+/// They are in memory, because the requests die with the process. Their number is bounded: a dropped ban counts as a
+/// ban of everything.
 struct Bans {
     private struct PathBan {
         var time: Int64
@@ -24,11 +24,9 @@ struct Bans {
 
     /// How much of a response is stored.
     enum Verdict {
-        /// Its document and its objects.
         case stored
         /// Only its objects, because it was queued before the invalidation.
         case observed
-        /// Nothing.
         case dropped
     }
 

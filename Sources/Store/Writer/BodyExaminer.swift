@@ -35,7 +35,7 @@ final class BodyExaminer: Sendable {
     /// Examines a body; calls `found` on the examiner's queue if there are warnings.
     func examine(
         _ subject: MappedSubject,
-        by mapper: DocumentMapper,
+        _ mapper: DocumentMapper,
         found: @escaping @Sendable ([MappingWarning]) -> Void
     ) {
         queue.async {
@@ -59,7 +59,7 @@ extension StoreCore {
     /// Has a decomposed body examined in the background for further warnings, unless there are too many bodies.
     func examine(_ subject: MappedSubject, _ prepared: PreparedBody, upstream: String) {
         guard prepared.isExamined, let models = models[upstream] else { return }
-        examiner.examine(subject, by: models.mapper) { [self] warnings in
+        examiner.examine(subject, models.mapper) { [self] warnings in
             submitDispensable { try $0.warn(warnings, about: subject.rule, url: subject.url, at: $0.clock.now()) }
         }
     }

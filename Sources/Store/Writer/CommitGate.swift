@@ -3,8 +3,8 @@
 
     /// Lets a test of the daemon hold each commit between the moment at which readers see it and its publication.
     ///
-    /// The gate is a file. The writer adds a byte to it at each commit, and then waits while another process holds a lock on it
-    /// (`flock`). Only debug builds have it.
+    /// The writer adds a byte to a file at each commit, and then waits while another process holds a lock on it
+    /// (`flock`).
     public enum CommitGate {
         /// The environment variable that names the file.
         static let variable = "LARDER_COMMIT_GATE"

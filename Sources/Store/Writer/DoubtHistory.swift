@@ -1,10 +1,10 @@
 import Basics
 import Mapping
 
-/// The members recently in doubt and the values recently replaced.
+/// The members recently in doubt and the values recently replaced, which determine when to fetch because of a new
+/// doubt.
 ///
-/// It determines when to fetch because of a new doubt. It is in memory, and bounded: a doubt without history is resolved at
-/// once.
+/// It is in memory, and bounded: a doubt without history is resolved at once.
 struct DoubtHistory {
     /// How often a doubt must return before the upstream counts as contradicting itself.
     static let returnLimit = 3
@@ -30,19 +30,16 @@ struct DoubtHistory {
 
     mutating func resolved(_ member: Member, at time: Int64) { change(member) { $0.resolved = time } }
 
-    /// When to fetch documents that show a member which has just come into doubt, and how often this doubt has returned.
+    /// When to fetch documents that show a member which has just come into doubt, and how often this doubt has
+    /// returned.
     ///
-    /// They are fetched at once, with two exceptions. A value that was replaced within `lag` most likely comes from a list that
-    /// lags. A doubt that returns within `lag` most likely comes from an upstream that contradicts itself: the wait doubles
-    /// each time.
-    mutating func begins(
-        _ member: Member,
-        challenger: UInt64,
-        at time: Int64,
-        lag: Int64
-    ) -> (asksFrom: Int64, returns: Int) {
-        var asksFrom = time
-        var returns = 0
+    /// They are fetched at once, with two exceptions. A value that was replaced within `lag` most likely comes from a
+    /// list that lags. A doubt that returns within `lag` most likely comes from an upstream that contradicts itself:
+    /// the wait doubles each time.
+    mutating func begins(_ member: Member, challenger: UInt64, at time: Int64, lag: Int64)
+        -> (asksFrom: Int64, returns: Int)
+    {
+        var (asksFrom, returns) = (time, 0)
         change(member) { record in
             if let resolved = record.resolved, time - resolved < lag {
                 record.returns += 1
