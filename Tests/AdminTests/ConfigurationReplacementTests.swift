@@ -269,7 +269,7 @@ import Testing
         let running = try RunningCore(upstreams)
         func replace(by text: String) async throws {
             try await running.replace(by: text) { _ in
-                .init(
+                (
                     commit: { used.withLock { $0.append("used") } },
                     abandon: { used.withLock { $0.append("given up") } }
                 )

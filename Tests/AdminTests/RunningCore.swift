@@ -68,7 +68,7 @@ final class RunningCore: Sendable {
     @discardableResult
     func replace(
         by config: String,
-        _ prepare: (Configuration) throws -> ConfigSource.Preparation = { _ in .init(commit: {}, abandon: {}) }
+        _ prepare: (Configuration) throws -> ConfigSource.Preparation = { _ in ({}, {}) }
     ) async throws -> [ConfigChange] {
         let settings = try Self.settings(config, store: core.settings.store.path ?? "")
         return try await core.replaceConfiguration(by: settings, portable: config, prepare)

@@ -119,7 +119,7 @@ struct CommandTests {
     }
 
     @Test func `tables are aligned and end without spaces`() {
-        var table = TextTable(columns: [("model", .left), ("objects", .right), ("", .left)])
+        var table = TextTable(columns: ["model", .right("objects"), ""])
         table.rows = [["User", "1000", ""], ["Repository", "7", "x"]]
         #expect(table.text == "model       objects\nUser           1000\nRepository        7  x")
     }
@@ -162,7 +162,7 @@ struct UnknownCommandTests {
 
 struct TextTableTests {
     private var table: TextTable {
-        var table = TextTable(columns: [("id", .left), ("count", .right), ("what", .left)])
+        var table = TextTable(columns: ["id", .right("count"), "what"])
         table.rows = [
             ["1", "5", "a long text that says what there is"], ["22", "17", "東京の天気"],
             ["3", "1", "\u{1B}[31mred\u{202E}"],

@@ -3,9 +3,7 @@ import HTTPServer
 import Proxy
 import Settings
 
-/// The admin side's HTTP handler.
-///
-/// There is one for each loop. The loop only accepts the request; everything else happens in a task.
+/// The admin side's HTTP handler, one for each loop, which only accepts the request; the rest happens in a task.
 package final class AdminHandler: HTTPHandler {
     private let service: AdminService
     private let executor: (any TaskExecutor)?
@@ -14,9 +12,7 @@ package final class AdminHandler: HTTPHandler {
     /// The configuration whose host names they allow.
     private var configuration: CompiledConfiguration?
 
-    /// - Parameters:
-    ///   - executor: where responses are made; the shared pool by default. Not a loop that serves data: a page of a thousand
-    ///     objects takes milliseconds.
+    /// - Parameter executor: where responses are made, not on a loop that serves data: a page of a thousand objects takes ms.
     package init(service: AdminService, executor: (any TaskExecutor)? = nil) {
         (self.service, self.executor) = (service, executor)
     }
@@ -80,15 +76,16 @@ package final class AdminHandler: HTTPHandler {
     private static func read(_ request: Request) async throws(ProblemDocument) -> AdminRequest {
         let limit = AdminService.maximumBody
         let tooLong = ProblemDocument(413, "the body of a request to the admin side may have at most \(limit) bytes")
-        var bytes: [UInt8] = []
         let parts = request.target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         let query = parts.count == 2 ? String(parts[1]) : nil
-        let head = AdminRequest(method: request.method, path: String(parts[0]), query: query)
-        let takesFile = head.map(AdminRoute.takesFile) ?? false
-        if !takesFile, let body = request.body {
+        var read = AdminRequest(method: request.method, path: String(parts[0]), query: query, fields: request.fields)
+        if let head = read, AdminRoute.takesFile(head) {
+            read?.upload = request.body
+        } else if let body = request.body {
             if let length = body.declaredLength, length > limit { throw tooLong }
             do throws(RequestBodyError) {
-                bytes = try await body.collect(limit: limit)
+                let bytes = try await body.collect(limit: limit)
+                read?.body = bytes
             } catch {
                 switch error {
                 case .overLimit: throw tooLong
@@ -97,14 +94,6 @@ package final class AdminHandler: HTTPHandler {
                 }
             }
         }
-        var read = AdminRequest(
-            method: request.method,
-            path: String(parts[0]),
-            query: query,
-            fields: request.fields,
-            body: bytes
-        )
-        if takesFile { read?.upload = request.body }
         guard let read else { throw .badRequest("the target has a broken percent-escape, or is not UTF-8 text") }
         return read
     }
@@ -129,10 +118,9 @@ package struct AdminService: Sendable {
 
     var configuration: CompiledConfiguration { daemon.proxy.configuration.value }
 
-    /// Responds to one request; any thread.
+    /// Responds to one request, also to one that fails; any thread.
     ///
-    /// Every error becomes a response. `isTrusted` means that the connection itself authenticates the client, as a Unix socket
-    /// does.
+    /// `isTrusted`: the connection itself authenticates the client, as a Unix socket does.
     func respond(_ request: AdminRequest, isTrusted: Bool) async -> AdminResponse {
         var response: AdminResponse
         do {
@@ -174,9 +162,7 @@ package struct AdminService: Sendable {
 
     private func authorize(_ request: AdminRequest) throws {
         let credentials = request.fields.all("authorization")
-        if credentials.count == 1,
-            daemon.token.authorizes(credentials[0]) || daemon.logins.authorizes(credentials[0])
-        {
+        if credentials.count == 1, daemon.token.authorizes(credentials[0]) || daemon.logins.authorizes(credentials[0]) {
             return
         }
         let error = credentials.isEmpty ? "" : ", error=\"invalid_token\""
@@ -211,10 +197,8 @@ package struct AdminService: Sendable {
 
     /// The fields of every response, which must not be stored, embedded or taken for another type.
     private static let always = [
-        Field("Cache-Control", "no-store"),
-        Field("X-Content-Type-Options", "nosniff"),
-        Field("Cross-Origin-Resource-Policy", "same-origin"),
-        Field("Referrer-Policy", "no-referrer"),
+        Field("Cache-Control", "no-store"), Field("X-Content-Type-Options", "nosniff"),
+        Field("Cross-Origin-Resource-Policy", "same-origin"), Field("Referrer-Policy", "no-referrer"),
         Field("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
     ]
 }

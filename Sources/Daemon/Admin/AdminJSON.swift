@@ -69,9 +69,7 @@ package struct RawJSON: Codable, Sendable {
         }
     }
 
-    /// The raw pieces of one response.
-    ///
-    /// The encoder writes a unique string for each, which the piece then replaces.
+    /// The raw pieces of one response: the encoder writes a unique string for each, which the piece then replaces.
     fileprivate final class Collection: Sendable {
         static let key = CodingUserInfoKey(rawValue: "raw")!
         /// Random, so that no text of an upstream can equal it.

@@ -13,7 +13,7 @@ struct AdminRequest: Sendable {
     /// The query's parameters in order, decoded.
     var query: [(name: String, value: String)]
     let fields: Fields
-    let body: [UInt8]
+    var body: [UInt8]
     /// A body that the route reads itself, because it may be a large file.
     var upload: RequestBody?
 
@@ -39,11 +39,8 @@ struct AdminRequest: Sendable {
             else { return nil }
             parameters.append((name, value))
         }
-        self.method = method
-        self.components = components
-        self.query = parameters
-        self.fields = fields
-        self.body = body
+        (self.method, self.components, self.query) = (method, components, parameters)
+        (self.fields, self.body) = (fields, body)
     }
 
     /// A parameter of the query; nil if it is absent or empty.
@@ -151,9 +148,7 @@ extension AdminRequest {
 
     func capture(_ name: String) -> String { captures[name] ?? "" }
 
-    /// The texts of the body's members by name, each of which must be one of `names`.
-    ///
-    /// - Parameter advice: lists the members, for the error about another one.
+    /// The texts of the body's members by name, which must be of `names`; `advice` lists these in the error about another.
     func texts(_ names: [String], advice: String) throws -> [String: String] {
         var texts: [String: String] = [:]
         for (member, value) in try members() {

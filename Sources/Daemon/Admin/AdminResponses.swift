@@ -8,9 +8,7 @@ package import Store
 // The admin side's responses about the store, written by the daemon and read by the commands. `why` and `explain` have files of
 // their own; the responses of other groups stand with their routes.
 
-/// The body of a response, with a sentence for each member that needs one.
-///
-/// Members may be added in later versions; those that are here keep their meaning.
+/// The body of a response, with a sentence for each member that needs one; members keep their meaning for ever.
 protocol AdminBody: Codable, Sendable {
     /// The sentences, by the member's name in Swift.
     static var sentences: [String: String] { get }
@@ -299,7 +297,6 @@ package struct WarningsResponse: AdminBody {
         package var last: String
         package var remedy: WarningRemedy?
 
-        /// - Parameter local: the members that a model declares to be local.
         init(_ warning: StoredWarning, local: (_ model: String) -> [String]) {
             remedy = WarningRemedy(kind: warning.kind, subject: warning.subject, local: local)
             (kind, subject, message) = (warning.kind, warning.subject, warning.message)
@@ -309,9 +306,7 @@ package struct WarningsResponse: AdminBody {
     }
 }
 
-/// The documentation of `next` in every list with pages.
-///
-/// It is a text: clients return it and do not compute with it.
+/// The documentation of `next` in every list with pages: a text, which clients return and do not compute with.
 let nextSentence = ["next": "What to give as `after` for the next page; absent on the last."]
 
 /// The documentation of the members that say whose data a row is.
@@ -324,8 +319,7 @@ let objectSentences = ownerSentences.merging([
 ]) { $1 }
 let documentSentences = ownerSentences.merging([
     "id": "Its number, for `/documents/{id}`.", "url": "Path and query, as clients send them.",
-    "status": "The status code.",
-    "objects": "How many objects it shows.", "bytes": "The length of the body received.",
+    "status": "The status code.", "objects": "How many objects it shows.", "bytes": "The length of the body received.",
     "received": "When it was received (RFC 3339).",
 ]) { $1 }
 
@@ -352,7 +346,6 @@ package struct WarningRemedy: AdminBody, Equatable {
     /// Nil if nothing needs to be done: the upstream sends values that do not fit, and they are stored as they came.
     ///
     /// - Parameters:
-    ///   - kind: as the store names it.
     ///   - subject: a model, or a model, a dot and a property.
     ///   - local: the members that the model currently declares as local.
     init?(kind: String, subject: String, local: (_ model: String) -> [String]) {
@@ -407,8 +400,7 @@ package struct WarningRemedy: AdminBody, Equatable {
                     "Widen the check that the value fails: type, range, length, pattern, one_of or null.",
                     ofProperty("type: …")
                 )
-            case .conversionFailed:
-                ("Add the value to the conversion, or remove the conversion.", ofProperty("as: …"))
+            case .conversionFailed: ("Add the value to the conversion, or remove the conversion.", ofProperty("as: …"))
             case .coerced:
                 ("Nothing is lost. To see the value unconverted, turn coercion off.", ofProperty("coerce: false"))
             case .pathBlocked:

@@ -3,9 +3,7 @@ import HTTPServer
 import Proxy
 import Settings
 
-/// One endpoint of the admin side: its path, its purpose, its access, and what a program must know to use it.
-///
-/// Dispatch and the OpenAPI document are driven by the table of them.
+/// One endpoint of the admin side; dispatch and the OpenAPI document are driven by the table of them.
 struct AdminRoute: Documented, Sendable {
     enum Access: Sendable {
         /// Open to anyone who can connect: it reveals nothing about the data.
@@ -16,9 +14,7 @@ struct AdminRoute: Documented, Sendable {
 
     /// A query parameter or a member of the body.
     struct Parameter: Documented, Sendable {
-        enum Kind: String, Sendable {
-            case string, integer, boolean
-        }
+        enum Kind: String, Sendable { case string, integer, boolean }
 
         let name: String
         let kind: Kind
@@ -27,10 +23,7 @@ struct AdminRoute: Documented, Sendable {
         let isRepeatable: Bool
 
         init(_ name: String, _ kind: Kind = .string, isRequired: Bool = false, isRepeatable: Bool = false) {
-            self.name = name
-            self.kind = kind
-            self.isRequired = isRequired
-            self.isRepeatable = isRepeatable
+            (self.name, self.kind, self.isRequired, self.isRepeatable) = (name, kind, isRequired, isRepeatable)
         }
     }
 
@@ -65,10 +58,7 @@ struct AdminRoute: Documented, Sendable {
     ) {
         let parts = endpoint.split(separator: " ").map(String.init)
         (method, path, self.access, self.query, self.body) = (parts[0], parts[1], access, query, body)
-        self.takesFile = takesFile
-        self.mediaType = mediaType
-        self.schema = schema
-        self.respond = respond
+        (self.takesFile, self.mediaType, self.schema, self.respond) = (takesFile, mediaType, schema, respond)
     }
 
     /// A route that responds with one JSON document, whose type is its schema.

@@ -233,7 +233,6 @@ package struct ChangeResponse: AdminBody {
     package var time: String
     package var object: RawJSON?
 
-    /// - Parameter number: its public number.
     init(_ change: ObjectChange, number: Int64, withValues: Bool) {
         (sequence, kind, time) = (number, change.kind.name, StoreTime.text(change.time))
         (upstream, principal, context) = (change.upstream, change.principal, change.context)
@@ -244,9 +243,7 @@ package struct ChangeResponse: AdminBody {
     var event: [UInt8] { EventStreamText.event(kind, id: sequence, data: AdminJSON.encode(self)) }
 }
 
-/// Why changes are missing, sent in their place.
-///
-/// The client must read its objects again, and can continue from there.
+/// Why changes are missing, sent in their place: the client must read its objects again, and can continue from there.
 package struct ChangeReset: AdminBody, Equatable {
     static let sentences = [
         "reason":
@@ -264,32 +261,22 @@ package struct ChangeReset: AdminBody, Equatable {
 
     /// The number belongs to another store, to the future, or to a commit lost in a power failure.
     static func unknown(upTo: Int64) -> ChangeReset {
-        ChangeReset(
-            "unknown",
-            "the given number is not one of this store's; changes before \(upTo) are not sent",
-            upTo: upTo
-        )
+        let message = "the given number is not one of this store's; changes before \(upTo) are not sent"
+        return ChangeReset(reason: "unknown", message: message, upTo: upTo)
     }
 
     /// The changes are older than those kept.
     static func evicted(after: CommitNumber, upTo end: CommitNumber, in store: ObjectStore) -> ChangeReset {
         let (after, end) = (store.publicSequence(after), store.publicSequence(end))
         let message = "the changes after \(after) up to \(end) are no longer kept"
-        return ChangeReset("evicted", message, after: after, upTo: end)
+        return ChangeReset(reason: "evicted", message: message, after: after, upTo: end)
     }
 
     /// A clean has removed the objects, and their names with them.
     static func cleaned(_ count: Int, after: CommitNumber, upTo end: CommitNumber, in store: ObjectStore) -> Self {
         let (after, end) = (store.publicSequence(after), store.publicSequence(end))
         let what = "changes between \(after) and \(end) that are missing here, as a clean has removed their objects"
-        return ChangeReset("cleaned", "\(what): \(count)", after: after, upTo: end)
-    }
-
-    private init(_ reason: String, _ message: String, after: Int64? = nil, upTo: Int64) {
-        self.reason = reason
-        self.message = message
-        self.after = after
-        self.upTo = upTo
+        return ChangeReset(reason: "cleaned", message: "\(what): \(count)", after: after, upTo: end)
     }
 
     var event: [UInt8] { EventStreamText.event(Self.eventName, id: upTo, data: AdminJSON.encode(self)) }

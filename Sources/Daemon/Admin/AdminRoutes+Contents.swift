@@ -53,8 +53,7 @@ extension AdminRoute {
             "GET /documents",
             query: Parameter.documented([
                 "Only those with this path and query, as clients send it or as it goes upstream, or with this URL of Larder or an upstream; with `*` at its end, all that begin with it.":
-                    Parameter("url"),
-                "Only those of the route whose path the config spells so.": Parameter("route"),
+                    Parameter("url"), "Only those of the route whose path the config spells so.": Parameter("route"),
                 "Only those whose path and query contain this, whatever the case of ASCII letters; a path or URL is read like `url`.":
                     Parameter("search"),
                 "`-stored`: the latest stored first; always so with `search`.": Parameter("sort"),

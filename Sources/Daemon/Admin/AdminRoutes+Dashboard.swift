@@ -81,8 +81,7 @@ extension AdminRoute {
             "POST /login",
             access: .open,
             body: Parameter.documented([
-                "A code of `/login/codes`.": Parameter("code"),
-                "The admin token, in its place.": Parameter("token"),
+                "A code of `/login/codes`.": Parameter("code"), "The admin token, in its place.": Parameter("token"),
             ])
         ) { request, daemon in
             let texts = try request.texts(["code", "token"], advice: "code or token")

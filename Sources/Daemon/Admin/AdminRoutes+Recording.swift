@@ -67,10 +67,9 @@ extension AdminRoute {
             replayer.reset()
             return ReplayResetResponse()
         },
-        "The recordings that this daemon has made, and those that are running.":
-            .json("GET /recordings") { _, daemon in
-                RecordingsResponse(recordings: try daemon.recordings().list)
-            },
+        "The recordings that this daemon has made, and those that are running.": .json("GET /recordings") { _, daemon in
+            RecordingsResponse(recordings: try daemon.recordings().list)
+        },
         "Begins to record what clients ask and receive.": .json(
             "POST /recordings",
             body: Parameter.documented([
@@ -97,19 +96,18 @@ extension AdminRoute {
             let name = request.capture("name")
             return RecordingStopped(name, try daemon.recordings().stop(name))
         },
-        "The files of a recording; with file, the bytes of one.":
-            AdminRoute(
-                "GET /recordings/{name}",
-                query: Parameter.documented(["A file of the recording, such as recording.yaml.": Parameter("file")]),
-                schema: RecordingFilesResponse.self
-            ) { request, daemon in
-                let (recordings, name) = (try daemon.recordings(), request.capture("name"))
-                guard let file = request.value("file") else {
-                    let count = recordings.runningCount(of: name)
-                    return .json(RecordingFilesResponse(files: try recordings.files(of: name), exchanges: count))
-                }
-                return .text(try recordings.file(file, of: name), type: "application/octet-stream")
-            },
+        "The files of a recording; with file, the bytes of one.": AdminRoute(
+            "GET /recordings/{name}",
+            query: Parameter.documented(["A file of the recording, such as recording.yaml.": Parameter("file")]),
+            schema: RecordingFilesResponse.self
+        ) { request, daemon in
+            let (recordings, name) = (try daemon.recordings(), request.capture("name"))
+            guard let file = request.value("file") else {
+                let count = recordings.runningCount(of: name)
+                return .json(RecordingFilesResponse(files: try recordings.files(of: name), exchanges: count))
+            }
+            return .text(try recordings.file(file, of: name), type: "application/octet-stream")
+        },
     ])
 
     /// The members of the body of `POST /freeze`; conditions add up.

@@ -33,8 +33,7 @@ package struct ReloadResponse: AdminBody {
             "key": "The key in the config; of models and routes the name and the path.",
             "change": "`added`, `removed` or `changed`.",
             "former": "The former value; absent if there was none, if it is secret, or more than one value.",
-            "new": "The same of the new value.",
-            "needsRestart": "Whether it takes effect at a restart only.",
+            "new": "The same of the new value.", "needsRestart": "Whether it takes effect at a restart only.",
         ]
         package var key: String
         package var change: String

@@ -34,9 +34,7 @@ extension AdminRoute {
                     let page = daemon.requests.requests(after: after ?? 0, limit: count)
                     return .json(RequestsResponse(requests: page.requests.map { .init($0) }, next: page.last))
                 }
-                guard limit == nil else {
-                    throw ProblemDocument.badRequest("limit is for pages; events have no end")
-                }
+                guard limit == nil else { throw ProblemDocument.badRequest("limit is for pages; events have no end") }
                 // A browser that reconnects requests the same URL, with the last number it saw in the field.
                 let start = request.fields.combined("last-event-id").flatMap { Int64($0) } ?? after
                 return .events { reply, fields in daemon.requestStreams.open(after: start, reply, fields: fields) }

@@ -7,9 +7,7 @@ import Synchronization
 
 /// A request to `POST /clean`: what to remove; all conditions must hold.
 struct CleanRequest: Sendable, Equatable {
-    /// Everything.
-    ///
-    /// Without it at least one condition is required, so that a forgotten one does not empty the store.
+    /// Everything. Else a condition is required, so that a forgotten one does not empty the store.
     var all = false
     var model: String?
     /// The identity of one object, or the value of one of its keys; requires `model`.
@@ -35,8 +33,7 @@ struct CleanRequest: Sendable, Equatable {
         "One object, by its identity or one of its keys; needs a model.": .init("id"),
         "Documents of the route whose path the config spells so.": .init("route"),
         "Documents with this path and query, as /documents shows it, or with this URL; with `*` at its end, all that begin with it.":
-            .init("url"),
-        "What came from this upstream.": .init("upstream"),
+            .init("url"), "What came from this upstream.": .init("upstream"),
         "What belongs to the principal with this label.": .init("principal"),
         "What was last observed longer ago: 90s, 15m, 12h, 7d.": .init("older_than"),
         "Count only, remove nothing.": .init("dry_run", .boolean),

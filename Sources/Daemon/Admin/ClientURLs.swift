@@ -70,7 +70,6 @@ package struct ReadURL: AdminBody, Equatable {
 }
 
 extension ReadURL {
-    /// - Parameter incoming: the request that the URL was read into.
     package init(_ incoming: IncomingRequest, _ named: NamedURL) { self.init(incoming.url, of: named) }
 
     /// - Parameter url: path and query as they go upstream.
@@ -126,7 +125,5 @@ struct StoredURL: Sendable {
     }
 
     /// Fails, once nothing was found, if no upstream is asked for it.
-    func checkIsServed() throws {
-        if let complaint { throw ProblemDocument.badRequest(complaint) }
-    }
+    func checkIsServed() throws { if let complaint { throw ProblemDocument.badRequest(complaint) } }
 }

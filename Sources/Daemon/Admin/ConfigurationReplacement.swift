@@ -28,8 +28,7 @@ package enum ConfigurationReplacementError: Error, Sendable, CustomStringConvert
 
     package var description: String {
         switch self {
-        case .mistakes(let found):
-            found.filter { $0.severity == .error }.map(\.description).joined(separator: "\n")
+        case .mistakes(let found): found.filter { $0.severity == .error }.map(\.description).joined(separator: "\n")
         case .unreadable(let reason), .unavailable(let reason): reason
         case .invalid(let error): "\(error)"
         case .store(let error): "\(error)"
@@ -42,54 +41,36 @@ package enum ConfigurationReplacementError: Error, Sendable, CustomStringConvert
 
 /// Where the daemon's config comes from, and what depends on it outside of `DaemonCore`: sockets and logs.
 package struct ConfigSource: Sendable {
-    /// What has been made ready for a configuration.
-    package struct Preparation: Sendable {
-        /// Called once the configuration is in force.
-        let commit: @Sendable () -> Void
-        /// Called if it will not be.
-        let abandon: @Sendable () -> Void
-
-        package init(commit: @escaping @Sendable () -> Void, abandon: @escaping @Sendable () -> Void) {
-            (self.commit, self.abandon) = (commit, abandon)
-        }
-    }
+    /// What has been made ready for a configuration, to be called once it is in force, or if it will not be.
+    package typealias Preparation = (commit: @Sendable () -> Void, abandon: @Sendable () -> Void)
 
     /// The config file; nil if a URL alone was given.
     let path: String?
     /// Reads it with all that it names, and its text for recordings (`ConfigFile.portable`).
     let read: @Sendable () throws -> (file: ConfigFile, portable: String)
     /// Makes ready what may fail, such as the sockets of new addresses.
-    let prepare: @Sendable (Configuration) throws -> Preparation
+    package var prepare: @Sendable (Configuration) throws -> Preparation = { _ in ({}, {}) }
 
-    package init(
-        path: String?,
-        read: @escaping @Sendable () throws -> (file: ConfigFile, portable: String),
-        prepare: @escaping @Sendable (Configuration) throws -> Preparation
-    ) { (self.path, self.read, self.prepare) = (path, read, prepare) }
-
-    /// The same with other preparations.
-    package func preparing(_ prepare: @escaping @Sendable (Configuration) throws -> Preparation) -> ConfigSource {
-        ConfigSource(path: path, read: read, prepare: prepare)
+    package init(path: String?, read: @escaping @Sendable () throws -> (file: ConfigFile, portable: String)) {
+        (self.path, self.read) = (path, read)
     }
 }
 
 extension DaemonCore {
-    /// Reads the config again and puts it in force, if it has no mistake; any thread.
-    ///
-    /// - Parameter dryRun: whether to find out only what would change.
+    /// Reads the config again and puts it in force, if it has no mistake, or finds out what would change; any thread.
     package func reload(dryRun: Bool = false) async throws(ConfigurationReplacementError) -> Reload {
         guard let source = state.configSource else { throw .noSource }
         do throws(ConfigurationReplacementError) {
             let file: ConfigFile
             let portable: String
-            do {
-                (file, portable) = try source.read()
-            } catch { throw .unreadable("\(error)") }
+            do { (file, portable) = try source.read() } catch { throw .unreadable("\(error)") }
             guard file.errors.isEmpty else { throw .mistakes(file.diagnostics) }
-            let changes =
-                dryRun
-                ? try await changes(by: file.settings, source.prepare)
-                : try await replaceConfiguration(by: file.settings, portable: portable, source.prepare)
+            let changes = try await replaceConfiguration(
+                by: file.settings,
+                portable: portable,
+                dryRun: dryRun,
+                source.prepare
+            )
             let reload = Reload(path: source.path, isDryRun: dryRun, changes: changes, warnings: file.diagnostics)
             if !dryRun { note(reload) }
             return reload
@@ -98,24 +79,6 @@ extension DaemonCore {
             if !dryRun { note(error) }
             throw error
         }
-    }
-
-    /// What a configuration would change; fails if it could not replace the current one.
-    private func changes(by settings: Configuration, _ prepare: (Configuration) throws -> ConfigSource.Preparation)
-        async throws(ConfigurationReplacementError) -> [ConfigChange]
-    {
-        guard !isReplacing.exchange(true, ordering: .acquiringAndReleasing) else { throw .underWay }
-        defer { isReplacing.store(false, ordering: .releasing) }
-        let former = proxy.configuration.value
-        let (changes, inForce) = settings.changes(since: former.settings)
-        let new = try compiled(inForce, replacing: former)
-        do throws(StoreError) {
-            try await store.check(storeConfiguration(inForce, new))
-        } catch { throw .store(error) }
-        do {
-            try prepare(inForce).abandon()
-        } catch { throw .unavailable("\(error)") }
-        return changes
     }
 
     /// Replaces the configuration while the daemon runs; any thread.
@@ -132,32 +95,39 @@ extension DaemonCore {
     ///
     /// - Parameters:
     ///   - portable: the text of the config for recordings that are started later (`ConfigFile.portable`).
+    ///   - dryRun: whether to find out only what would change, and whether anything prevents it.
     ///   - prepare: makes ready what depends on the configuration outside of the core.
     /// - Returns: what has changed, and what would after a restart.
     @discardableResult
     func replaceConfiguration(
         by settings: Configuration,
         portable: String,
-        _ prepare: (Configuration) throws -> ConfigSource.Preparation = { _ in .init(commit: {}, abandon: {}) }
+        dryRun: Bool = false,
+        _ prepare: (Configuration) throws -> ConfigSource.Preparation = { _ in ({}, {}) }
     ) async throws(ConfigurationReplacementError) -> [ConfigChange] {
         guard !isReplacing.exchange(true, ordering: .acquiringAndReleasing) else { throw .underWay }
         defer { isReplacing.store(false, ordering: .releasing) }
-        guard let recordings = state.recordings, !recordings.isActive else { throw .recording }
+        let recordings = state.recordings
+        guard dryRun || recordings?.isActive == false else { throw .recording }
         let former = proxy.configuration.value
         let (changes, inForce) = settings.changes(since: former.settings)
         let new = try compiled(inForce, replacing: former)
+        let stored = StoreConfiguration(inForce, path: inForce.store.path ?? "", new.upstreams)
+        if dryRun { do throws(StoreError) { try await store.check(stored) } catch { throw .store(error) } }
         let preparation: ConfigSource.Preparation
-        do {
-            preparation = try prepare(inForce)
-        } catch { throw .unavailable("\(error)") }
+        do { preparation = try prepare(inForce) } catch { throw .unavailable("\(error)") }
+        if dryRun {
+            preparation.abandon()
+            return changes
+        }
         do throws(StoreError) {
-            try await store.replaceConfiguration(by: storeConfiguration(inForce, new))
+            try await store.replaceConfiguration(by: stored)
         } catch {
             preparation.abandon()
             throw .store(error)
         }
         proxy.cache.memory.capacity = inForce.memory.maximumSize
-        recordings.replaceConfiguration(by: portable, upstreams: new.upstreams)
+        recordings?.replaceConfiguration(by: portable, upstreams: new.upstreams)
         await proxy.replaceConfiguration(by: new)
         preparation.commit()
         // What was set at run time holds until the config says something else.
@@ -171,11 +141,6 @@ extension DaemonCore {
         do throws(MappingError) {
             return try CompiledConfiguration(settings, replacing: former)
         } catch { throw .invalid(error) }
-    }
-
-    private func storeConfiguration(_ settings: Configuration, _ compiled: CompiledConfiguration) -> StoreConfiguration
-    {
-        StoreConfiguration(settings, path: settings.store.path ?? "", compiled.upstreams)
     }
 }
 

@@ -151,12 +151,9 @@ package final class DaemonCore: Sendable {
     /// The key that makes principals: the store's own, or that of all machines of a fleet.
     ///
     /// What the store has of principals by another key stays, but no request finds it until that key is used again.
-    private static func principalKey(
-        _ settings: Configuration,
-        _ fleet: FleetMember?,
-        path: String,
-        _ log: Logger
-    ) throws -> PrincipalKey {
+    private static func principalKey(_ settings: Configuration, _ fleet: FleetMember?, path: String, _ log: Logger)
+        throws -> PrincipalKey
+    {
         guard let fleet, let wanted = settings.fleet else { return try PrincipalKey.open(path: path) }
         if fleet.isNew(hasOwnKey: access(path, F_OK) == 0) {
             log.notice(

@@ -64,7 +64,6 @@ struct DayHistory {
     private var number: Int64
     private var start: Totals = [:]
 
-    /// - Parameter now: in seconds since 1970.
     init(now: Int64) { number = now / Self.interval }
 
     /// Ends the interval under way if its time is over; called every few seconds.

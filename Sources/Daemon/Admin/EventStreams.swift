@@ -188,7 +188,6 @@ struct ChangeEvents {
         var withValues: Bool
     }
 
-    /// - Parameter number: the public number of a commit sequence.
     init(_ page: ChangePage, number: @escaping (CommitNumber) -> Int64) { (self.page, self.number) = (page, number) }
 
     /// The events in the page for a stream, and the number of the last one; empty if it wants none.
@@ -231,7 +230,7 @@ final class OpenStreams<Client: StreamClient> {
     private let metrics: Metrics?
     private var timer: EventTimer?
 
-    /// - Parameter metrics: counts them as streams of changes; nil not to count them.
+    /// - Parameter metrics: counts them as streams of changes.
     init(loop: EventLoop, _ metrics: Metrics? = nil) { (self.loop, self.metrics) = (loop, metrics) }
 
     /// The streams whose clients keep up.
@@ -246,11 +245,7 @@ final class OpenStreams<Client: StreamClient> {
         return EventStream(reply, loop: loop, window: 256 << 10)
     }
 
-    /// Opens a stream.
-    ///
-    /// - Parameters:
-    ///   - send: called at each heartbeat, and when a client that was behind has read.
-    ///   - left: called when the stream is over.
+    /// Opens a stream; `send` is called at each heartbeat, and when a client that was behind has read.
     func add(
         _ client: Client,
         _ fields: Fields,

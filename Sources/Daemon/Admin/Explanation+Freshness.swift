@@ -57,8 +57,7 @@ extension Explanation.Freshness {
         }
         if policy.staleIfError >= 0 {
             let source =
-                route
-                ?? (word.staleIfError >= 0 ? "Cache-Control: stale-if-error" : "the upstream's stale_if_error")
+                route ?? (word.staleIfError >= 0 ? "Cache-Control: stale-if-error" : "the upstream's stale_if_error")
             terms.append(.init("stale if error", policy.staleIfError, source))
         }
         return terms

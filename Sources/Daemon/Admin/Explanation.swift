@@ -6,9 +6,7 @@ import Settings
 import Store
 import Upstream
 
-/// `GET /explain`: the responses stored for a URL, and the one that a request for it would get now.
-///
-/// It contains no credential.
+/// `GET /explain`: the responses stored for a URL, and the one that a request would get now; without any credential.
 package struct Explanation: AdminBody, Equatable {
     static let sentences = [
         "variants": "Every variant stored under the key, the one that would be served first.",
@@ -215,22 +213,18 @@ extension Explanation {
             throw ProblemDocument.badRequest("url is missing: give the URL to explain")
         }
         let (incoming, named): (IncomingRequest, NamedURL)
+        let (upstreams, settings, name) = (daemon.upstreams, daemon.settings, request.value("upstream"))
         do throws(ImaginedRequestError) {
-            named = try NamedURL(
-                url,
-                among: daemon.upstreams,
-                at: daemon.settings.listen,
-                upstream: request.value("upstream")
-            )
+            named = try NamedURL(url, among: upstreams, at: settings.listen, upstream: name)
             let data = request.value("data")
             let imagined = try IncomingRequest(
                 imagined: request.value("method") ?? (data == nil ? "GET" : "POST"),
                 url,
                 fields: request.values("header"),
                 withJSON: data != nil,
-                of: daemon.upstreams,
-                named: request.value("upstream"),
-                daemon.settings
+                of: upstreams,
+                named: name,
+                settings
             )
             incoming = daemon.proxy.knowing(data.map { Array($0.utf8) }, of: imagined)
         } catch {
@@ -242,12 +236,7 @@ extension Explanation {
         return Explanation(try await daemon.proxy.explain(incoming), of: incoming, named, in: daemon.proxy.cache)
     }
 
-    init(
-        _ explained: ExplainedRequest,
-        of incoming: IncomingRequest,
-        _ named: NamedURL,
-        in cache: ResponseCache
-    ) {
+    init(_ explained: ExplainedRequest, of incoming: IncomingRequest, _ named: NamedURL, in cache: ResponseCache) {
         let (request, selected, now) = (explained.request, explained.selected, explained.now)
         self.request = Asked(request, incoming, named, explained.principal)
         overrides = Overrides(request.overrides)
@@ -256,12 +245,9 @@ extension Explanation {
         }
         .sorted { $0.isSelected && !$1.isSelected }
         others = explained.documents.compactMap { document in
-            let differences = Self.differences(
-                from: request.key.context,
-                to: document.context,
-                credential: document.principal == explained.principal.label
-                    ? nil : "another credential (\(document.principal))"
-            )
+            let isOthers = document.principal != explained.principal.label
+            let credential = isOthers ? "another credential (\(document.principal))" : nil
+            let differences = Self.differences(from: request.key.context, to: document.context, credential: credential)
             guard !differences.isEmpty, let policy = StoredPolicy(bytes: document.policy) else { return nil }
             let applied = request.upstream.applying(cache.aged(policy), request.overrides)
             return Other(
@@ -306,9 +292,7 @@ extension Explanation {
 }
 
 extension Explanation.Outcome {
-    /// What a plan means for the client.
-    ///
-    /// - Parameter pause: how long the request waits first; nil if it does not.
+    /// What a plan means for the client, which waits for `pause` first.
     init(_ plan: Plan, _ request: ProxyRequest, after pause: Duration? = nil, now: Int64) {
         switch plan {
         case .serve(let ready, _, _), .serveAndRefresh(let ready, _, _, _):
@@ -348,18 +332,14 @@ extension Explanation.Expectations {
             notModified =
                 if case .expected = across {
                     "with that ETag, what is stored for another principal becomes this one's, too, and is served"
-                } else {
-                    "shows that the upstream does not compare entity tags, and the whole is fetched"
-                }
+                } else { "shows that the upstream does not compare entity tags, and the whole is fetched" }
         } else if validation.chosen == nil, !validation.isEmpty {
             notModified = "the stored variant that its ETag names is renewed, and serves this request, too"
         } else if !validation.isEmpty, let stored = inquiry.stored {
             notModified =
                 "renews what is stored, lifetime \(stored.policy.lifetime) s unless it says otherwise, and that is served"
         }
-        if let refusal = NotStoredReason.refusal(of: inquiry.request) {
-            storing = "is not stored: \(refusal.text)"
-        }
+        if let refusal = NotStoredReason.refusal(of: inquiry.request) { storing = "is not stored: \(refusal.text)" }
         let request = inquiry.request
         if inquiry.stored?.maySubstitute(at: now, for: request) == true {
             failure = "what is stored is served in its place"
@@ -379,34 +359,22 @@ extension Explanation.Asked {
         _ principal: (label: String, isKnown: Bool)
     ) {
         let upstream = request.upstream
-        let match = upstream.rules.route(
-            method: request.sentMethod,
-            path: request.route,
-            query: ProxiedUpstream.query(ofURL: request.target),
-            status: nil
-        )
-        self.init(
-            method: request.sentMethod,
-            upstream: upstream.name,
-            url: ReadURL(incoming, named),
-            sent: upstream.url(of: upstream.principal.redacted(url: request.target)),
-            key: request.key.url,
-            route: match.map { Explanation.Route(upstream.settings.routes[$0.index]) },
-            principal: .init(
-                label: principal.label,
-                isKnown: principal.isKnown,
-                fields: upstream.credentials(in: request.message).map(\.name)
-            ),
-            context: incoming.context.split(separator: "\n").map(String.init),
-            view: request.view == .raw ? "raw" : "wire"
-        )
+        let query = ProxiedUpstream.query(ofURL: request.target)
+        let match = upstream.rules.route(method: request.sentMethod, path: request.route, query: query, status: nil)
+        let fields = upstream.credentials(in: request.message).map(\.name)
+        (method, self.upstream, key) = (request.sentMethod, upstream.name, request.key.url)
+        url = ReadURL(incoming, named)
+        sent = upstream.url(of: upstream.principal.redacted(url: request.target))
+        route = match.map { Explanation.Route(upstream.settings.routes[$0.index]) }
+        self.principal = .init(label: principal.label, isKnown: principal.isKnown, fields: fields)
+        context = incoming.context.split(separator: "\n").map(String.init)
+        view = request.view == .raw ? "raw" : "wire"
     }
 }
 
 extension Explanation.Route {
     init(_ route: Configuration.Route) {
-        path = route.declaration.path
-        method = route.declaration.method
+        (path, method) = (route.declaration.path, route.declaration.method)
         model = route.body.map { $0.isList ? "[\($0.model)]" : $0.model }
     }
 }
@@ -416,34 +384,20 @@ extension Explanation.Overrides {
     init?(_ route: CacheOverrides) {
         guard route != CacheOverrides() else { return nil }
         cache = route.cache?.rawValue
-        fresh = route.fresh.map(Units.text)
-        stale = route.stale.map(Units.text)
+        (fresh, stale) = (route.fresh.map(Units.text), route.stale.map(Units.text))
         negative = route.negative.map(Units.text)
-        varyIgnore = route.vary.ignore
-        keySort = route.key.sort
-        keyIgnore = route.key.ignore
+        (varyIgnore, keySort, keyIgnore) = (route.vary.ignore, route.key.sort, route.key.ignore)
     }
 }
 
 extension Explanation.Variant {
     init(_ variant: StoredVariant, isSelected: Bool, now: Int64) {
         let (ready, response) = (variant.ready, variant.ready.response)
-        let fields = response.fields
-        self.init(
-            isSelected: isSelected,
-            status: response.status,
-            selection: response.selection.texts,
-            inMemory: variant.isInMemory,
-            document: variant.document?.rawValue,
-            form: "\(response.form)",
-            isDirty: variant.isDirty,
-            objects: variant.objects,
-            bytes: ready.body.count,
-            age: ready.policy.age(at: now),
-            timeToLive: ready.policy.timeToLive(at: now),
-            entityTag: fields.text("etag"),
-            lastModified: fields.text("last-modified")
-        )
+        (self.isSelected, inMemory, isDirty) = (isSelected, variant.isInMemory, variant.isDirty)
+        (status, selection, form) = (response.status, response.selection.texts, "\(response.form)")
+        (document, objects, bytes) = (variant.document?.rawValue, variant.objects, ready.body.count)
+        (age, timeToLive) = (ready.policy.age(at: now), ready.policy.timeToLive(at: now))
+        (entityTag, lastModified) = (response.fields.text("etag"), response.fields.text("last-modified"))
     }
 }
 
@@ -457,11 +411,7 @@ extension VarySelection {
 }
 
 extension Explanation {
-    /// The differences between another request and this one in their cache keys.
-    ///
-    /// - Parameters:
-    ///   - asked: the context of this request, and `other` that of the other.
-    ///   - credential: the text for the other's credential, if it differs.
+    /// The differences between this request (`asked`) and another one in their cache keys; `credential`: in words.
     fileprivate static func differences(from asked: String, to other: String, credential: String?) -> [String] {
         func fields(_ context: String) -> [String: String] {
             var fields: [String: String] = [:]
@@ -480,18 +430,9 @@ extension Explanation {
 
 extension Explanation.NotStored {
     fileprivate init(_ note: NotStoredReasons.Note, for request: ProxyRequest, now: Int64) {
-        let isOthers = note.principal != request.key.principal
-        self.init(
-            status: note.status,
-            secondsAgo: max(0, now - note.time),
-            rule: note.reason.rule,
-            decidedBy: note.reason.decidedBy.rawValue,
-            reason: note.reason.text,
-            differences: Explanation.differences(
-                from: request.key.context,
-                to: note.context,
-                credential: isOthers ? "another credential" : nil
-            )
-        )
+        (status, secondsAgo) = (note.status, max(0, now - note.time))
+        (rule, decidedBy, reason) = (note.reason.rule, note.reason.decidedBy.rawValue, note.reason.text)
+        let credential = note.principal == request.key.principal ? nil : "another credential"
+        differences = Explanation.differences(from: request.key.context, to: note.context, credential: credential)
     }
 }

@@ -50,12 +50,7 @@ package struct FleetStatus: AdminBody {
         since = figures.since == 0 ? nil : StoreTime.text(figures.since)
         delay = figures.lastDelay
         upstreams = figures.upstreams.map {
-            Upstream(
-                name: UpstreamKey.name(of: $0.name),
-                epoch: $0.epoch,
-                position: $0.position,
-                current: $0.isFollowing
-            )
+            .init(name: UpstreamKey.name(of: $0.name), epoch: $0.epoch, position: $0.position, current: $0.isFollowing)
         }
         (found, refused, missed) = (figures.found, figures.refused, figures.missed)
         (shared, announced, applied) = (figures.shared, figures.announced, figures.applied)

@@ -152,9 +152,7 @@ extension DaemonCore {
         models[row.upstream].map { $0.keys(in: row.json, of: row.model).map(\.value) } ?? []
     }
 
-    /// The objects that a request's path names, of every principal and context that its query allows, including deleted ones.
-    ///
-    /// Fails if there is none.
+    /// The objects that a request's path names, in all principals and contexts that it allows, deleted ones too; fails without any.
     func namedObjects(_ request: AdminRequest, limit: Int) async throws -> [ObjectRow] {
         let query = ObjectQuery(request, limit: limit)
         var rows = try await objects(named: query).rows

@@ -9,9 +9,7 @@ import Store
 
 /// One metric: its name, its kind, the sentence that explains it, and the source of its values.
 struct Metric: Documented, Sendable {
-    enum Kind: String, Sendable {
-        case counter, gauge, histogram
-    }
+    enum Kind: String, Sendable { case counter, gauge, histogram }
 
     struct Reading: Sendable {
         let metrics: Metrics
@@ -237,9 +235,7 @@ struct Metric: Documented, Sendable {
         reading.metrics.allUpstreams.flatMap { upstream in
             upstream.metrics.health.allLimits.compactMap { limit in
                 let resource = limit.resource.map { [("resource", $0)] } ?? []
-                return read(limit).map {
-                    Sample(labels: [("upstream", upstream.name)] + resource, value: Double($0))
-                }
+                return read(limit).map { Sample(labels: [("upstream", upstream.name)] + resource, value: Double($0)) }
             }
         }
     }

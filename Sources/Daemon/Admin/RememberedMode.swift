@@ -10,7 +10,6 @@ import Settings
 struct RememberedMode: Sendable {
     private let path: String
 
-    /// - Parameter store: the store's file, beside which it is kept.
     init(besideStore store: String) { path = store + ".mode" }
 
     /// The mode that holds, of what the config says and what was set; what does not hold any more is forgotten.

@@ -12,8 +12,7 @@ package struct SeedResponse: AdminBody {
         "created": "How many objects are new, those within others included.",
         "changed": "How many known objects have changed, those within others included.",
         "unchanged": "How many values showed nothing that was not known, or only what is older than what is known.",
-        "skipped": "How many values were left out.",
-        "reasons": "Why values were left out.",
+        "skipped": "How many values were left out.", "reasons": "Why values were left out.",
         "warnings": "What did not fit the model in values that were stored.",
     ]
     package var values = 0
@@ -38,6 +37,11 @@ package struct SeedResponse: AdminBody {
         package var model: String?
         package var property: String?
         package var count: Int
+
+        fileprivate init(_ warning: MappingWarning, line: Int) {
+            (self.line, kind, message) = (line, warning.kind.rawValue, warning.message)
+            (pointer, model, property, count) = (warning.pointer, warning.model, warning.property, warning.count)
+        }
     }
 
     /// The most findings of each kind that are listed; the counts cover all.
@@ -62,17 +66,7 @@ package struct SeedResponse: AdminBody {
         if let known {
             findings[known].count += warning.count
         } else if findings.count < listed {
-            findings.append(
-                Finding(
-                    line: line,
-                    kind: warning.kind.rawValue,
-                    message: warning.message,
-                    pointer: warning.pointer,
-                    model: warning.model,
-                    property: warning.property,
-                    count: warning.count
-                )
-            )
+            findings.append(Finding(warning, line: line))
         }
     }
 }

@@ -96,7 +96,7 @@ extension Status {
         let now = ProcessFigures.wallClock()
         let count = try await daemon.store.count()
         let statistics = daemon.store.statistics
-        let memory = daemon.proxy.cache.memory.statistics
+        let ready = daemon.proxy.cache.memory.statistics
         let traffic = daemon.traffic.current
         version = daemon.version
         started = StoreTime.text(Int64(daemon.metrics.startTime * 1_000_000))
@@ -114,11 +114,7 @@ extension Status {
             documents: count.documents,
             queued: statistics.queued
         )
-        self.memory = MemoryFigures(
-            bytes: memory.bytes,
-            maximum: settings.memory.maximumSize,
-            responses: memory.responses
-        )
+        memory = MemoryFigures(bytes: ready.bytes, maximum: settings.memory.maximumSize, responses: ready.responses)
         fleet = daemon.fleet.map { FleetStatus($0.figures) }
         notes = Self.urgent(state, daemon.storeTrouble, upstreams)
         notes += fleet?.note.map { [Note(text: $0, needsAttention: true)] } ?? []

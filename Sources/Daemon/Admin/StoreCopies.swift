@@ -30,9 +30,7 @@ extension DaemonCore {
         return response
     }
 
-    /// Loads a copy.
-    ///
-    /// - Parameter isReplacing: whether the store may have contents, which go.
+    /// Loads a copy, also over what the store contains if `isReplacing`.
     fileprivate func loadCopy(_ body: RequestBody?, replacing isReplacing: Bool) async throws(ProblemDocument)
         -> LoadResult
     {

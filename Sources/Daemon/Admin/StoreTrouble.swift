@@ -3,9 +3,7 @@ import Synchronization
 
 /// What is wrong with the store at the moment, as its notices say; any thread.
 final class StoreTrouble: Sendable {
-    private enum Kind: Hashable, CaseIterable {
-        case disk, lock, file, damage, secrets
-    }
+    private enum Kind: Hashable, CaseIterable { case disk, lock, file, damage, secrets }
 
     private let sentences = Mutex<[Kind: String]>([:])
 

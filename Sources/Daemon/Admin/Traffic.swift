@@ -2,9 +2,7 @@ package import Proxy
 import Store
 import Synchronization
 
-/// The traffic of the last hour, in short intervals, and that of the last day by upstream and route; any thread.
-///
-/// It lets the dashboard show the past when it is opened.
+/// The last hour in short intervals, and the last day by upstream and route, for a dashboard that is opened; any thread.
 package final class TrafficHistory: Sendable {
     package static let interval: Duration = .seconds(10)
     /// The number of intervals kept: an hour.

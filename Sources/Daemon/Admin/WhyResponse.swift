@@ -102,8 +102,7 @@ package struct WhyResponse: AdminBody {
             "url": "Path and query, credentials replaced; absent if they are no longer known.",
             "stored": "Whether the response is still in the store.",
             "seeded": "True if there was no request: the value was given (`larder seed`).",
-            "at": "When the value was last seen (RFC 3339).",
-            "age": "Seconds since then.",
+            "at": "When the value was last seen (RFC 3339).", "age": "Seconds since then.",
         ]
         package var method: String?
         package var url: String?
@@ -141,7 +140,6 @@ package struct ShowingDocumentResponse: AdminBody {
     package var shows: String
     package var reason: String?
 
-    /// - Parameter now: the store's clock, in µs.
     init(_ document: ShowingDocument, now: Int64) {
         let row = document.row
         id = row.id.rawValue
@@ -300,8 +298,7 @@ extension WhyResponse {
         var known: Set<String> = []
         for row in rows {
             // Nil if it was removed in the meantime.
-            guard
-                var found = try await daemon.store.why(row.id, documents: documents, patience: max(.zero, end - .now))
+            guard var found = try await daemon.store.why(row.id, documents: documents, patience: max(.zero, end - .now))
             else { continue }
             for member in found.members { known.formUnion(member.spellings) }
             if let member {

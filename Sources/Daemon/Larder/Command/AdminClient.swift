@@ -13,9 +13,7 @@ struct AdminClient {
     /// A Unix socket of the daemon that this user may not connect to.
     var socket: String?
 
-    /// Sends a request and returns the response's body; a status that is not 2xx is an error.
-    ///
-    /// It waits for as long as the daemon works on it.
+    /// Sends a request, waits for as long as it takes, and returns the response's body; a status that is not 2xx is an error.
     func send(_ method: String, _ target: String, body: [UInt8]? = nil) throws(AdminClientError) -> [UInt8] {
         var received: [UInt8] = []
         _ = try perform(exchange(method, target, body, accept: "application/json")) { received += $1 }
@@ -39,11 +37,7 @@ struct AdminClient {
 
     /// Listens to a stream of events until it ends or breaks; returns the number to resume from.
     ///
-    /// - Parameters:
-    ///   - body: the request's JSON; makes the request a POST.
-    ///   - lastID: the number to resume after; empty to start as the target says.
-    ///   - silence: seconds without a byte after which the connection counts as dead; nil for never.
-    ///   - each: called with each event as it is received.
+    /// A body makes it a POST. After `silence`, in seconds, the connection counts as dead.
     func listen(
         _ target: String,
         body: [UInt8]? = nil,
@@ -84,10 +78,9 @@ struct AdminClient {
         return CurlExchange(method: method, url: url, fields: fields, body: body, unixSocket: socket)
     }
 
-    private func perform(
-        _ exchange: CurlExchange,
-        _ received: (UpstreamHead, UnsafeRawBufferPointer) -> Void
-    ) throws(AdminClientError) -> UpstreamHead {
+    private func perform(_ exchange: CurlExchange, _ received: (UpstreamHead, UnsafeRawBufferPointer) -> Void)
+        throws(AdminClientError) -> UpstreamHead
+    {
         // A daemon that closes early must be an error here, not the end of the process.
         signal(SIGPIPE, SIG_IGN)
         if token != nil, !address.isUnix { try checkPeer() }

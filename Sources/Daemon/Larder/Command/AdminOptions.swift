@@ -20,7 +20,7 @@ struct AdminOptions: ParsableArguments {
             "file",
             "The daemon's config, which says where it listens. (default: LARDER_CONFIG, else as `larder serve`)"
         ),
-        completion: .file(extensions: ["yaml", "yml"])
+        completion: .config
     )
     var config: String?
 
@@ -53,12 +53,8 @@ struct AdminOptions: ParsableArguments {
         _ text: (Value) -> String
     ) throws { try present(type, try ask(method, target, body: body), text) }
 
-    /// A client of the selected daemon.
-    ///
-    /// - Parameter address: Where the daemon was found before; nil if it is to be found.
-    func client(at address: Address? = nil) throws(AdminClientError) -> AdminClient {
-        try finder(at: address).client()
-    }
+    /// A client of the selected daemon, which may have been found before.
+    func client(at address: Address? = nil) throws(AdminClientError) -> AdminClient { try finder(at: address).client() }
 
     func finder(at address: Address? = nil) -> DaemonFinder {
         DaemonFinder(admin: address ?? admin, store: store, config: config, environment: Environment.variables)

@@ -17,8 +17,7 @@ struct BudgetCommand: ParsableCommand {
             """
     )
 
-    @Option(name: [.customShort("n"), .long], help: .value("n", "How many rows of each table."))
-    var limit = 20
+    @Option(name: [.customShort("n"), .long], help: .value("n", "How many rows of each table.")) var limit = 20
 
     @OptionGroup var options: AdminOptions
 
@@ -34,10 +33,7 @@ struct BudgetCommand: ParsableCommand {
     private static func text(_ budgets: [BudgetResponse.Budget]) -> String? {
         guard !budgets.isEmpty else { return nil }
         return TextTable(
-            columns: [
-                ("upstream", .left), ("principal", .left), ("resource", .left), ("left", .right), ("limit", .right),
-                ("renewed", .left), ("used up", .left),
-            ],
+            columns: ["upstream", "principal", "resource", .right("left"), .right("limit"), "renewed", "used up"],
             rows: budgets.map { one in
                 [
                     one.upstream, one.principal ?? "", one.resource ?? "", "\(one.remaining)",
@@ -50,15 +46,9 @@ struct BudgetCommand: ParsableCommand {
     private static func text(_ spent: [BudgetResponse.Expense]) -> String? {
         guard !spent.isEmpty else { return nil }
         return TextTable(
-            columns: [
-                ("minute", .left), ("requests", .right), ("upstream", .left), ("principal", .left),
-                ("resource", .left), ("program", .left),
-            ],
-            rows: spent.map { one in
-                [
-                    one.minute, "\(one.requests)", one.upstream, one.principal ?? "", one.resource ?? "",
-                    one.program ?? "",
-                ]
+            columns: ["minute", .right("requests"), "upstream", "principal", "resource", "program"],
+            rows: spent.map {
+                [$0.minute, "\($0.requests)", $0.upstream, $0.principal ?? "", $0.resource ?? "", $0.program ?? ""]
             }
         ).text
     }

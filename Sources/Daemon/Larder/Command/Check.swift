@@ -21,11 +21,7 @@ struct Check: ParsableCommand {
             """
     )
 
-    @Argument(
-        help: .value("file", "The config file, as with --config."),
-        completion: .file(extensions: ["yaml", "yml"])
-    )
-    var file: String?
+    @Argument(help: .value("file", "The config file, as with --config."), completion: .config) var file: String?
 
     @OptionGroup var source: ConfigOptions
     @Flag(help: "Ask the running daemon what a reload would change.") var diff = false
@@ -42,11 +38,10 @@ struct Check: ParsableCommand {
     }
 
     func run() throws {
-        let environment = Environment.variables
         var source = source
         source.config = source.config ?? file
         if diff { return try showDifference(source.config) }
-        let file = try source.file(ConfigOverrides(), environment: environment)
+        let file = try source.file(ConfigOverrides(), environment: Environment.variables)
         let hasErrors = !file.errors.isEmpty
         if json {
             Terminal.out(AdminJSON.encode(Report(file.diagnostics), isPretty: true))
@@ -57,7 +52,6 @@ struct Check: ParsableCommand {
         if hasErrors { throw ExitCode.badConfig }
     }
 
-    /// Prints what a reload would change, as the daemon says.
     private func showDifference(_ config: String?) throws {
         var options = try AdminOptions.parse(json ? ["--json"] : [])
         options.config = config
@@ -92,7 +86,6 @@ struct Check: ParsableCommand {
         }
     }
 
-    /// The summary of a config without mistakes, one line for each upstream.
     private static func praise(_ settings: Configuration) -> String {
         settings.upstreams.map { upstream in
             let addresses = upstream.listen.isEmpty ? settings.listen : upstream.listen

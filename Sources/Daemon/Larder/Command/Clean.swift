@@ -39,9 +39,8 @@ struct Clean: ParsableCommand {
     var route: String?
 
     @Option(
-        help: ArgumentHelp(
+        help:
             "Documents with this URL, or with this path and query, the client's or the upstream's; with * at its end, all that begin with it."
-        )
     )
     var url: String?
 
@@ -61,8 +60,7 @@ struct Clean: ParsableCommand {
     func validate() throws {
         try GivenText.check([
             "--model": model, "--id": id, "--route": route, "--url": url, "--upstream": upstream,
-            "--principal": principal,
-            "--older-than": olderThan,
+            "--principal": principal, "--older-than": olderThan,
         ])
         if all, hasCondition {
             throw ValidationError("--all removes everything; leave out the other conditions, or --all")
@@ -134,9 +132,8 @@ struct Clean: ParsableCommand {
     private static func text(_ response: CleanResponse) -> String {
         let what = text(response.objects, response.models, response.documents, response.bytes)
         guard response.orphaned > 0 else { return what }
-        let isOne = response.orphaned == 1
         return "\(what); \(HumanText.count(response.orphaned, "other object")) that no document shows "
-            + "\(isOne ? "stays" : "stay") stored until space is needed"
+            + "\(response.orphaned == 1 ? "stays" : "stay") stored until space is needed"
     }
 
     private static func text(_ objects: Int, _ models: [String: Int], _ documents: Int, _ bytes: Int64) -> String {
@@ -147,9 +144,7 @@ struct Clean: ParsableCommand {
         ].joined(separator: ", ")
     }
 
-    /// The body of the request, with the admin side's names of the conditions.
-    ///
-    /// A URL may be longer than the target of a request.
+    /// The request's body, with the admin side's names of the conditions: a URL may be longer than a target.
     func request(dryRun: Bool) throws -> JSONText {
         let text: (String?) -> JSONText? = { $0.map { .string($0) } }
         return .object(present: [

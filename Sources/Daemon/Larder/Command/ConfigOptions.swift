@@ -7,10 +7,7 @@ import Settings
 
 /// The source of the settings: a file, a preset, or a URL alone.
 struct ConfigOptions: ParsableArguments {
-    @Option(
-        help: .value("file", "The config file. (default: that of LARDER_CONFIG)"),
-        completion: .file(extensions: ["yaml", "yml"])
-    )
+    @Option(help: .value("file", "The config file. (default: that of LARDER_CONFIG)"), completion: .config)
     var config: String?
 
     @Option(
@@ -24,24 +21,19 @@ struct ConfigOptions: ParsableArguments {
 
     func validate() throws {
         try GivenText.check(["--config": config, "--preset": preset, "--upstream": upstream])
-        if config != nil, preset != nil {
-            throw ValidationError("use either --config or --preset, not both")
-        }
+        if config != nil, preset != nil { throw ValidationError("use either --config or --preset, not both") }
     }
 
-    /// Reads and checks the selected config.
     func file(_ overrides: ConfigOverrides, environment: [String: String]) throws -> ConfigFile {
         var overrides = overrides
         let chosen = try chosen(environment)
         overrides.upstream = chosen.upstream
-        if let path = chosen.path {
-            return ConfigFile.read(path, environment: environment, overriding: overrides)
-        }
+        if let path = chosen.path { return ConfigFile.read(path, environment: environment, overriding: overrides) }
         guard overrides.upstream != nil else {
+            let places = Self.usualPaths(environment).joined(separator: " and no ")
             throw ValidationError(
                 "name the API: --upstream URL, --preset NAME or --config FILE, or the same in LARDER_UPSTREAM, LARDER_PRESET or "
-                    + "LARDER_CONFIG (there is no "
-                    + "\(Self.folders(environment).map { "\($0)/larder.yaml" }.joined(separator: " and no ")))"
+                    + "LARDER_CONFIG (there is no \(places))"
             )
         }
         return ConfigFile.parse("", file: "command line", environment: environment, overriding: overrides)
@@ -94,11 +86,11 @@ struct ConfigOptions: ParsableArguments {
     /// The default file: that of `LARDER_CONFIG`, else the first existing one of the usual files.
     static func usualPath(environment: [String: String]) -> String? {
         if let named = environment["LARDER_CONFIG"], !named.isEmpty { return named }
-        return folders(environment).map { "\($0)/larder.yaml" }.first { access($0, F_OK) == 0 }
+        return usualPaths(environment).first { access($0, F_OK) == 0 }
     }
 
-    private static func folders(_ environment: [String: String]) -> [String] {
-        Defaults(environment: environment).configFolders
+    private static func usualPaths(_ environment: [String: String]) -> [String] {
+        Defaults(environment: environment).configFolders.map { "\($0)/larder.yaml" }
     }
 }
 
@@ -153,24 +145,17 @@ struct DataOption: ParsableArguments {
     )
     var data: String?
 
-    /// The body; nil without the option.
     func body() throws -> [UInt8]? {
         guard let data else { return nil }
         guard data.hasPrefix("@") else { return Array(data.utf8) }
-        let file = String(data.dropFirst())
-        return file == "-"
-            ? try FileBytes.readStandardInput(limit: ReadBody.limit)
-            : try FileBytes.read(file, limit: ReadBody.limit).bytes
+        return try FileBytes.readInput(String(data.dropFirst()), limit: ReadBody.limit)
     }
 }
 
-/// Checks the numbers on the command line.
 enum GivenNumber {
-    /// Refuses a number that is out of its option's range.
     static func check(_ option: String, _ number: Int, in range: ClosedRange<Int>) throws {
-        guard !range.contains(number) else { return }
-        let bounds = "\(range.lowerBound) to \(range.upperBound)"
-        throw ValidationError("\(option): \(number) is not a number from \(bounds)")
+        if range.contains(number) { return }
+        throw ValidationError("\(option): \(number) is not a number from \(range.lowerBound) to \(range.upperBound)")
     }
 }
 
@@ -198,27 +183,32 @@ enum GivenText {
     }
 }
 
+extension FileBytes {
+    /// The bytes of a file, or of standard input for `-`.
+    static func readInput(_ file: String, limit: Int) throws -> [UInt8] {
+        file == "-" ? try readStandardInput(limit: limit) : try read(file, limit: limit).bytes
+    }
+}
+
 enum Environment {
     static var variables: [String: String] { ProcessInfo.processInfo.environment }
 }
 
 extension ArgumentHelp {
     /// What `NamedURL` reads.
-    static let urlOrPath: ArgumentHelp =
-        "A path as programs send it to Larder or as it goes upstream, or a URL of either."
+    static let urlOrPath: Self = "A path as programs send it to Larder or as it goes upstream, or a URL of either."
 
     static func value(_ name: String, _ abstract: String) -> ArgumentHelp { ArgumentHelp(abstract, valueName: name) }
 }
 
 extension CompletionKind {
+    static let config = CompletionKind.file(extensions: ["yaml", "yml"])
+
     /// Completions computed from the environment when they are needed.
     static func names(_ find: @escaping @Sendable ([String: String]) -> [String]) -> CompletionKind {
-        .custom { (_: [String], _: Int, prefix: String) in
-            find(Environment.variables).filter { $0.hasPrefix(prefix) }
-        }
+        .custom { (_: [String], _: Int, prefix: String) in find(Environment.variables).filter { $0.hasPrefix(prefix) } }
     }
 
-    /// The models of the config that the daemon reads.
     static let models = names { environment in
         Set(usualSettings(environment).upstreams.flatMap { $0.models.map(\.name) }).sorted()
     }

@@ -1,4 +1,3 @@
-import Admin
 import ArgumentParser
 import Store
 
@@ -21,14 +20,12 @@ struct Count: ParsableCommand {
 extension StoreCount {
     /// Totals, then a line per model.
     fileprivate var text: String {
-        let table = TextTable(
-            columns: [("", .left), ("", .right)],
+        let totals = TextTable(
+            columns: ["", .right("")],
             rows: [["objects", "\(objects)"], ["documents", "\(documents)"], ["size", HumanText.bytes(Int(bytes))]]
-        )
-        let totals = String(table.text.drop { $0 == "\n" })
-        guard !models.isEmpty else { return totals }
-        var perModel = TextTable(columns: [("model", .left), ("objects", .right)])
-        perModel.rows = models.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { [$0.key, "\($0.value)"] }
-        return totals + "\n\n" + perModel.text
+        ).text
+        let rows = models.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { [$0.key, "\($0.value)"] }
+        if rows.isEmpty { return totals }
+        return totals + "\n\n" + TextTable(columns: ["model", .right("objects")], rows: rows).text
     }
 }

@@ -39,8 +39,7 @@ struct DaemonFinder {
         let addresses = settings?.admin ?? Configuration().admin
         var address = given ?? addresses.first(where: Self.isOpen) ?? addresses.first { !$0.isUnix } ?? addresses[0]
         // It may have been started with another address, or still listen where its config said before.
-        if given == nil, let announced = announced(settings).first, announced != address,
-            !Self.isListening(at: address)
+        if given == nil, let announced = announced(settings).first, announced != address, !Self.isListening(at: address)
         {
             address = announced
         }
@@ -116,9 +115,7 @@ struct DaemonFinder {
     private func givenAddress() throws(AdminClientError) -> Address? {
         if let admin { return admin }
         guard let named = environment["LARDER_ADMIN"], !named.isEmpty else { return nil }
-        do {
-            return try Address(named)
-        } catch { throw AdminClientError("LARDER_ADMIN: \(error.description)") }
+        do { return try Address(named) } catch { throw AdminClientError("LARDER_ADMIN: \(error.description)") }
     }
 
     private func givenToken() throws(AdminClientError) -> String? {

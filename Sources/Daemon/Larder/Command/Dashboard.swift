@@ -32,9 +32,7 @@ struct Dashboard: ParsableCommand {
         }
         let link = "\(page)#login=\(response.code)"
         if options.json { return Terminal.out(#"{"url": "\#(link)"}"#) }
-        if !print, Browser.open(link, Environment.variables) {
-            return Terminal.out("opened \(page) in your browser")
-        }
+        if !print, Browser.open(link, Environment.variables) { return Terminal.out("opened \(page) in your browser") }
         Terminal.complain("Open this link within \(response.seconds) seconds; it works once:")
         Terminal.out(link)
     }

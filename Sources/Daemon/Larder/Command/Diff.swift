@@ -79,11 +79,8 @@ struct Diff: ParsableCommand {
             guard parts.count == 2, !parts[0].isEmpty else {
                 throw ValidationError("--header: \"\(text)\" is not a field; write NAME=@VARIABLE")
             }
-            guard parts[1].hasPrefix("@") else {
-                fields.append(parts[0], parts[1])
-                continue
-            }
-            guard let value = Environment.variables[String(parts[1].dropFirst())] else {
+            let variable = parts[1].hasPrefix("@") ? String(parts[1].dropFirst()) : nil
+            guard let value = variable.map({ Environment.variables[$0] }) ?? parts[1] else {
                 throw ValidationError("--header: the variable \(parts[1].dropFirst()) is not set")
             }
             fields.append(parts[0], value)
@@ -105,9 +102,7 @@ struct Diff: ParsableCommand {
                 continue
             }
             var fields = Fields(recorded: exchange.request.fields ?? [])
-            fields.lines.removeAll { line in
-                line.text.contains("REDACTED") || own.contains(line.lowercasedName)
-            }
+            fields.lines.removeAll { line in line.text.contains("REDACTED") || own.contains(line.lowercasedName) }
             fields.lines += own.lines
             do {
                 let url = upstream.url.origin + exchange.request.target
@@ -118,9 +113,7 @@ struct Diff: ParsableCommand {
                 let owner = compiled.first { $0.name == exchange.upstream }
                 let isAnonymous = owner?.credentials(target: exchange.request.target, fields: fields) == nil
                 try comparison.compare(candidate, of: recording, with: response, isAnonymous: isAnonymous)
-            } catch let error as BlockingClient.Failure {
-                comparison.skip(exchange.title, error.message)
-            }
+            } catch let error as BlockingClient.Failure { comparison.skip(exchange.title, error.message) }
         }
         return comparison
     }
@@ -136,9 +129,7 @@ struct Diff: ParsableCommand {
         }
         let count = comparison.findings.count
         Terminal.complain("larder: \(comparison.compared) compared, \(count) \(count == 1 ? "differs" : "differ")")
-        for kept in comparison.kept {
-            Terminal.complain("larder: not updated: \(kept.request): \(kept.reason)")
-        }
+        for kept in comparison.kept { Terminal.complain("larder: not updated: \(kept.request): \(kept.reason)") }
         if update {
             let responses = HumanText.count(comparison.updates.count, "response")
             Terminal.complain("larder: updated \(responses) in \(RecordingFolder(folder).path)")
@@ -168,9 +159,7 @@ extension RecordingComparison {
 
 /// Sends requests to upstreams for a command, which waits for each response; it lives as long as the process.
 actor BlockingClient {
-    struct Failure: Error {
-        let message: String
-    }
+    struct Failure: Error { let message: String }
 
     private nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }

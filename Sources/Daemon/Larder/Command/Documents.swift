@@ -54,8 +54,7 @@ struct Documents: ParsableCommand {
     private static func table(_ rows: [DocumentsResponse.Document]) -> String {
         TextTable(
             columns: [
-                ("url", .left), ("upstream", .left), ("status", .right), ("objects", .right),
-                ("size", .right), ("received", .left), ("principal", .left),
+                "url", "upstream", .right("status"), .right("objects"), .right("size"), "received", "principal",
             ],
             rows: rows.map { row in
                 [

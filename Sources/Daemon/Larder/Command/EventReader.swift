@@ -17,7 +17,6 @@ struct EventReader {
     private var data: [String] = []
     private var isAfterReturn = false
 
-    /// - Parameter lastID: the number from the previous stream.
     init(lastID: String = "") {
         self.lastID = lastID
         nextID = lastID

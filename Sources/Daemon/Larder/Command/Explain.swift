@@ -64,7 +64,7 @@ extension Explanation {
             ("route", request.route.map { [$0.method, $0.path, $0.model].compactMap(\.self).joined(separator: "  ") }),
             ("overrides", overrides?.text),
         ]
-        let lines = pairs.compactMap { name, value in value.map { "  \(Self.padded(name, 11))\($0)" } }
+        let lines = pairs.compactMap { name, value in value.map { "  \(HumanText.padded(name, 11))\($0)" } }
         return (["\(request.method) \(Self.line(request.sent))"] + lines).joined(separator: "\n")
     }
 
@@ -82,7 +82,7 @@ extension Explanation {
         for (name, outcome) in [("online", online), ("offline", offline)] {
             let mark = (name == "offline") == (mode == "offline") ? "*" : " "
             let status = outcome.status.map { " \($0)" } ?? ""
-            lines.append("\(mark) \(Self.padded(name, 9))\(outcome.action)\(status): \(outcome.reason)")
+            lines.append("\(mark) \(HumanText.padded(name, 9))\(outcome.action)\(status): \(outcome.reason)")
             if !outcome.cacheStatus.isEmpty { lines.append("           \(outcome.cacheStatus)") }
         }
         if let upstream {
@@ -94,10 +94,6 @@ extension Explanation {
             lines.append("  failure  \(upstream.failure)")
         }
         return lines.joined(separator: "\n")
-    }
-
-    fileprivate static func padded(_ text: String, _ width: Int) -> String {
-        text + String(repeating: " ", count: max(1, width - text.count))
     }
 
     /// Text of upstreams and clients, made fit for a terminal.
@@ -155,12 +151,12 @@ extension Explanation.NotStored {
 
 extension Explanation.Freshness {
     fileprivate var text: String {
-        var table = TextTable(columns: [("", .left), ("", .left), ("", .right), ("", .left)])
-        table.rows = terms.map { ["", $0.name, "\($0.seconds) s", Explanation.line($0.source)] }
-        let rows = String(table.text.drop { $0 == "\n" })
-        let heading = isFresh ? "It is fresh:" : "It is not fresh:"
-        return ([heading, rows] + (rules.isEmpty ? [] : ["  rules: \(rules.joined(separator: ", "))"])).joined(
-            separator: "\n"
-        )
+        let rows = terms.map { ["", $0.name, "\($0.seconds) s", Explanation.line($0.source)] }
+        let lines = [
+            isFresh ? "It is fresh:" : "It is not fresh:",
+            TextTable(columns: ["", "", .right(""), ""], rows: rows).text,
+            rules.isEmpty ? nil : "  rules: \(rules.joined(separator: ", "))",
+        ]
+        return lines.compactMap(\.self).joined(separator: "\n")
     }
 }

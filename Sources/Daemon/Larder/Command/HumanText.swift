@@ -31,6 +31,10 @@ enum HumanText {
         "\(count(objects, "object")), \(count(documents, "document"))"
     }
 
+    static func padded(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(0, width - text.count))
+    }
+
     /// One line, cut to a width; characters unsafe for a terminal are escaped.
     static func line(_ text: String, width: Int) -> String {
         let spaced =
@@ -39,12 +43,9 @@ enum HumanText {
         return cut(spaced.printable, to: width)
     }
 
-    /// The text with lines no wider than a terminal: they are broken at spaces.
+    /// The text with lines no wider than a terminal, broken at spaces; a line that `hangs` goes on further to the right.
     ///
-    /// - Parameters:
-    ///   - breaksWords: whether a wider word is broken, too. Otherwise the terminal does that, and a URL or a command can still
-    ///     be copied.
-    ///   - hangs: whether a line is continued further to the right than it begins.
+    /// Unless `breaksWords`, the terminal breaks wider words, so that a URL or a command can still be copied.
     static func folded(_ text: String, width: Int?, breaksWords: Bool = false, hangs: Bool = true) -> String {
         guard let width, width >= 10, text.displayWidth > width else { return text }
         return text.split(separator: "\n", omittingEmptySubsequences: false)

@@ -105,12 +105,8 @@ private struct KeyFacts: Encodable {
         context = Fields(fields: settings.context, given: given)
         // The route for caching, and the one for the body of a 200, which may be another.
         let matches = [nil, 200].compactMap { status in
-            upstream.rules.route(
-                method: incoming.sentMethod,
-                path: incoming.route,
-                query: incoming.query,
-                status: status
-            )?.index
+            let (method, path) = (incoming.sentMethod, incoming.route)
+            return upstream.rules.route(method: method, path: path, query: incoming.query, status: status)?.index
         }
         rules = matches.enumerated().filter { !matches[..<$0.offset].contains($0.element) }.map {
             Route(settings.routes[$0.element])

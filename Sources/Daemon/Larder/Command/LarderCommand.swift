@@ -39,15 +39,10 @@ struct LarderCommand: ParsableCommand {
         version: Version.text,
         subcommands: [
             Serve.self, Check.self, StatusCommand.self, Dashboard.self, Count.self, Objects.self, Documents.self,
-            SQLCommand.self,
-            WhyCommand.self,
-            Clean.self,
-            Save.self, Load.self, SeedCommand.self, ReloadCommand.self, ModeCommand.self, Changes.self, Tail.self,
-            Top.self, BudgetCommand.self,
-            WarningsCommand.self,
-            RouteCommand.self,
-            MapCommand.self, Explain.self, KeyCommand.self,
-            Record.self, RecordingCommand.self, Freeze.self, Replay.self, Run.self, Diff.self, Import.self, Export.self,
+            SQLCommand.self, WhyCommand.self, Clean.self, Save.self, Load.self, SeedCommand.self, ReloadCommand.self,
+            ModeCommand.self, Changes.self, Tail.self, Top.self, BudgetCommand.self, WarningsCommand.self,
+            RouteCommand.self, MapCommand.self, Explain.self, KeyCommand.self, Record.self, RecordingCommand.self,
+            Freeze.self, Replay.self, Run.self, Diff.self, Import.self, Export.self,
         ]
     )
 }
@@ -87,7 +82,7 @@ extension LarderCommand {
         }
     }
 
-    /// - Parameter running: the command that has thrown the error; nil if it comes from the parser.
+    /// - Parameter running: the command that has thrown the error, not the parser.
     static func complaint(
         about error: any Error,
         _ arguments: [String],

@@ -38,9 +38,7 @@ struct Load: ParsableCommand {
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             throw source.failure("this is not a file of larder save")
         }
-        if source.isStore {
-            throw source.failure("this is the file of a store itself; make a copy with larder save")
-        }
+        if source.isStore { throw source.failure("this is the file of a store itself; make a copy with larder save") }
         let length = Int(status.st_size)
         let target = replace ? "/load?replace=true" : "/load"
         try options.present(LoadResponse.self, try send(descriptor, length, to: target)) { loaded in
@@ -59,8 +57,7 @@ struct Load: ParsableCommand {
         let upload = CurlExchange.Upload(descriptor: descriptor, length: length) { sent in
             guard isShown else { return }
             Terminal.progress(
-                sent < length
-                    ? "sent \(HumanText.bytes(sent)) of \(HumanText.bytes(length))" : "checking and loading"
+                sent < length ? "sent \(HumanText.bytes(sent)) of \(HumanText.bytes(length))" : "checking and loading"
             )
         }
         var response: [UInt8] = []

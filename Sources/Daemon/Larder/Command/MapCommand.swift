@@ -98,8 +98,7 @@ struct MapCommand: ParsableCommand {
             let context = context ?? .none
             let result = upstream.mapper.map(body, as: rule, in: context, members: names)
             let others = identityWarnings(of: body, rule, context, upstream)
-            let warnings = result.warnings + others
-            show(result.body, warnings, synthetic: result.synthetic, unconverted: result.unconverted)
+            show(result.body, result.warnings + others, synthetic: result.synthetic, unconverted: result.unconverted)
             if !result.isMapped { throw ExitCode.failed }
         }
     }
@@ -176,19 +175,14 @@ struct MapCommand: ParsableCommand {
         _ context: MappingContext,
         _ upstream: ProxiedUpstream
     ) -> [MappingWarning] {
-        let found: [MappingWarning] =
-            switch Normaliser(models: upstream.rules.models).decompose(body, as: rule, in: context) {
-            case .objects(let parts): parts.warnings
-            case .opaque(let warning): warning.map { [$0] } ?? []
-            }
-        return found.filter { !$0.kind.isOfMappedView }
+        switch Normaliser(models: upstream.rules.models).decompose(body, as: rule, in: context) {
+        case .objects(let parts): parts.warnings.filter { !$0.kind.isOfMappedView }
+        case .opaque(let warning): [warning].compactMap(\.self).filter { !$0.kind.isOfMappedView }
+        }
     }
 
     private func input() throws -> [UInt8] {
-        let bytes =
-            file == "-"
-            ? try FileBytes.readStandardInput(limit: Self.limit)
-            : try FileBytes.read(file, limit: Self.limit).bytes
+        let bytes = try FileBytes.readInput(file, limit: Self.limit)
         guard !bytes.isEmpty else {
             throw CommandFailure("\(file == "-" ? "standard input" : file) is empty: there is nothing to map")
         }
@@ -215,22 +209,16 @@ struct MapCommand: ParsableCommand {
             for pointer in synthetic { Terminal.complain("default: \(pointer)") }
             return
         }
-        let result = isMalformed ? AdminJSON.encode(text) : body
+        struct Report: Encodable {
+            var result: RawJSON
+            var warnings: [MappingWarningResponse]
+            var synthetic: [String]
+            var unconverted: [String]
+        }
+        let result = RawJSON(isMalformed ? AdminJSON.encode(text) : body)
         let warned = warnings.map(MappingWarningResponse.init)
-        let report = Report(
-            result: RawJSON(result),
-            warnings: warned,
-            synthetic: synthetic,
-            unconverted: unconverted
-        )
+        let report = Report(result: result, warnings: warned, synthetic: synthetic, unconverted: unconverted)
         Terminal.out(AdminJSON.encode(report))
-    }
-
-    private struct Report: Encodable {
-        var result: RawJSON
-        var warnings: [MappingWarningResponse]
-        var synthetic: [String]
-        var unconverted: [String]
     }
 
     private static func line(_ warning: MappingWarning) -> String {

@@ -54,7 +54,7 @@ struct Objects: ParsableCommand {
 
     private static func table(_ rows: [ObjectsResponse.Object]) -> String {
         TextTable(
-            columns: [("id", .left), ("upstream", .left), ("principal", .left), ("observed", .left), ("", .left)],
+            columns: ["id", "upstream", "principal", "observed", ""],
             rows: rows.map { row in
                 [
                     HumanText.line(row.id, width: 40), row.upstream, row.principal, row.observed,
@@ -64,7 +64,6 @@ struct Objects: ParsableCommand {
         ).text
     }
 
-    /// One object with all its known members.
     private static func whole(_ row: ObjectsResponse.Object) -> String {
         let head = [
             "upstream \(row.upstream)", "principal \(row.principal)",
@@ -75,7 +74,6 @@ struct Objects: ParsableCommand {
     }
 }
 
-/// The part of a list to show.
 struct PageOptions: ParsableArguments {
     @Option(help: .value("n", "The most rows to print.")) var limit = 100
     @Option(help: .value("cursor", "Continue after this cursor, which the previous page prints.")) var after: String?
@@ -87,9 +85,7 @@ struct PageOptions: ParsableArguments {
 
     var query: [(String, String?)] { [("limit", "\(limit)"), ("after", after)] }
 
-    /// Prints a list whose pages may be short, or even empty: reads on until there are as many rows as wanted.
-    ///
-    /// Programs are given one page as it is.
+    /// Prints a list whose pages may be short: reads on until there are as many rows as wanted, except for programs.
     func show<Response: Decodable, Row>(
         _ type: Response.Type,
         _ options: AdminOptions,
@@ -113,7 +109,6 @@ struct PageOptions: ParsableArguments {
         Terminal.say(list(found, next: next, text))
     }
 
-    /// The rows, and how to see more.
     func list<Row>(_ rows: [Row], next: String?, _ show: ([Row]) -> String) -> String {
         if rows.isEmpty { return "there are none" }
         return show(rows) + (next.map { "\n\nThere are more: continue with --after \($0)" } ?? "")

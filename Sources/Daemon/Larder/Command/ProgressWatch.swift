@@ -7,15 +7,12 @@ final class ProgressWatch: @unchecked Sendable {  // `ended` and `isShown` chang
     private var ended = false
     private var isShown = false
 
-    /// - Parameter line: the line to show; nil shows nothing new.
     init(_ line: @escaping @Sendable () -> String?) {
         self.line = line
         Thread.detachNewThread { self.run() }
     }
 
-    /// Shows after a second that the command still waits; nil where no person sees it.
-    ///
-    /// - Parameter limit: how long it waits at most, in words.
+    /// Shows after a second that the command still waits, and for how long at most; nil where no person sees it.
     static func waiting(atMost limit: String? = nil) -> ProgressWatch? {
         guard isatty(2) == 1 else { return nil }
         let begun = ContinuousClock.now

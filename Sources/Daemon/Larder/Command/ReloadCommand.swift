@@ -19,20 +19,16 @@ struct ReloadCommand: ParsableCommand {
 
     @OptionGroup var options: AdminOptions
 
-    func run() throws {
-        try options.present(ReloadResponse.self, try options.reload(dryRun: false)) { $0.text }
-    }
+    func run() throws { try options.present(ReloadResponse.self, try options.reload(dryRun: false)) { $0.text } }
 }
 
 extension AdminOptions {
-    /// Has the daemon read its config again.
     func reload(dryRun: Bool) throws -> [UInt8] {
         try ask("POST", Target.make(["reload"], [("dry_run", dryRun ? "true" : nil)]))
     }
 }
 
 extension ReloadResponse {
-    /// What has changed, or would change, for people.
     var text: String {
         let now = changes.filter { !$0.needsRestart }
         var parts = warnings
@@ -46,12 +42,11 @@ extension ReloadResponse {
 
     private static func table(_ changes: [Change], _ nothing: String) -> String {
         if changes.isEmpty { return nothing }
-        var table = TextTable(columns: [("", .left), ("", .left), ("", .left)])
-        table.rows = changes.map { change in
+        let rows = changes.map { change in
             let values = [change.former ?? (change.new == nil ? "" : "none"), change.new ?? "none"]
             let isShown = change.former != nil || change.new != nil
             return [change.change, change.key, isShown ? values.joined(separator: " → ") : ""]
         }
-        return String(table.text.drop { $0 == "\n" })
+        return TextTable(columns: ["", "", ""], rows: rows).text
     }
 }

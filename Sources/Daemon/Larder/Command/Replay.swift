@@ -49,9 +49,7 @@ struct Replay: ParsableCommand {
 /// How a recording is replayed.
 struct ReplayOptions: ParsableArguments {
     /// The time that the clock shows.
-    enum Clock: String, ExpressibleByArgument, CaseIterable {
-        case recorded, now
-    }
+    enum Clock: String, ExpressibleByArgument, CaseIterable { case recorded, now }
 
     @Flag(help: "Use each recorded response once; further requests get 504.") var strict = false
     @Flag(help: "Respond at once, also where the recording has delays.") var noDelays = false
@@ -81,9 +79,7 @@ extension RecordingContents {
 }
 
 extension RecordingSummary {
-    /// The summary for programs.
-    ///
-    /// - Parameter folder: where the recording is; nil if nothing was recorded.
+    /// The summary for programs; without a folder if nothing was recorded.
     func json(folder: String?) -> JSONText {
         let reasons = skipped.map { ("\($0)".snakeCased, $1) }
         return .object(present: [

@@ -59,10 +59,8 @@ private struct RouteFacts: Encodable {
     var url: ReadURL
     var path: String
     var status: Int
-    /// `errors` for rules for errors, else `routes`.
     var table: String
     var captures: [String: String]
-    /// The rules: first the one that applies, if any, then others.
     var rules: [Rule]
 
     struct Rule: Encodable {
@@ -72,9 +70,7 @@ private struct RouteFacts: Encodable {
         var query: [String: String]?
         var model: String?
         var applies: Bool
-        /// Why it does not apply.
         var reason: String?
-        /// The rule in a line, for people.
         let text: String
 
         enum CodingKeys: CodingKey { case path, method, query, model, applies, reason }
@@ -87,7 +83,6 @@ private struct RouteFacts: Encodable {
         }
     }
 
-    /// - Parameter others: the number of rules shown that do not apply.
     init(_ incoming: IncomingRequest, _ named: NamedURL, status: Int, contentType: String, others: Int) {
         let upstream = incoming.upstream
         let subject = RouteSubject(
@@ -122,9 +117,8 @@ private struct RouteFacts: Encodable {
         }
         let others = rules.filter { !$0.applies }
         if !others.isEmpty {
-            var table = TextTable(columns: [("does not apply", .left), ("because", .left)])
-            table.rows = others.map { [$0.text, $0.reason ?? ""] }
-            lines += ["", table.text]
+            let rows = others.map { [$0.text, $0.reason ?? ""] }
+            lines += ["", TextTable(columns: ["does not apply", "because"], rows: rows).text]
         }
         return lines.joined(separator: "\n")
     }
@@ -146,7 +140,6 @@ private struct RouteFacts: Encodable {
 }
 
 extension StatusPattern {
-    /// As a config spells it.
     var text: String {
         switch self {
         case .exact(let status): String(status)
@@ -157,7 +150,6 @@ extension StatusPattern {
 }
 
 extension Configuration.Route {
-    /// What the body contains, as a config spells it.
     var bodyText: String? {
         body.map { body in
             switch body.arity {
@@ -174,7 +166,6 @@ extension Configuration.Route {
         return "\"\(declaration.path)\"" + (query.isEmpty ? "" : " query: { \(query.joined(separator: ", ")) }")
     }
 
-    /// The rule in a line.
     var text: String {
         let parts = [
             declaration.method, requested, declaration.status == .class(2) ? nil : declaration.status.text,

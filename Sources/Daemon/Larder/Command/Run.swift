@@ -24,9 +24,7 @@ struct Run: ParsableCommand {
             """
     )
 
-    enum Mode: String, ExpressibleByArgument, CaseIterable {
-        case none, once, new, all
-    }
+    enum Mode: String, ExpressibleByArgument, CaseIterable { case none, once, new, all }
 
     @Argument(help: .value("folder", "The folder with the recording."), completion: .directory) var folder: String
     @Option(help: .value("mode", "none, once, new or all.")) var record = Mode.none

@@ -63,7 +63,7 @@ struct SQLCommand: ParsableCommand {
             "file",
             "The daemon's config, which says where the store is. (default: LARDER_CONFIG, else as `larder serve`)"
         ),
-        completion: .file(extensions: ["yaml", "yml"])
+        completion: .config
     )
     var config: String?
 
@@ -280,13 +280,11 @@ private struct QueryResult {
         let isNumber = columns.indices.map { column in
             rows.allSatisfy { $0[column].isNumber || $0[column] == .null } && rows.contains { $0[column].isNumber }
         }
-        var table = TextTable(
-            columns: zip(columns, isNumber).map { (title: $0.printable, alignment: $1 ? .right : .left) }
-        )
-        table.rows = rows.map { $0.map { $0 == .null ? "NULL" : $0.text } }
-        return table.text
+        return TextTable(
+            columns: zip(columns, isNumber).map { $1 ? .right($0.printable) : .init(stringLiteral: $0.printable) },
+            rows: rows.map { $0.map { $0 == .null ? "NULL" : $0.text } }
+        ).text
     }
-
 }
 
 /// Prints the rows of a query for programs, as they come, in bounded memory.

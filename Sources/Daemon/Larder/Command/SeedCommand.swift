@@ -5,7 +5,6 @@ import Glibc
 import Settings
 import Upstream
 
-/// `larder seed MODEL FILE`: stores objects that did not come in a response.
 struct SeedCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "seed",
@@ -59,8 +58,7 @@ struct SeedCommand: ParsableCommand {
     }
 
     private func send(_ input: Int32, _ length: Int?, received: (UnsafeRawBufferPointer) -> Void) throws {
-        let query =
-            [("upstream", upstream), ("principal", principal)] + fields.header.map { ("header", Optional($0)) }
+        let query = [("upstream", upstream), ("principal", principal)] + fields.header.map { ("header", Optional($0)) }
         let progress = UploadProgress(of: length, isShown: !options.json && isatty(2) == 1)
         defer { progress.end() }
         let upload = CurlExchange.Upload(descriptor: input, length: length) { progress.sent($0) }
@@ -84,12 +82,10 @@ private final class UploadProgress {
         Terminal.progress("sent \(HumanText.bytes(count))" + (length.map { " of \(HumanText.bytes($0))" } ?? ""))
     }
 
-    /// Removes the line.
     func end() { if last != nil { Terminal.progress("") } }
 }
 
 extension SeedResponse {
-    /// The counts, then a line for each reason and warning.
     fileprivate var text: String {
         let stored = values - skipped
         let parts = [

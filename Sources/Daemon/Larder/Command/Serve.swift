@@ -95,9 +95,7 @@ struct Serve: ParsableCommand {
 
     @Flag(help: "Write each log line as a JSON object, for programs.") var json = false
 
-    func validate() throws {
-        if let workers { try GivenNumber.check("--workers", workers, in: 1...64) }
-    }
+    func validate() throws { if let workers { try GivenNumber.check("--workers", workers, in: 1...64) } }
 
     func run() throws {
         HarmlessSignals.hold()
@@ -156,13 +154,11 @@ struct Serve: ParsableCommand {
     private func configSource(environment: [String: String]) throws -> ConfigSource {
         let command = self
         return ConfigSource(
-            path: try source.path(environment: environment).map { URL(fileURLWithPath: $0).path },
-            read: {
-                let file = try command.file(environment: environment)
-                return (file, try command.source.portable(file.settings, environment: environment))
-            },
-            prepare: { _ in .init(commit: {}, abandon: {}) }
-        )
+            path: try source.path(environment: environment).map { URL(fileURLWithPath: $0).path }
+        ) {
+            let file = try command.file(environment: environment)
+            return (file, try command.source.portable(file.settings, environment: environment))
+        }
     }
 }
 

@@ -38,14 +38,11 @@ struct StatusCommand: ParsableCommand {
 
 extension Status {
     fileprivate var text: String {
-        var facts = TextTable(columns: [("", .left), ("", .left)])
+        var facts = TextTable(columns: ["", ""])
         facts.rows = [
-            ["larder", "\(version), up \(HumanText.duration(seconds: uptime)), \(mode)"],
-            ["config", config ?? "none"],
-            ["listen", listen.joined(separator: ", ")],
-            ["admin", admin.joined(separator: ", ")],
-            ["last hour", lastHour.text],
-            ["since start", sinceStart.text],
+            ["larder", "\(version), up \(HumanText.duration(seconds: uptime)), \(mode)"], ["config", config ?? "none"],
+            ["listen", listen.joined(separator: ", ")], ["admin", admin.joined(separator: ", ")],
+            ["last hour", lastHour.text], ["since start", sinceStart.text],
             [
                 "store",
                 "\(HumanText.bytes(store.bytes)) of \(HumanText.bytes(store.maximum)), "
@@ -59,10 +56,7 @@ extension Status {
         ]
         if let fleet { facts.rows.append(["fleet", fleet.text]) }
         var table = TextTable(
-            columns: [
-                ("upstream", .left), ("state", .left), ("requests", .right), ("failures", .right), ("limit", .right),
-                ("last error", .left),
-            ]
+            columns: ["upstream", "state", .right("requests"), .right("failures"), .right("limit"), "last error"]
         )
         table.rows = upstreams.map { upstream in
             let limit = upstream.rateLimit.map { "\($0.remaining)" + ($0.limit.map { "/\($0)" } ?? "") }
@@ -73,7 +67,7 @@ extension Status {
         }
         let remarks = notes.map { ($0.needsAttention ? "! " : "- ") + $0.text }
         let end = remarks.isEmpty ? "nothing needs attention" : remarks.joined(separator: "\n")
-        return [String(facts.text.drop { $0 == "\n" }), table.text, end].joined(separator: "\n\n")
+        return [facts.text, table.text, end].joined(separator: "\n\n")
     }
 }
 

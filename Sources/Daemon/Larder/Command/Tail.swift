@@ -28,23 +28,17 @@ struct Tail: ParsableCommand {
     )
     var lines = 10
 
-    @Option(help: .value("name", "Only requests to this upstream."))
-    var upstream: String?
+    @Option(help: .value("name", "Only requests to this upstream.")) var upstream: String?
 
-    @Option(help: .value("path", "Only requests of this route, as the config writes its path."))
-    var route: String?
+    @Option(help: .value("path", "Only requests of this route, as the config writes its path.")) var route: String?
 
-    @Option(help: .value("program", "Only requests of this client program."))
-    var program: String?
+    @Option(help: .value("program", "Only requests of this client program.")) var program: String?
 
-    @Option(help: .value("label", "Only requests with this principal's credentials."))
-    var principal: String?
+    @Option(help: .value("label", "Only requests with this principal's credentials.")) var principal: String?
 
-    @Option(help: .value("outcome", "Only requests with this outcome, such as miss."))
-    var outcome: Outcome?
+    @Option(help: .value("outcome", "Only requests with this outcome, such as miss.")) var outcome: Outcome?
 
-    @Option(help: .value("status", "Only responses with this status: 404, or 5xx."))
-    var status: String?
+    @Option(help: .value("status", "Only responses with this status: 404, or 5xx.")) var status: String?
 
     @OptionGroup var options: AdminOptions
 
@@ -91,12 +85,7 @@ struct Tail: ParsableCommand {
         }
     }
 
-    /// Shows requests until the daemon ends.
-    ///
-    /// - Parameters:
-    ///   - last: the last request that was seen.
-    ///   - remedies: those that were named.
-    ///   - isBack: whether the daemon was gone.
+    /// Shows requests until the daemon ends, which was gone if it `isBack`.
     private func follow(
         _ client: AdminClient,
         _ last: inout RequestsResponse.Request?,

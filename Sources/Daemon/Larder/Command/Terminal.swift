@@ -18,7 +18,6 @@ struct CommandFailure: Error, CustomStringConvertible {
 
 /// Unbuffered output for people and programs.
 enum Terminal {
-    /// Prints text for people to standard output.
     static func out(_ text: String) { out(Array(shown(text).utf8)) }
 
     /// Prints text for people: on a terminal, lines wider than it are continued below, indented.
@@ -41,7 +40,6 @@ enum Terminal {
     /// Prints the daemon's JSON unchanged; on a terminal, unsafe characters are escaped.
     static func out(json text: String) { out(fitted(json: text)) }
 
-    /// JSON as it is printed to standard output.
     static func fitted(json text: String, isTerminal: Bool = isatty(1) == 1) -> [UInt8] {
         guard isTerminal, text.unicodeScalars.contains(where: { $0.value >= 0x7F && $0.isDeceptive }) else {
             return Array(text.utf8)
@@ -88,7 +86,6 @@ enum Terminal {
         return isatty(descriptor) == 1 && named("NO_COLOR").isEmpty && named("TERM") != "dumb"
     }
 
-    /// Asks a question; only a clear yes counts as yes.
     static func isConfirmed(_ question: String) -> Bool {
         write(Array("\(shown(question)) [y/N] ".utf8), to: 2)
         return ["y", "yes"].contains((readLine() ?? "").trimmingPrefix { $0 == " " }.lowercased())
@@ -114,9 +111,7 @@ struct PendingOutput {
 
     mutating func append(_ more: some Sequence<UInt8>) { bytes += more }
 
-    /// Writes what the reader takes at once, and waits for it only while more than `limit` bytes are left.
-    ///
-    /// - Parameter deadline: when it stops waiting; nil for never.
+    /// Writes what the reader takes at once; waits only while more than `limit` bytes are left, at most to `deadline`.
     mutating func write(keeping limit: Int, until deadline: ContinuousClock.Instant? = nil) {
         while count > 0 {
             var output = pollfd(fd: 1, events: Int16(POLLOUT), revents: 0)

@@ -5,9 +5,21 @@ import HTTPSemantics
 /// On a terminal it is no wider than that: long cells are cut, and if the columns do not fit side by side, each row becomes a
 /// block of lines, in which long cells are continued.
 struct TextTable {
-    enum Alignment { case left, right }
+    struct Column: ExpressibleByStringLiteral {
+        let title: String
+        var isRight = false
 
-    var columns: [(title: String, alignment: Alignment)]
+        init(stringLiteral title: String) { self.title = title }
+
+        /// A column whose cells end below each other, as numbers do.
+        static func right(_ title: String) -> Column {
+            var column = Column(stringLiteral: title)
+            column.isRight = true
+            return column
+        }
+    }
+
+    let columns: [Column]
     var rows: [[String]] = []
 
     private static let gap = 2
@@ -17,9 +29,7 @@ struct TextTable {
     /// The table for standard output, without a line feed at its end.
     var text: String { text(width: Terminal.width) }
 
-    /// Lines without trailing spaces.
-    ///
-    /// - Parameter width: that of the terminal; nil for as wide as the cells.
+    /// Lines without trailing spaces; as wide as the cells without a width.
     func text(width: Int?) -> String {
         // The cells may contain text of upstreams and clients.
         let cells = rows.map { $0.map(\.printable) }
@@ -31,13 +41,15 @@ struct TextTable {
         return lines(cells, widths)
     }
 
+    private var hasTitles: Bool { columns.contains { !$0.title.isEmpty } }
+
     private func total(_ widths: [Int]) -> Int { widths.reduce(0, +) + Self.gap * max(0, widths.count - 1) }
 
     /// The widths with the widest text columns cut first; nil if that does not suffice.
     private func shrunk(_ natural: [Int], to width: Int) -> [Int]? {
         var widths = natural
         while total(widths) > width {
-            let flexible = widths.indices.filter { columns[$0].alignment == .left && widths[$0] > Self.narrowest }
+            let flexible = widths.indices.filter { !columns[$0].isRight && widths[$0] > Self.narrowest }
             guard let widest = flexible.max(by: { widths[$0] < widths[$1] }) else { return nil }
             let next = flexible.map { widths[$0] }.filter { $0 < widths[widest] }.max() ?? Self.narrowest
             widths[widest] -= min(max(1, widths[widest] - next), total(widths) - width)
@@ -46,11 +58,12 @@ struct TextTable {
     }
 
     private func lines(_ cells: [[String]], _ widths: [Int]) -> String {
-        let lines = ([columns.map(\.title)] + cells).map { row in
+        let titles = columns.map(\.title)
+        let lines = (hasTitles ? [titles] + cells : cells).map { row in
             zip(row.indices, row).map { column, cell in
                 let cell = HumanText.cut(cell, to: widths[column])
                 let padding = String(repeating: " ", count: widths[column] - cell.displayWidth)
-                return columns[column].alignment == .right ? padding + cell : cell + padding
+                return columns[column].isRight ? padding + cell : cell + padding
             }.joined(separator: String(repeating: " ", count: Self.gap))
         }
         return lines.map { String($0.reversed().drop { $0 == " " }.reversed()) }.joined(separator: "\n")
@@ -63,6 +76,6 @@ struct TextTable {
                 .map { HumanText.folded($0.title.isEmpty ? $1 : "\($0.title): \($1)", width: width, breaksWords: true) }
                 .joined(separator: "\n")
         }
-        .joined(separator: columns.contains { !$0.title.isEmpty } ? "\n\n" : "\n")
+        .joined(separator: hasTitles ? "\n\n" : "\n")
     }
 }

@@ -21,14 +21,11 @@ struct Top: ParsableCommand {
     @Option(help: .value("what", "program, principal, upstream, route or url; all by default."))
     var by: TopLists.Subject?
 
-    @Option(help: .value("period", "minute, hour or day."))
-    var period = TopLists.Period.hour
+    @Option(help: .value("period", "minute, hour or day.")) var period = TopLists.Period.hour
 
-    @Option(help: .value("order", "requests, upstream_requests, bytes or seconds."))
-    var order = TopLists.Order.requests
+    @Option(help: .value("order", "requests, upstream_requests, bytes or seconds.")) var order = TopLists.Order.requests
 
-    @Option(name: [.customShort("n"), .long], help: .value("n", "How many rows of each list."))
-    var limit = 10
+    @Option(name: [.customShort("n"), .long], help: .value("n", "How many rows of each list.")) var limit = 10
 
     @OptionGroup var options: AdminOptions
 
@@ -48,10 +45,8 @@ struct Top: ParsableCommand {
 
     private static func text(_ list: TopResponse.List) -> String {
         TextTable(
-            columns: [
-                (list.by, .left), ("requests", .right), ("hits", .right), ("upstream", .right), ("bytes", .right),
-                ("time", .right),
-            ],
+            columns: [TextTable.Column(stringLiteral: list.by)]
+                + ["requests", "hits", "upstream", "bytes", "time"].map(TextTable.Column.right),
             rows: list.rows.map { row in
                 [
                     HumanText.line(row.name, width: 80), "\(row.requests)", "\(row.hits)", "\(row.upstreamRequests)",

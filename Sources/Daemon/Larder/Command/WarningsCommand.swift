@@ -22,12 +22,9 @@ struct WarningsCommand: ParsableCommand {
         try options.show(Target.make(["warnings"], page.query), as: WarningsResponse.self) { response in
             page.list(response.warnings, next: response.next) { rows in
                 TextTable(
-                    columns: [
-                        ("what", .left), ("kind", .left), ("count", .right), ("first seen", .left),
-                        ("last seen", .left),
-                    ],
-                    rows: rows.map { row in
-                        [HumanText.line(Self.text(row), width: 160), row.kind, "\(row.count)", row.first, row.last]
+                    columns: ["what", "kind", .right("count"), "first seen", "last seen"],
+                    rows: rows.map {
+                        [HumanText.line(Self.text($0), width: 160), $0.kind, "\($0.count)", $0.first, $0.last]
                     }
                 ).text + Self.remedies(of: rows)
             }
@@ -45,7 +42,6 @@ struct WarningsCommand: ParsableCommand {
         }.joined()
     }
 
-    /// What and where, in one line.
     private static func text(_ row: WarningsResponse.Warning) -> String {
         let place = [row.subject, row.url, row.pointer].filter { !$0.isEmpty }.joined(separator: " ")
         return row.message + (place.isEmpty ? "" : " (\(place))")

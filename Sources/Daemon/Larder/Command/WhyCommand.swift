@@ -48,11 +48,8 @@ extension WhyResponse.Object {
         var parts = ["\(model) \(HumanText.line(id, width: 60)) (\(upstream), \(principal)\(context))"]
         if let mark { parts.append(mark.sentence) }
         let declared = members.filter { $0.standing != "undeclared" }
-        let table = TextTable(
-            columns: [("member", .left), ("value", .left), ("from", .left), ("age", .right), ("note", .left)],
-            rows: declared.flatMap(\.rows)
-        )
-        if !declared.isEmpty { parts.append(table.text) }
+        let columns: [TextTable.Column] = ["member", "value", "from", .right("age"), "note"]
+        if !declared.isEmpty { parts.append(TextTable(columns: columns, rows: declared.flatMap(\.rows)).text) }
         let others = members.filter { $0.standing == "undeclared" }.map { String($0.pointer.dropFirst()) }
         if !others.isEmpty {
             parts.append(
@@ -99,9 +96,7 @@ extension WhyResponse.Member {
         if let conflicting {
             rows.append(Self.row(conflicting.value, conflicting.from, "in doubt: unclear which value is newer"))
         }
-        if let replaced {
-            rows.append(Self.row(replaced.value, nil, "replaced: \(replaced.reason)"))
-        }
+        if let replaced { rows.append(Self.row(replaced.value, nil, "replaced: \(replaced.reason)")) }
         rows += (quarantined ?? []).map { Self.row($0.value, $0.from, "fails its checks") }
         if !rows.isEmpty { rows[0][0] = HumanText.line(name, width: 40) }
         return rows
@@ -126,10 +121,7 @@ extension WhyResponse.Source {
 extension ShowingDocumentResponse {
     static func table(_ rows: [ShowingDocumentResponse]) -> String {
         TextTable(
-            columns: [
-                ("url", .left), ("upstream", .left), ("shows", .left), ("age", .right), ("status", .right),
-                ("principal", .left), ("note", .left),
-            ],
+            columns: ["url", "upstream", "shows", .right("age"), .right("status"), "principal", "note"],
             rows: rows.map { row in
                 [
                     HumanText.line(row.url, width: 100), row.upstream, row.words, HumanText.age(Int(row.age)),

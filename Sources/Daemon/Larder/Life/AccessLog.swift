@@ -13,7 +13,6 @@ import Synchronization
 /// No request waits for it: requests that come too fast, or while the log cannot be written, are dropped and counted. An
 /// unwritable file causes one warning, and one line when it is writable again.
 final class AccessLog: Sendable {
-    /// The maximum number of requests waiting to be written.
     private static let capacity = 16_384
     /// The pause after a file could not be opened or written, in ns.
     fileprivate static let retryPause: UInt64 = 1_000_000_000
@@ -30,7 +29,7 @@ final class AccessLog: Sendable {
         var isReopened = false
     }
 
-    /// - Parameter dropped: called with the number of lines not written.
+    /// - Parameter dropped: gets numbers of lines not written.
     init(_ settings: Configuration.AccessLog, form: LogForm, log: Logger, dropped: @escaping @Sendable (Int) -> Void) {
         self.dropped = dropped
         writer = Mutex(AccessLogWriter(settings, form: form, log: log))
@@ -64,7 +63,6 @@ final class AccessLog: Sendable {
         return result
     }
 
-    /// Runs on the queue.
     private func drain() {
         while true {
             let work = state.withLock { state -> State? in
@@ -112,7 +110,6 @@ final class CurrentAccessLog: Sendable {
         apply(settings)
     }
 
-    /// Has requests written by these settings from now on.
     func apply(_ settings: Configuration.AccessLog) {
         state.withLock { state in
             guard settings != state.settings else { return }
@@ -171,9 +168,7 @@ private struct AccessLogWriter: ~Copyable {
         open()
     }
 
-    /// Writes lines; returns the number that it has not written.
-    ///
-    /// - Parameter lost: the number dropped before.
+    /// Writes lines; returns the number that it has not written, besides the `lost` ones.
     mutating func write(_ requests: [ServedRequest], lost before: Int) -> Int {
         var missing = 0
         var text: [UInt8] = []
@@ -261,7 +256,7 @@ enum AccessLogLine {
     private static func short(_ request: Request, _ colours: Bool) -> String {
         let colour = colours ? Colour(status: request.status, outcome: request.outcome) : nil
         var line = "\(request.time.dropFirst(11).prefix(8))Z "
-        line += painted("\(request.status) \(padded(request.outcome, 11))", colour)
+        line += painted("\(request.status) \(HumanText.padded(request.outcome, 11))", colour)
         line += " \(leading(duration(request.seconds), 7)) \(leading(HumanText.bytes(request.bytes), 9)) "
         line += "\(request.method) \(request.upstream.map { $0.printable + " " } ?? "")\(escaped(request.url))"
         if let detail = request.detail { line += " (\(detail.printable))" }
@@ -302,10 +297,6 @@ enum AccessLogLine {
         }
     }
 
-    private static func padded(_ text: String, _ width: Int) -> String {
-        text + String(repeating: " ", count: max(0, width - text.count))
-    }
-
     private static func leading(_ text: String, _ width: Int) -> String {
         String(repeating: " ", count: max(0, width - text.count)) + text
     }
@@ -336,15 +327,12 @@ enum AccessLogLine {
             "outcome": .string(request.outcome), "principal": request.principal.map { .string($0) },
             "program": request.program.map { .printable($0) }, "reason": request.reason.map { .printable($0) },
             "remedy": request.remedy.map { .string($0) }, "route": request.route.map { .printable($0) },
-            "seconds": .number(request.seconds),
-            "status": .integer(request.status), "time": .string(request.time),
+            "seconds": .number(request.seconds), "status": .integer(request.status), "time": .string(request.time),
             "upstream": request.upstream.map { .printable($0) },
             "upstream_seconds": request.upstreamSeconds.map { .number($0) }, "url": .printable(request.url),
         ]).text
     }
 
     /// A URL with spaces and non-ASCII bytes as percent-escapes, so that nothing in it looks like its end.
-    private static func escaped(_ url: String) -> String {
-        PercentEncoding.encode(url) { $0 > 0x20 && $0 < 0x7F }
-    }
+    private static func escaped(_ url: String) -> String { PercentEncoding.encode(url) { $0 > 0x20 && $0 < 0x7F } }
 }

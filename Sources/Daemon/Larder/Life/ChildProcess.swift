@@ -2,16 +2,10 @@ import Foundation
 import Glibc
 import Settings
 
-/// Starting other programs.
 enum ChildProcess {
-    /// Why one was not started.
-    struct StartError: Error {
-        let code: Int32
-    }
+    struct StartError: Error { let code: Int32 }
 
-    /// Starts a program, which is looked for in the `PATH`; the caller has to wait for its end.
-    ///
-    /// - Parameter output: where its standard output goes; it then reads nothing. Nil for both as they are here.
+    /// Starts a program of the `PATH`, whose end the caller awaits; one with an `output` for its text reads nothing.
     static func start(_ command: [String], _ variables: [String: String], output: Int32? = nil) throws(StartError)
         -> pid_t
     {
@@ -41,18 +35,12 @@ enum ChildProcess {
         return pid
     }
 
-    /// How much a program may print.
     private static let outputLimit = 64 << 10
 
     /// Why a program gave no output; a sentence that repeats nothing of it.
-    struct OutputError: Error, CustomStringConvertible {
-        let description: String
-    }
+    struct OutputError: Error, CustomStringConvertible { let description: String }
 
-    /// Runs a program to its end, and returns what it prints; blocks.
-    ///
-    /// - Parameters:
-    ///   - limit: how long it may take; it is killed then.
+    /// Runs a program to its end, or kills it at the limit; returns what it prints; blocks.
     static func output(of command: [String], within limit: Duration) throws(OutputError) -> [UInt8] {
         var ends: [Int32] = [-1, -1]
         // In place of a pipe, which another thread's child may inherit before it is set to close.

@@ -31,7 +31,6 @@ final class CredentialKeeper: Sendable {
     }
 
     static let interval: Duration = .seconds(1)
-    /// How long a command may run.
     private static let patience: Duration = .seconds(10)
     /// The least time between two runs of a command.
     private static let pause: Duration = .seconds(10)
@@ -75,21 +74,14 @@ final class CredentialKeeper: Sendable {
     }
 
     private func renew(_ credential: Configuration.Credential, of upstream: String, from path: String) {
-        let mark = FileMark(path)
-        let isNew = change(credential) { known in
-            defer { known.file = mark }
-            // The first mark is of a file that may have changed since the config was read.
-            return known.file != mark
-        }
-        guard isNew else { return }
-        do throws(InvalidValue) {
-            succeeded(credential, of: upstream, hasChanged: try credential.read(path))
-        } catch { failed(credential, of: upstream, error.description) }
+        // The first mark is of a file that may have changed since the config was read.
+        guard isNew(ObjectIdentifier(credential.value), FileMark(path)) else { return }
+        renew(credential, of: upstream) { () throws(InvalidValue) in try credential.read(path) }
     }
 
     private func renew(_ credential: Configuration.Credential, of upstream: String, by words: [String]) {
         let isRefused = credential.value.takeRefusal()
-        let isDue = change(credential) { known in
+        let isDue = change(ObjectIdentifier(credential.value)) { known in
             let age = ContinuousClock.now - known.tried
             let isExpired = credential.expires.map { age >= $0 } ?? false
             known.isRefused = known.isRefused || isRefused
@@ -99,15 +91,8 @@ final class CredentialKeeper: Sendable {
         }
         guard isDue else { return }
         Thread.detachNewThread { [self] in
-            do throws(InvalidValue) {
-                succeeded(credential, of: upstream, hasChanged: try Self.run(words, for: credential))
-            } catch { failed(credential, of: upstream, error.description) }
+            renew(credential, of: upstream) { () throws(InvalidValue) in try Self.run(words, for: credential) }
         }
-    }
-
-    /// Changes what is known of a credential.
-    private func change<Result>(_ credential: Configuration.Credential, _ change: (inout Known) -> Result) -> Result {
-        self.change(ObjectIdentifier(credential.value), change)
     }
 
     private func change<Result>(_ secret: ObjectIdentifier, _ change: (inout Known) -> Result) -> Result {
@@ -117,56 +102,48 @@ final class CredentialKeeper: Sendable {
     /// Reads the secrets of a webhook again if their file has changed; while that fails, the former ones count.
     private func renew(_ webhook: Configuration.Webhook) {
         let (secret, mark) = (ObjectIdentifier(webhook.secret), FileMark(webhook.file))
-        guard
-            change(
-                secret,
-                { known in
-                    defer { known.file = mark }
-                    return known.file != mark
-                }
-            )
-        else { return }
-        var failure: String?
-        var hasChanged = false
-        do throws(InvalidValue) {
-            hasChanged = try webhook.secret.read(webhook.file)
-        } catch { failure = error.description }
+        guard isNew(secret, mark) else { return }
+        let (failure, isNews) = noting(secret) { () throws(InvalidValue) in try webhook.secret.read(webhook.file) }
+        core.setState { $0.staleWebhooks[webhook.name] = failure }
+        guard isNews else { return }
+        var metadata: Logger.Metadata = ["webhook": "\(webhook.name)"]
+        guard let failure else { return log.notice("the secret of a webhook was read again", metadata: metadata) }
+        metadata["cause"] = "\(failure)"
+        log.error("the secret of a webhook cannot be read again; the former one counts", metadata: metadata)
+    }
+
+    private func renew(
+        _ credential: Configuration.Credential,
+        of upstream: String,
+        _ read: () throws(InvalidValue) -> Bool
+    ) {
+        let (failure, isNews) = noting(ObjectIdentifier(credential.value), read)
+        core.setState { $0.staleCredentials[upstream] = failure }
+        guard isNews else { return }
+        var metadata: Logger.Metadata = ["upstream": "\(upstream)"]
+        guard let failure else { return log.notice("the credential is renewed", metadata: metadata) }
+        metadata["cause"] = "\(failure)"
+        log.error("the credential cannot be renewed; the former one is sent", metadata: metadata)
+    }
+
+    /// Reads a secret again; returns why that failed, and whether the log has to say how it went.
+    private func noting(_ secret: ObjectIdentifier, _ read: () throws(InvalidValue) -> Bool) -> (String?, isNews: Bool)
+    {
+        var (failure, hasChanged): (String?, Bool) = (nil, false)
+        do throws(InvalidValue) { hasChanged = try read() } catch { failure = error.description }
+        let hasFailed = failure != nil
         let wasReported = change(secret) { known in
-            defer { known.isReported = failure != nil }
+            defer { (known.isRunning, known.isRefused, known.isReported) = (false, hasFailed, hasFailed) }
             return known.isReported
         }
-        core.setState { [failure] in $0.staleWebhooks[webhook.name] = failure }
-        if let failure {
-            guard !wasReported else { return }
-            log.error(
-                "the secret of a webhook cannot be read again; the former one counts",
-                metadata: ["webhook": "\(webhook.name)", "cause": "\(failure)"]
-            )
-        } else if hasChanged || wasReported {
-            log.notice("the secret of a webhook was read again", metadata: ["webhook": "\(webhook.name)"])
-        }
+        return (failure, hasFailed ? !wasReported : hasChanged || wasReported)
     }
 
-    private func succeeded(_ credential: Configuration.Credential, of upstream: String, hasChanged: Bool) {
-        let wasReported = change(credential) { known in
-            defer { (known.isRunning, known.isRefused, known.isReported) = (false, false, false) }
-            return known.isReported
+    private func isNew(_ secret: ObjectIdentifier, _ mark: FileMark?) -> Bool {
+        change(secret) { known in
+            defer { known.file = mark }
+            return known.file != mark
         }
-        core.setState { $0.staleCredentials[upstream] = nil }
-        if hasChanged || wasReported { log.notice("the credential is renewed", metadata: ["upstream": "\(upstream)"]) }
-    }
-
-    private func failed(_ credential: Configuration.Credential, of upstream: String, _ reason: String) {
-        let wasReported = change(credential) { known in
-            defer { (known.isRunning, known.isRefused, known.isReported) = (false, true, true) }
-            return known.isReported
-        }
-        core.setState { $0.staleCredentials[upstream] = reason }
-        guard !wasReported else { return }
-        log.error(
-            "the credential cannot be renewed; the former one is sent",
-            metadata: ["upstream": "\(upstream)", "cause": "\(reason)"]
-        )
     }
 
     @discardableResult
@@ -189,7 +166,6 @@ private struct FileMark: Equatable {
     let seconds: Int
     let nanoseconds: Int
 
-    /// Nil if there is no such file.
     init?(_ path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }

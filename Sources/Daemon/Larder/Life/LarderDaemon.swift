@@ -140,10 +140,11 @@ final class LarderDaemon {
     private func follow(_ source: ConfigSource?, within descriptors: Int) {
         let (core, data, listeners, accessLog) = (core, data, listeners, accessLog)
         let (log, notifier) = (log, notifier)
-        let following = source?.preparing { settings in
+        var source = source
+        source?.prepare = { settings in
             try CredentialKeeper.obtain(for: settings)
             let change = try listeners.change(to: settings)
-            return ConfigSource.Preparation(
+            return (
                 commit: {
                     change.commit()
                     Self.announceAddresses(core, listeners)
@@ -155,7 +156,7 @@ final class LarderDaemon {
                 abandon: change.abandon
             )
         }
-        core.setState { $0.configSource = following }
+        core.setState { [source] in $0.configSource = source }
     }
 
     private func introduce() {
@@ -193,9 +194,7 @@ final class LarderDaemon {
     var report: (missing: [Replayer.Miss], unused: [String])? { recordings.replayer?.report }
     var adminToken: String { core.token.string }
 
-    /// Serves until a signal.
-    ///
-    /// - Parameter begun: called once signals are handled.
+    /// Serves until a signal; `begun` is called once signals are handled.
     func run(begun: (LarderDaemon) -> Void) {
         // The loop does not run yet, so this thread may put work on it.
         begin()
@@ -331,15 +330,12 @@ final class LarderDaemon {
     }
 }
 
-/// Runs the daemon until a signal stops it.
+/// Runs the daemon until a signal stops it; throws what prevents it from starting.
 ///
 /// - Parameters:
-///   - role: what it does with a recording.
 ///   - source: where the config is read again; nil if it is not.
-///   - remembersMode: whether a mode that is set at run time survives a restart.
-///   - begun: called with the daemon once it listens and handles signals.
+///   - begun: called once it listens and handles signals.
 ///   - ended: called when it has stopped.
-/// - Throws: what prevents it from starting, with a message for the operator.
 func runDaemon(
     _ settings: Configuration,
     role: RecordingRole = .none,
@@ -378,9 +374,7 @@ extension Address {
     }
 }
 
-/// Signals that would end the process by default, although the sender does not intend that.
-///
-/// Daemons reload their config or reopen their logs at them.
+/// Signals that end a process by default; daemons reload their config or reopen their logs at them.
 enum HarmlessSignals {
     /// The signals that the daemon handles; those ignored at its start, for example by `nohup`, stay ignored.
     static let handled = [SIGHUP, SIGUSR1, SIGUSR2].filter { number in
@@ -456,7 +450,6 @@ enum DescriptorLimit {
     /// The number of connections to the admin side: clients of the upstreams cannot take its place.
     static func adminConnections(within limit: Int) -> Int { max(1, min(4_096, limit / 8)) }
 
-    /// The number of connections above the limit that are accepted to be refused with a message.
     static func surplus(within limit: Int) -> Int { min(1_024, limit / 8) }
 
     /// The limits of clients in a config, with as many connections as fit within a limit on descriptors.
@@ -479,9 +472,7 @@ enum DescriptorLimit {
         return limits
     }
 
-    /// The number of client connections that fit within a limit.
-    ///
-    /// Loops, listeners, the store's files and its readers take some fifty descriptors.
+    /// How many clients fit; loops, listeners, the store's files and its readers take some fifty descriptors.
     static func connections(wanted: Int, within limit: Int, otherConnections: Int) -> Int {
         let rest = limit - 64 - surplus(within: limit) - otherConnections
         return max(1, min(wanted, max(rest, limit / 8)))

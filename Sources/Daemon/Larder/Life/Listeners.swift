@@ -57,12 +57,8 @@ final class Listeners: Sendable {
         try change(to: settings).commit()
     }
 
-    /// Binds the addresses of a config that are new.
-    ///
-    /// Their connections are accepted, and the addresses that are gone closed, once the config is in force.
-    func change(to settings: Configuration) throws(ListenError) -> (
-        commit: @Sendable () -> Void, abandon: @Sendable () -> Void
-    ) {
+    /// Binds new addresses, which are accepted at, and closes old ones, once the config is in force.
+    func change(to settings: Configuration) throws(ListenError) -> ConfigSource.Preparation {
         let former = state.withLock { $0 }
         let admin = try difference(self.admin, former.admin, wantedAdmin(settings, former), beside: former)
         let data: Difference

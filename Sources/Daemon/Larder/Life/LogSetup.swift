@@ -18,13 +18,10 @@ enum LogForm: Sendable {
     }
 }
 
-/// Starts logging; once per process.
-///
-/// The level can be changed at any time, from any thread.
+/// Starts logging, once per process; the level can be changed at any time, from any thread.
 enum LogSetup {
     private static let index = Atomic(0)
 
-    /// The least severe messages that are written.
     static var level: Logger.Level {
         get { Logger.Level.allCases[index.load(ordering: .relaxed)] }
         set { index.store(Logger.Level.allCases.firstIndex(of: newValue) ?? 0, ordering: .relaxed) }
@@ -101,7 +98,6 @@ struct LineLogHandler: LogHandler {
         }
     }
 
-    /// Quoted where it would not be read as one word.
     private static func quoted(_ value: String) -> String {
         let isWord =
             !value.isEmpty

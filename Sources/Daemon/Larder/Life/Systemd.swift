@@ -5,9 +5,7 @@ import HTTPServer
 import Settings
 import Synchronization
 
-/// Messages to the service manager: datagrams to the socket that `NOTIFY_SOCKET` names (sd_notify(3)).
-///
-/// Without a service manager every call does nothing. Any thread; a call never blocks.
+/// Messages to the socket that `NOTIFY_SOCKET` names (sd_notify(3)), if any; any thread, never blocks.
 struct SystemdNotifier: Sendable {
     /// The socket's path, or its abstract name after an `@`; nil without a service manager.
     let address: String?
@@ -72,9 +70,7 @@ struct SystemdNotifier: Sendable {
     }
 }
 
-/// The kernel's form of a Unix socket's address; a leading `@` means the abstract name space.
-///
-/// Nil if it is too long.
+/// The kernel's form of a Unix socket's address, abstract with a leading `@`; nil if it is too long.
 func unixSocketName(_ address: String) -> (name: sockaddr_un, length: socklen_t)? {
     var name = sockaddr_un()
     name.sun_family = sa_family_t(AF_UNIX)
@@ -106,7 +102,6 @@ final class Watchdog: Sendable {
     private let members: [Member]
     private let round: Mutex<Round>
 
-    /// One round of requests to all members.
     private struct Round {
         var number = 0
         var missing: Set<Int> = []
@@ -122,9 +117,7 @@ final class Watchdog: Sendable {
         round = Mutex(Round())
     }
 
-    /// Runs one beat; called every `period`, from any thread.
-    ///
-    /// Returns the names of the loops that have not responded to the previous beat.
+    /// Runs one beat, every `period`, on any thread; returns the loops that have not responded to the previous one.
     @discardableResult
     func beat() -> [String] {
         let (number, late) = round.withLock { round -> (Int, [String]) in
@@ -138,9 +131,7 @@ final class Watchdog: Sendable {
             return (round.number, round.missing.sorted().map { members[$0].name })
         }
         guard late.isEmpty else { return late }
-        for (index, member) in members.enumerated() {
-            member.enqueue { [self] in responded(index, round: number) }
-        }
+        for (index, member) in members.enumerated() { member.enqueue { [self] in responded(index, round: number) } }
         notifier.send(.watchdog)
         return []
     }
@@ -164,9 +155,7 @@ extension Watchdog.Member {
 }
 
 extension Watchdog {
-    /// Beats on this loop until the timer is dropped; `late` gets the names of loops that miss a beat.
-    ///
-    /// The loop's thread only.
+    /// Beats on this loop, on its thread, until the timer is dropped; `late` gets the names of loops that miss a beat.
     func start(on loop: EventLoop, late: @escaping ([String]) -> Void) -> EventTimer {
         beat()
         return loop.every(period) { [self] in
@@ -183,7 +172,6 @@ struct InheritedListener: Sendable, Equatable {
     let address: Address
 }
 
-/// Why an inherited descriptor cannot be used for listening.
 enum ListenDescriptorsError: Error, Equatable, CustomStringConvertible {
     case notOpen(descriptor: Int32)
     case notListening(descriptor: Int32, name: String)
@@ -205,11 +193,9 @@ enum ListenDescriptors {
     /// Takes the inherited sockets, and removes their variables from the environment so that no child takes them for its own.
     ///
     /// Call it once, at start, while the process has one thread: changing the environment is not safe later.
-    static func take(
-        environment: [String: String],
-        process: Int32 = getpid(),
-        first: Int32 = first
-    ) throws(ListenDescriptorsError) -> [InheritedListener] {
+    static func take(environment: [String: String], process: Int32 = getpid(), first: Int32 = first)
+        throws(ListenDescriptorsError) -> [InheritedListener]
+    {
         for variable in ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"] { unsetenv(variable) }
         guard environment["LISTEN_PID"].flatMap({ Int32($0) }) == process,
             let count = environment["LISTEN_FDS"].flatMap({ Int32($0) }), count > 0, count < 1024
