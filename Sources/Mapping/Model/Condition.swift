@@ -42,8 +42,8 @@ extension Condition {
     /// The condition with key paths in place of property names.
     func spelled(by spellings: (String) -> [String]) -> Condition {
         replacing { entry, values in
-            let conditions = spellings(entry).map { path -> Condition in
-                values.map { .member(path, isOneOf: $0) } ?? .has(path)
+            let conditions = spellings(entry).map { path in
+                values.map { .member(path, isOneOf: $0) } ?? Condition.has(path)
             }
             return conditions.count == 1 ? conditions[0] : .any(conditions)
         }

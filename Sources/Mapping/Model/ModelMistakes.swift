@@ -88,17 +88,11 @@ extension MappingError {
 extension ModelDeclaration {
     /// Whether the model itself has this entry, directly or by the name of a property.
     fileprivate func names(_ entry: String, in use: String) -> Bool {
-        let entries: [String] =
-            switch use {
-            case "identity": identity
-            case "keys": keys
-            case "local": local
-            case "secret": secret
-            case "modified": [modified].compactMap(\.self)
-            case "deleted_when": deletedWhen?.paths ?? []
-            default: []
-            }
-        return entries.contains { name in
+        let lists = [
+            "identity": identity, "keys": keys, "local": local, "secret": secret,
+            "modified": modified.map { [$0] } ?? [], "deleted_when": deletedWhen?.paths ?? [],
+        ]
+        return lists[use, default: []].contains { name in
             name == entry || properties.contains { $0.name == name && $0.from == entry }
         }
     }

@@ -109,13 +109,10 @@ struct ModelsCompiler {
     /// of models without an identity: it would have no end. Circles through lists (trees) are allowed.
     private mutating func reportCircles() {
         func report(_ use: String, _ isEdge: (_ from: Int, PropertyDeclaration, _ to: Int) -> Bool) {
-            let edges = declarations.indices.map { model -> [Int] in
-                var seen: Set<Int> = []
-                return compilers[model].members.compactMap { member in
-                    guard let relation = member.declaration.relation, let target = clusters.indexes[relation.model],
-                        isEdge(model, member.declaration, target), seen.insert(target).inserted
-                    else { return nil }
-                    return target
+            let edges = declarations.indices.map { model in
+                compilers[model].members.map(\.declaration).compactMap { property in
+                    (property.relation?.model).flatMap { clusters.indexes[$0] }
+                        .flatMap { isEdge(model, property, $0) ? $0 : nil }
                 }
             }
             for cycle in cycles(in: edges) {
