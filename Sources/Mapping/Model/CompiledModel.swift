@@ -90,7 +90,6 @@ final class CompiledModel: Sendable {
     var distinguishesTypes: Bool { declaration.distinguishesTypes }
     var onDelete: DeletionPolicy { declaration.onDelete ?? .usual }
     var hasIdentity: Bool { !reading.identity.isEmpty }
-    var hasRequired: Bool { !reading.required.isEmpty }
     var properties: [CompiledProperty] { shown.all }
 
     /// Without those that complete a child.
