@@ -42,8 +42,8 @@ struct MemberPath: Hashable, Sendable {
 
     /// The unescaped names on the path; nil if one is not Unicode.
     var names: [String]? {
-        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        let names = parts.compactMap(Self.unescaped)
+        let parts = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        let names = parts.compactMap { Self.unescaped(Substring($0)) }
         return names.count == parts.count ? names : nil
     }
 
