@@ -45,10 +45,8 @@ final class PublicNumbers: Sendable {
     // The number itself, because only integers have an atomic maximum.
     private let newest: Atomic<Int64>
 
-    /// The commit sequence up to which everything is committed and published.
     var current: CommitNumber { CommitNumber(rawValue: newest.load(ordering: .acquiring)) }
 
-    /// Reads the openings stored by `begin`.
     init(in database: Database) throws {
         let stored = try Self.read(in: database)
         guard let last = stored.last else { throw StoreError.corrupt("the base of its numbers is missing") }
@@ -144,7 +142,6 @@ final class RecentChanges: Sendable {
         }
     }
 
-    /// Removes what was announced: it will not be committed.
     func withdraw() {
         state.withLock { state in
             for (object, former) in state.replaced.reversed() { state.last[object] = former }
@@ -152,7 +149,6 @@ final class RecentChanges: Sendable {
         }
     }
 
-    /// Treats everything as changed up to a sequence.
     func forgetAll(at sequence: CommitNumber) {
         state.withLock { state in
             state.forgotten = max(state.forgotten, sequence)

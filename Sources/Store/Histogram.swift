@@ -17,7 +17,6 @@ public struct Histogram: Sendable, Equatable {
         sum += seconds
     }
 
-    /// The number of events.
     public var count: UInt64 { counts.reduce(0, +) }
 
     /// The duration that this share of the events, from 0 to 1, did not exceed; nil without events.

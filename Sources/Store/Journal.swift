@@ -181,7 +181,6 @@ public struct ObjectChange: Sendable, Equatable {
     public enum Kind: UInt8, Sendable, CaseIterable {
         /// A response showed the object for the first time, or for the first time since it was forgotten or deleted.
         case created = 0
-        /// A member has a new value.
         case changed = 1
         case deleted = 2
         /// A write may have changed the object, and its response did not show it.
@@ -222,7 +221,6 @@ public struct ChangePage: Sendable {
     public var erased: Int
 }
 
-/// Reads the journal of changes, in the order of the commits.
 extension ObjectStore {
     /// Sets the function that is called on the writer's thread after each commit that added to the journal; it must be
     /// quick, and must not wait for the store.
@@ -294,7 +292,6 @@ struct ChangeReader {
         return page
     }
 
-    /// An object with the names of its upstream, principal, context and model.
     private struct Row {
         var upstream: String
         var principal: String

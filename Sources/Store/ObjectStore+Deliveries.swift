@@ -53,11 +53,9 @@ public struct PreparedDelivery: Sendable {
 public struct DeliveryReceipt: Sendable, Equatable {
     /// Whether it had been taken before; then it did nothing.
     public var isRepeated = false
-    /// How many of its objects were observed.
     public var observed = 0
 }
 
-/// Takes what upstreams send on their own.
 extension ObjectStore {
     /// Takes a delivery's body apart; takes a scan and a copy of it.
     public func prepare(_ delivery: Delivery) -> PreparedDelivery {

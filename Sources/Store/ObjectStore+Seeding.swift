@@ -4,7 +4,6 @@ public import Mapping
 public struct Seed: Sendable {
     /// The upstream, as named by `UpstreamKey`.
     public var upstream: String
-    /// Whose objects they are.
     public var principal: PrincipalID
     /// The representation that they are given for, as in the key of a document.
     public var context: String
@@ -23,7 +22,6 @@ public struct Seed: Sendable {
 public struct SeedReceipt: Sendable {
     /// A warning about a value.
     public struct Finding: Sendable {
-        /// The index of the value.
         public var value: Int
         public var warning: MappingWarning
     }
@@ -36,11 +34,9 @@ public struct SeedReceipt: Sendable {
     public var unchanged = 0
     /// The values of which nothing was stored, each with the reason.
     public var skipped: [Finding] = []
-    /// The warnings about the values that were stored.
     public var warnings: [Finding] = []
 }
 
-/// Stores objects that did not come in a response.
 extension ObjectStore {
     /// Stores the objects in some values, in one transaction: all of them or, after an error, none; returns after the
     /// commit.
@@ -80,7 +76,6 @@ extension ObjectStore {
 /// A value that was taken apart before its transaction.
 struct PreparedSeed: Sendable {
     let body: PreparedBody
-    /// What the mapping has to say about it.
     let warnings: [MappingWarning]
     /// Why it is skipped; nil if its object has an identity.
     let refusal: MappingWarning?

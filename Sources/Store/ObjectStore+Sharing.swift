@@ -20,7 +20,6 @@ public struct SharedObservation: Sendable, Equatable {
 
     /// The digest that identifies the principal on every machine with the same key; empty for requests without credentials.
     public var principal: [UInt8]
-    /// The context of the objects.
     public var context: String
     /// Path and query of the response, as in its cache key.
     public var url: String
@@ -56,7 +55,6 @@ public struct SharedObservation: Sendable, Equatable {
 public struct SharedFetch: Sendable, Equatable {
     /// Identifies the process that has fetched.
     var sender: [UInt8]
-    /// Path and query of the response, as in its cache key.
     var url: String
     /// When its request was sent, by that machine's own clock.
     var start: Int64
@@ -76,7 +74,6 @@ public struct ShownValues: Sendable, Equatable {
     public var oversized: [ObjectName] = []
     /// When the response's request was sent, minus `Age`.
     public var start: Int64
-    /// When the response was complete.
     public var end: Int64
 
     /// The largest payload of an object, and of all objects of one response, that is sent.
@@ -92,7 +89,6 @@ public struct AppliedValues: Sendable, Equatable {
     /// the other machine's.
     var start: Int64
     var end: Int64
-    /// Which fetch it was; nil if that is not known.
     var fetch: SharedFetch?
 
     /// Describes an observation of another machine.
@@ -103,14 +99,12 @@ public struct AppliedValues: Sendable, Equatable {
 
 /// What another machine has announced, for this store.
 public enum AppliedNews: Sendable, Equatable {
-    /// A response to a read has shown values.
     case values(AppliedValues)
     /// A write has made something outdated, and its response has shown values.
     ///
     /// Nothing that may be older is served from the cache (law 10). For the principal who wrote, the objects that the response
     /// shows are as it shows them.
     case write(Invalidation, AppliedValues?)
-    /// Something else has made it outdated.
     case invalidation(Invalidation)
 
     /// What it makes outdated; nil if it shows values only.
@@ -124,12 +118,10 @@ public enum AppliedNews: Sendable, Equatable {
 
 /// To whom new values are shown.
 struct ValueSharing: Sendable {
-    /// Whether an upstream's values are wanted.
     var isWanted: @Sendable (String) -> Bool
     var show: @Sendable (ShownValues) -> Void
 }
 
-/// Shares with the stores of other machines.
 extension ObjectStore {
     /// Sets the function that gets the new values that responses show: before the commit that makes them visible.
     ///

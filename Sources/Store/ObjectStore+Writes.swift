@@ -66,7 +66,6 @@ extension ObjectStore {
         return value
     }
 
-    /// Removes the documents whose paths match patterns.
     func removeDocumentsOfPatterns(_ invalidation: Invalidation) async throws(StoreError) {
         guard !invalidation.patterns.isEmpty else { return }
         let last = try await core.commit(.invalidation, .express) { session in
@@ -149,7 +148,6 @@ public struct CompletedWrite: Sendable {
     /// What it makes outdated, besides what the store finds out.
     public var invalidation: Invalidation { Invalidation(of: upstream, paths: paths, patterns: patterns, at: time) }
 
-    /// The objects that its path identifies.
     public var boundObjects: [BoundObject] { bound.map { [$0] } ?? [] }
 }
 
@@ -171,7 +169,6 @@ public struct WriteCompletion: Sendable, Equatable {
 public struct ObservedAbsence: Sendable {
     var key: CacheKey
     public var method = "GET"
-    /// The object that the path identifies, by its route.
     var bound: BoundObject?
     /// When its request was sent, minus `Age`.
     var start: Int64

@@ -21,7 +21,6 @@ public final class ObjectStore: Sendable {
     let writeResponses = DispatchQueue(label: "larder.writes")
 
     public var clock: StoreClock { core.clock }
-    /// Digests keys under this store's secret.
     public var hasher: KeyHasher { core.hasher }
 
     private init(core: StoreCore) { shared = core }
@@ -186,9 +185,7 @@ public final class ObjectStore: Sendable {
             }
         }
     }
-}
 
-extension ObjectStore {
     /// Counts the store's contents.
     public func count() async throws(StoreError) -> StoreCount {
         try await core.read { [core] in try Inventory($0, of: core).count() }
@@ -215,10 +212,7 @@ extension ObjectStore {
         _ = try? await core.commit(.flush, .batched) { _ in true }
         return try await core.read { [core] in try Inventory($0, of: core).warnings(limit: limit, after: after) }
     }
-}
 
-/// Looks up, freshens and removes documents.
-extension ObjectStore {
     /// The maximum number of variants kept per key; a new one displaces the oldest.
     ///
     /// Some servers vary by a field that differs in each request. Their responses would fill the store.
@@ -326,10 +320,7 @@ extension ObjectStore {
         let seconds = core.clock.now() / 1_000_000
         core.submitDispensable { try $0.touch(documents, at: seconds) }
     }
-}
 
-/// Queues, decomposes and stores responses.
-extension ObjectStore {
     /// Stores a response whole, and returns after its commit; waits for room in the queue.
     public func receive(_ document: ReceivedDocument) async throws(StoreError) -> Receipt {
         try await result { receive(document, done: $0) }

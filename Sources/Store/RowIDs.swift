@@ -15,10 +15,8 @@ extension RowID {
     /// The id of no row, less than all others.
     @inlinable package static var zero: Self { Self(rawValue: 0) }
 
-    /// An id greater than all others.
     static var max: Self { Self(rawValue: .max) }
 
-    /// Advances to the next id and returns it.
     mutating func increment() -> Self {
         self = Self(rawValue: rawValue + 1)
         return self

@@ -43,7 +43,6 @@ extension WriterSession {
         sentCount = nil
     }
 
-    /// Erases all sent events, as a clean must.
     func eraseSentEvents() throws {
         try query("DELETE FROM _told").run()
         sentCount = nil

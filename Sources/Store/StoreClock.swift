@@ -37,7 +37,6 @@ struct TimeSource: Sendable {
 
 /// The state of a store's clock as stored in its file.
 struct StoredTime: Sendable {
-    /// The highest time ever committed; 0 for none.
     var clock: Int64 = 0
     /// How far the wall clock was ahead of the store's when last read; nil if unknown.
     var wallLead: Int64?
@@ -123,6 +122,5 @@ public final class StoreClock: Sendable {
         )
     }
 
-    /// How far the wall clock is ahead of this one now.
     var wallLead: Int64 { source.wall() &- (offset &+ source.elapsed()) }
 }

@@ -4,7 +4,6 @@ public import Mapping
 public struct StoreConfiguration: Sendable {
     /// The database file; its folder must exist.
     var path: String
-    /// The bound on the database file and its WAL together.
     var maximumFileBytes: Int64
     /// How long the first job of a batch waits for others.
     var batchDelay: Duration
@@ -14,9 +13,7 @@ public struct StoreConfiguration: Sendable {
     var queueBytes: Int
     /// The maximum number of objects in one body; a body with more is stored as received.
     var objectLimit: Int
-    /// How many connections may read at once.
     var readers: Int
-    /// How far responses may lag behind the upstream's data.
     var lag: Lag
     /// The lag of upstreams with their own setting.
     public var lags: [String: Lag] = [:]

@@ -16,7 +16,6 @@ final class StoreCore: Sendable {
     /// Bounds the memory of decomposed bodies until their commit.
     let preparedBodies: QueueLimit
     let changeLimit: Int64
-    /// Reports to the operator what the store does on its own; any thread.
     let notify: @Sendable (StoreNotice) -> Void
     let presence = KeyPresence()
     let recent: RecentChanges
@@ -299,7 +298,6 @@ final class StoreCore: Sendable {
 
     var foundDamage: String? { damage.withLock { $0 } }
 
-    /// Records that the file is whole again.
     func mended(_ reason: String) {
         damage.withLock { $0 = nil }
         notify(.damagedFileEmptied(reason: reason))
@@ -337,11 +335,9 @@ final class StoreCore: Sendable {
         return value
     }
 
-    /// Drops dispensable jobs from now on.
     func giveUp() { closing.store(true, ordering: .relaxed) }
 }
 
-/// The limits of a slice of a search.
 struct SliceBounds: Sendable {
     static let usualCount = 256
 

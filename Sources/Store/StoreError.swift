@@ -4,11 +4,9 @@ import Glibc
 public enum StoreError: Error, Sendable, Equatable {
     /// Another process, with this admin address, has the store open.
     case locked(path: String, pid: Int32?, admin: String? = nil)
-    /// A newer Larder wrote the file.
     case newerSchema(path: String, found: String, known: String)
     /// Objects that are in the file were stored under a newer version of a model than the configuration declares.
     case newerModel(path: String, upstream: String, model: String, found: Int, declared: Int)
-    /// The file or its folder cannot be opened or created.
     case cannotOpen(path: String, reason: String)
     /// The files cannot be given to the group that is to read them.
     case group(path: String, name: String, reason: String)
@@ -19,7 +17,6 @@ public enum StoreError: Error, Sendable, Equatable {
     /// Another process locks the file; a `StoreNotice` reports when that begins and ends.
     case lockedOut(String)
     case corrupt(String)
-    /// An earlier Larder wrote the file in a format that this one does not read.
     case earlierFormat
     /// Too many jobs are waiting to be written.
     case queueFull

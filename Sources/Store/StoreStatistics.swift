@@ -29,7 +29,6 @@ public struct CommitReport: Sendable {
     public let jobs: [(kind: String, count: Int)]
     /// About how many bytes of responses it added to the file.
     public let bytes: Int
-    /// How long it took, from its first job to the end of the transaction.
     public let seconds: Double
 
     init(_ jobs: some Sequence<Job>, seconds: Double) {

@@ -316,7 +316,6 @@ private struct Cleaner {
 
         init(id: ID, owners: Int64, bytes: Int64) { (self.id, self.owners, self.bytes) = (id, owners, bytes) }
 
-        /// Reads these columns.
         init(_ row: QueryRow) { self.init(id: row.id(0), owners: row.integer(1), bytes: row.integer(2)) }
 
         /// Notes that one owner goes; returns how many bytes go with it.

@@ -190,7 +190,6 @@ extension InspectedDocument {
 }
 
 extension DocumentRow {
-    /// One document's row; nil if it is gone.
     static func read(_ id: DocumentID, in database: Database) throws -> DocumentRow? {
         try database.query(
             """

@@ -10,7 +10,6 @@ public struct ObjectListing: Sendable {
     public enum Order: Sendable, Equatable {
         /// By principal and context, then by identity: integers by value, before texts.
         case identity
-        /// In the order in which they were first stored.
         case stored
     }
 

@@ -14,7 +14,6 @@ public struct ObjectQuery: Sendable {
     public var limit: Int
     /// The `next` of the previous page.
     public var after: Int64?
-    /// Whether to list deleted objects instead of existing ones.
     public var areDeleted = false
 
     /// How objects are shown.

@@ -17,7 +17,6 @@ struct SecretErasure {
         }
     }
 
-    /// Erases newly secret members, and records the current secrets.
     func run() async throws(StoreError) {
         let core = core
         let models = core.models

@@ -4,7 +4,6 @@ import GRDBSQLite
 import Glibc
 import Synchronization
 
-/// Copies of the whole store, made while it is in use.
 extension ObjectStore {
     /// Copies the committed contents into a new file, readable only by its owner.
     ///
@@ -74,7 +73,6 @@ extension StoreCore {
     }
 }
 
-/// Runs blocking work on a thread that may block.
 func blocking<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws(StoreError) -> Value {
     try await result { done in
         DispatchQueue.global(qos: .utility).async { done(Result(catching: work).mapError { StoreError($0) }) }
@@ -85,7 +83,6 @@ func blocking<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) a
 ///
 /// SQLite itself updates the copy when the writer changes pages that are already copied.
 final class StoreCopy {
-    /// How many pages are copied at once.
     static let slice: Int32 = 512
     private let target: OpaquePointer
     private let backup: OpaquePointer

@@ -6,7 +6,6 @@ import Synchronization
 
 /// The result of loading a copy.
 public struct LoadResult: Sendable {
-    /// The store's contents afterwards.
     public var count: StoreCount
     /// What was left out because it belongs to principals of another key.
     public var dropped: StoreCount

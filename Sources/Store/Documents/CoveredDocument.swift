@@ -25,7 +25,6 @@ public enum TagCoverage: RawRepresentable, Sendable, Equatable {
         }
     }
 
-    /// The number in the store.
     public var rawValue: Int64 {
         switch self {
         case .received: 1
@@ -77,7 +76,6 @@ extension ObjectStore {
     }
 }
 
-/// Reads covered documents in one read snapshot.
 private struct CoveredDocumentReader {
     let database: Database
 

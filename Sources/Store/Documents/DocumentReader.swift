@@ -34,7 +34,6 @@ struct DocumentReader {
         return (documents, verified, sequence)
     }
 
-    /// A document by its id; nil if it is gone.
     func document(_ id: DocumentID) throws -> StoredDocument? {
         try database.query(
             """
@@ -278,7 +277,6 @@ struct DocumentReader {
 public struct DocumentOfURL: Sendable {
     public var principal: String
     public var context: String
-    /// Identifies the `Vary` selection.
     public var variant: [UInt8]
     public var status: Int
     public var policy: [UInt8]
@@ -298,7 +296,6 @@ extension ObjectStore {
 /// An object that a document names without showing it.
 public struct RelatedObject: Sendable {
     public var id: ObjectID
-    /// The newest values of its shared members.
     public var json: [UInt8]
     /// The earliest time at which its values may have been true, on the store's clock.
     public var start: Int64
@@ -350,7 +347,6 @@ extension ObjectStore {
 }
 
 extension ObjectState {
-    /// The earliest time at which its values may have been true.
     var start: Int64 {
         let start = base?.observation.start ?? .min
         guard case .groups(let groups) = knowledge else { return start }

@@ -51,7 +51,6 @@ public struct ReceivedDocument: Sendable {
     var body: [UInt8]
     /// When its request was sent, minus `Age`, in µs of the store's clock; it may show any state since then.
     var start: Int64
-    /// When its last byte arrived.
     var end: Int64
     /// When the first response to a write to its upstream arrived while this one was under way, if any; a response
     /// under the same key that was complete after that counts as the later one.
@@ -106,7 +105,6 @@ public struct ReceivedDocument: Sendable {
 /// The response of a write; it is not stored as a document.
 public struct ReceivedObservation: Sendable {
     public var body: [UInt8]
-    /// When the request was sent; microseconds of the store's clock.
     var start: Int64
     var rule: BodyRule
     /// The path and query of the request, for warnings and to recognise the response.
@@ -145,7 +143,6 @@ public struct StoredDocument: Sendable {
     public enum Form: Sendable, Equatable, CustomStringConvertible {
         /// As received; nothing newer is known.
         case asReceived
-        /// Composed with newer values.
         case composed
         /// Newer values are known, but not all of them: objects with unknown values are as received.
         case outdated(reason: String)
@@ -165,9 +162,7 @@ public struct StoredDocument: Sendable {
     public var key: CacheKey
     public var variant: [UInt8] = []
     public var status = 200
-    /// The fields, in the caller's own form.
     public var head: [UInt8] = []
-    /// The input for computing freshness, in the caller's own form.
     public var policy: [UInt8] = []
     public var body: [UInt8] = []
     /// The body migrated to the current model versions, for the mapped view; nil if that is the body itself.
@@ -205,7 +200,6 @@ public protocol ChangeListener: Sendable {
     /// The next commit, which no reader can see yet, changes these objects; if it fails, they have not changed.
     func objectsWillChange(_ objects: [ObjectID])
     func objectsChanged(_ objects: [ObjectID])
-    /// Whether it wants `objectsWritten`.
     var awaitsObjects: Bool { get }
     /// Something was written of the objects with these names, in whatever scope; they may not have been known before.
     func objectsWritten(_ objects: Set<ObjectName>)

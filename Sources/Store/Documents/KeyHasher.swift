@@ -76,7 +76,6 @@ public struct KeyHasher: Sendable {
         return Int64(bitPattern: digest.low)
     }
 
-    /// The hash of an object's key, for its index.
     func keyHash(_ value: String) -> Int64 { Int64(bitPattern: contentHash(Array(value.utf8))) }
 
     /// The hash of a version's payload, unique among the versions of one object.

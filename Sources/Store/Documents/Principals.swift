@@ -25,7 +25,6 @@ extension ObjectStore {
     }
 }
 
-/// Stores principals: digests, surrogate ids, labels.
 extension WriterSession {
     /// The id of a digest, created if needed.
     func principal(_ digest: [UInt8]) throws -> PrincipalID {

@@ -18,7 +18,6 @@ final class ObjectRecord {
     let id: ObjectID
     let collection: CollectionID
     let identity: StoredIdentity
-    /// The commit sequence of the last change.
     var changed = CommitNumber.zero
     /// The entries of versions, beginning with the base, if there is one.
     var entries: [Entry] = []
@@ -133,7 +132,6 @@ final class ObjectRecord {
         isModified = true
     }
 
-    /// Whether this version is all that is known of the object.
     func isKnownOnly(as version: VersionID) -> Bool {
         mark == nil && merged == nil && base?.version == version && knowledge.doubts.isEmpty
     }
@@ -184,9 +182,7 @@ final class ObjectRecord {
         }
         return entries
     }
-}
 
-extension ObjectRecord {
     /// The column `deleted`: the time of its tombstone; or since when its members show it to be deleted, times -1.
     var deleted: Int64? {
         if case .tombstone(let time) = mark { return time }
@@ -198,7 +194,6 @@ extension ObjectRecord {
 }
 
 extension ObjectMark {
-    /// The mark in the columns `deleted`, `unobserved` and `reused`, if any.
     init?(deleted: Int64, unobserved: Int64, reused: Int64) {
         // A negative `deleted` is the time since when the object's members show the deletion.
         if deleted > 0 {

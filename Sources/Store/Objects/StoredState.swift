@@ -175,7 +175,6 @@ extension VariableReader {
 }
 
 extension VariableWriter {
-    /// Appends whether there is a value, and the value.
     fileprivate mutating func append<Value>(optional value: Value?, as body: (inout VariableWriter, Value) -> Void) {
         append(value == nil ? 0 : 1)
         if let value { body(&self, value) }

@@ -23,7 +23,6 @@ struct UpstreamModels: Sendable {
 }
 
 extension StoreConfiguration {
-    /// The models of each upstream with their tools.
     var compiledModels: [String: UpstreamModels] {
         Dictionary(
             uniqueKeysWithValues: models.map { upstream, models in
@@ -101,7 +100,6 @@ struct ModelVersions {
     }
 }
 
-/// Migrates objects that were stored under an earlier version of their model.
 extension WriterSession {
     /// Migrates some of them to the current version; returns the last one read, or nil if there are no more.
     func modernise(after object: ObjectID, limit: Int) throws -> ObjectID? {

@@ -2,7 +2,6 @@ import Glibc
 
 /// The header of a database file (SQLite's file format, §1.3).
 struct FileHeader {
-    /// How every SQLite database begins.
     static let magic = Array("SQLite format 3\0".utf8)
     static let size = 100
 

@@ -82,7 +82,6 @@ struct Query {
         return try read(QueryRow(handle: handle))
     }
 
-    /// The callback's results for all rows.
     func all<Value>(_ values: any SQLBindable..., read: (QueryRow) throws -> Value) throws -> [Value] {
         try bind(values)
         defer { sqlite3_reset(handle) }
@@ -158,7 +157,6 @@ struct QueryCache {
     }
 }
 
-/// The current row of a statement.
 struct QueryRow {
     fileprivate let handle: OpaquePointer
 

@@ -325,7 +325,6 @@ enum Meta: String {
     /// The responses that other machines had requested until then are not stored: what they show may be older than what was known
     /// and has been cleaned or evicted since.
     case sharedSince
-    /// The digest of the views' definitions.
     case views
     /// 0 while objects remain to be migrated to a newer version of their model.
     case modernised
@@ -368,7 +367,6 @@ enum Meta: String {
     func remove(in database: Database) throws { try database.query("DELETE FROM _meta WHERE key = ?").run(rawValue) }
 }
 
-/// Reads and writes the clock's state.
 extension StoredTime {
     init(in database: Database) throws {
         // The year 10000, which no valid clock reaches.

@@ -421,7 +421,6 @@ struct StoreAccess {
         for file in files { chmod(file, 0o600) }
     }
 
-    /// Gives the group access; call it once all files exist.
     func widen() throws(StoreError) {
         guard let group else { return }
         for file in files {

@@ -83,7 +83,6 @@ final class StoreLock: Sendable {
         _ = fcntl(file, F_SETLK, &lock)
     }
 
-    /// Adds the owner's admin address.
     func announce(admin: String) { write("\(getpid())\n\(admin)\n") }
 
     /// The admin address of the daemon that has a store open; nil if there is none, or if this user may not know.

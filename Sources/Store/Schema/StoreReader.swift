@@ -191,7 +191,6 @@ public enum SQLCell: Sendable, Equatable {
 /// Why a query failed.
 public enum QueryFailure: Error, Sendable, Equatable {
     case severalStatements
-    /// The statement is not read-only.
     case wouldWrite
     case tookTooLong
     /// SQLite's message, or the reason why the file cannot be read.

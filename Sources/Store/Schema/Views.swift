@@ -269,7 +269,6 @@ private struct ViewExpression {
     }
 }
 
-/// Builds the SQL for a condition on an object's JSON.
 private struct ConditionExpression {
     let payload: String
 

@@ -10,7 +10,6 @@ struct Bans {
         var time: Int64
         /// When it became known here; what was queued before is not lost but for its document.
         var known: Int64
-        /// The last write to the path.
         var written: PathWrite?
     }
 
@@ -22,7 +21,6 @@ struct Bans {
         let hasDeleted: Bool
     }
 
-    /// How much of a response is stored.
     enum Verdict {
         case stored
         /// Only its objects, because it was queued before the invalidation.

@@ -49,7 +49,6 @@ final class BodyExaminer: Sendable {
 }
 
 extension StoreCore {
-    /// Decomposes a body.
     func prepare(_ subject: MappedSubject, upstream: String) -> PreparedBody {
         guard let models = models[upstream] else { return PreparedBody() }
         let isExamined = examiner.admits(bytes: subject.body.count)

@@ -6,7 +6,6 @@
     /// The writer adds a byte to a file at each commit, and then waits while another process holds a lock on it
     /// (`flock`).
     public enum CommitGate {
-        /// The environment variable that names the file.
         static let variable = "LARDER_COMMIT_GATE"
 
         /// The gate that the environment asks for; nil if it asks for none.

@@ -62,7 +62,6 @@ struct DoubtHistory {
     }
 }
 
-/// Handles members in doubt, with two observed values that cannot be ordered.
 extension WriterSession {
     /// When to fetch because of a doubt that begins now; warns if the doubt keeps returning.
     func asksFrom(

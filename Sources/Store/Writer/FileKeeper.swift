@@ -160,7 +160,6 @@ struct FileKeeper {
         _ = emptyWAL(session, timeout: 100)
     }
 
-    /// How the attempt to empty the WAL ended.
     enum Emptying: Equatable {
         case emptied
         /// A reader or another checkpoint still needs it.
@@ -209,7 +208,6 @@ struct DiskState {
     var trouble: String?
     /// The size that the database keeps meanwhile.
     var cap: Int64?
-    /// Whether the file was moved, which has been reported.
     var isFileMoved = false
     var nextCheck = ContinuousClock.now
 }

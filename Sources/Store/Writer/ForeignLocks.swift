@@ -10,9 +10,7 @@ import Synchronization
 /// something is committed again, every write fails almost at once, and responses are passed on as they are when the disk is full.
 /// Locks that are held for moments, again and again, are reported once they have taken as long together. Any thread.
 final class ForeignLockWatch: Sendable {
-    /// Why nothing can be written.
     enum Cause: Sendable {
-        /// Another process holds the lock of writers.
         case writing
         /// Another process reads an old state, or keeps it locked, so that the WAL cannot be emptied and has reached its bound.
         case reading
@@ -173,7 +171,6 @@ final class ForeignLockWatch: Sendable {
 
 /// The locks of other processes on the index of a store's WAL.
 struct ForeignLocks: Sendable {
-    /// The index; -1 if it cannot be opened.
     private let descriptor: Int32
 
     /// Opens the index of a store's WAL, to ask for its locks.
@@ -184,7 +181,6 @@ struct ForeignLocks: Sendable {
     /// This releases the locks that SQLite has on it in this process: it must have closed it before.
     func close() { if descriptor >= 0 { Glibc.close(descriptor) } }
 
-    /// The phrase for a process that the kernel does not name.
     static let unknownHolder = "another process"
 
     /// Who else has locked some bytes, such as `process 4711 (sqlite3)`; nil if nobody has.
@@ -212,7 +208,6 @@ struct ForeignLocks: Sendable {
         return nil
     }
 
-    /// The locks of a writer, of a checkpoint and of a recovery.
     private static let openingBytes: ClosedRange<Int64> = 120...122
 
     /// The name of a process; nil if this one may not see it.

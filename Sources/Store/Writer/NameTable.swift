@@ -95,7 +95,6 @@ struct NameTable {
         return found
     }
 
-    /// The label of a principal; nil if it was forgotten.
     mutating func label(of principal: PrincipalID, in database: Database) throws -> String? {
         if let label = labels[principal] { return label }
         let label = try database.query("SELECT label FROM _principals WHERE id = ?").first(principal) { $0.string(0) }

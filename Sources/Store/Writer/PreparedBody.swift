@@ -14,9 +14,7 @@ struct PreparedBody: Sendable {
     var decomposed: DecomposedBody?
     /// Whether the skeleton recomposes to exactly the same bytes.
     var isExact = false
-    /// Whether the body must not be stored.
     var isSecret = false
-    /// The digest of each occurrence's payload.
     var contents: [UInt64] = []
     var warnings: [MappingWarning] = []
     /// The edition of the models that it was decomposed by (`UpstreamModels.edition`).
@@ -26,7 +24,6 @@ struct PreparedBody: Sendable {
 
     init() {}
 
-    /// Decomposes a body.
     init(_ subject: MappedSubject, models: UpstreamModels, hasher: KeyHasher, isExamined: Bool) {
         let (body, rule) = (subject.body, subject.rule)
         (edition, self.isExamined) = (models.edition, isExamined)

@@ -9,7 +9,6 @@ struct RecentMarks {
     private struct Key: Hashable {
         let upstream: String
         let model: String
-        /// The identity, or the value of a key.
         let value: String
         let isKey: Bool
         /// The scope of the object; nil for every scope.
@@ -148,7 +147,6 @@ struct RecentMarks {
     }
 }
 
-/// The marks in the file, for the next start.
 extension RecentMarks {
     /// The marks in a store's file; those that no response can be older than are removed from it.
     init(in session: WriterSession) throws {

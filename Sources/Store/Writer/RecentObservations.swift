@@ -9,7 +9,6 @@ struct RecentObservations {
     /// The name of an object, as all machines know it.
     struct Name: Hashable {
         let upstream: String
-        /// The digest of the principal.
         let principal: [UInt8]
         let context: String
         let model: String

@@ -44,10 +44,7 @@ extension WriterSession {
             """
         ).run(count - Self.warningLimit)
     }
-}
 
-/// Warns of objects that one response shows several times with different values.
-extension WriterSession {
     /// The limit on warnings; further pairs of places are only counted.
     private static let disagreementLimit = 20
 

@@ -7,9 +7,7 @@ struct Job: Sendable {
     enum Kind: String, CaseIterable, Sendable {
         /// Stores a response, or what a write's response shows and invalidates.
         case response, write
-        /// Stores objects that came in no response.
         case seed
-        /// Notes that an object was not found.
         case absence
         /// Drops what shows an object that an upstream has sent on its own.
         case delivery
@@ -28,9 +26,7 @@ struct Job: Sendable {
     }
 
     enum Urgency: Sendable, Equatable {
-        /// Waits for the batch delay.
         case batched
-        /// Committed at once, together with everything queued.
         case prompt
         /// Like `prompt`, but before everything queued, and in a transaction of its own.
         case express
@@ -43,7 +39,6 @@ struct Job: Sendable {
 
     let kind: Kind
     let urgency: Urgency
-    /// Whether it opens its own transactions.
     var isAlone = false
     /// About how much it adds to the file.
     var bytes = 0
@@ -187,7 +182,6 @@ final class QueuedResponse: Sendable {
     let document: ReceivedDocument
     /// When it was queued, in µs of the store's clock.
     let time: Int64
-    /// The hash of its path.
     let pathHash: Int64
     private let foreseen: (@Sendable () -> Void)?
     private let done: @Sendable (Result<Receipt, StoreError>) -> Void
@@ -203,7 +197,6 @@ final class QueuedResponse: Sendable {
         time = core.clock.now()
     }
 
-    /// About how much it adds to the file, in bytes.
     var byteCount: Int { document.body.count + document.head.count + document.policy.count }
 
     /// Whether somebody waits to hear that it will be stored.
@@ -234,7 +227,6 @@ final class QueuedResponse: Sendable {
 final class QueuedResponses: Sendable {
     private struct State {
         var count = 0
-        /// How many of them show objects, by upstream.
         var upstreams: [String: Int] = [:]
         /// How many of them represent a single object, by the hashes of their paths.
         var paths: [Int64: Int] = [:]

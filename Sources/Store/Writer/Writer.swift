@@ -269,7 +269,6 @@ struct FoundDamage {
     let reason: String
     /// The session that found it; its connection must no longer be used.
     let session: WriterSession
-    /// The unfinished jobs, in their order.
     var unfinished: [Job] = []
 
     /// Empties the file; if that fails, as on a full disk, the unfinished jobs fail when they are retried.

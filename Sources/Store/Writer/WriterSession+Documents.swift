@@ -23,7 +23,6 @@ extension WriterSession {
         for id in surplus { try deleteDocument(id, notifying: false) }
     }
 
-    /// The documents under a key, newest first.
     func documents(at key: CacheKey, under digest: Digest128) throws -> [DocumentID] {
         try query("SELECT id, scope FROM _documents WHERE low = ? AND url = ? ORDER BY id DESC").all(
             digest,
@@ -48,7 +47,6 @@ extension WriterSession {
         var head: [UInt8]
         var policy: [UInt8]
         var pins: [Pin]
-        /// Nil: the body is stored as it is.
         var skeleton: [UInt8]?
         /// The body, where there is no skeleton.
         var literal: [UInt8]

@@ -55,7 +55,6 @@ extension WriterSession {
         if let forgotten { bans.banEverything(until: forgotten) }
     }
 
-    /// Marks one object, unless a newer observation of it is known.
     func apply(_ mark: ObjectMark, to record: ObjectRecord, by source: MarkSource? = nil, isJournaled: Bool = true)
         throws
     {
@@ -208,10 +207,7 @@ extension WriterSession {
         return newest.count < models.keyCount(of: model)
             || (newest + challenged).contains { $0.value.utf8.elementsEqual(key.utf8) }
     }
-}
 
-/// Handles retrievals that found nothing.
-extension WriterSession {
     /// Marks the object that a retrieval did not find: the one that its path identifies, or the one that the document under its
     /// key represents.
     ///

@@ -112,7 +112,6 @@ extension WriterSession {
         return true
     }
 
-    /// Applies the merged state to an object's record.
     func apply(_ state: ObjectState, to record: ObjectRecord, of model: String, models: UpstreamModels) throws {
         var state = state
         let newest = state.newestPayload(model: model, models: models.models)

@@ -1,7 +1,6 @@
 import GRDB
 import Mapping
 
-/// Looks up objects and their known state.
 extension WriterSession {
     /// The object with a name, created if needed.
     func record(collection: CollectionID, identity: StoredIdentity) throws -> ObjectRecord {
@@ -24,7 +23,6 @@ extension WriterSession {
         return found
     }
 
-    /// The object with an id; nil if it is gone.
     func record(_ id: ObjectID) throws -> ObjectRecord? {
         if let known = records[id] { return known }
         let found = try query(
@@ -101,10 +99,7 @@ extension WriterSession {
     func word(of id: ObservationID) throws -> LastWord? {
         try observationRecord(id).document.map { LastWord(document: $0, completed: try end(of: id)) }
     }
-}
 
-/// Writes the rows of objects at the end of a batch.
-extension WriterSession {
     func flushObjects() throws {
         for record in recordOrder where record.isModified {
             if try deleteUnusedVersions(of: record) { continue }
@@ -147,10 +142,7 @@ extension WriterSession {
         ])
         try writeMarkSource(of: record)
     }
-}
 
-/// Maintains observations: one row for each response, as long as something refers to it.
-extension WriterSession {
     /// Creates the observation of a new response, without uses.
     ///
     /// - Parameters:

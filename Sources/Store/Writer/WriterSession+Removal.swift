@@ -40,7 +40,6 @@ extension WriterSession {
         for id in try documents(at: key, under: hasher.digest(key)) { try deleteDocument(id) }
     }
 
-    /// Removes a document's pin from its object.
     private func unpin(_ pin: Pin) throws {
         guard let record = try record(pin.object) else { return }
         if let index = record.index(of: pin.version) {
@@ -56,10 +55,7 @@ extension WriterSession {
             try release(pin.version)
         }
     }
-}
 
-/// Erases what is known of objects, and deletes those that no document shows.
-extension WriterSession {
     /// Evicts objects that no document shows and that were last observed up to a time in seconds; returns how many.
     func evictOrphans(until time: Int64, limit: Int) throws -> Int {
         let found = try query("SELECT object FROM _orphans WHERE since <= ? LIMIT ?")

@@ -139,9 +139,7 @@ extension WriterSession {
         }
         return try state(of: record)
     }
-}
 
-extension WriterSession {
     /// The objects in one response, after they were merged.
     struct ObservedObjects {
         var pins: [Pin] = []
@@ -290,10 +288,7 @@ extension WriterSession {
             }
         }
     }
-}
 
-/// Deletes objects that were removed from a relation with `former: delete`.
-extension WriterSession {
     /// Adds tombstones for the objects that a response removed from such relations.
     ///
     /// Objects that the response itself shows elsewhere are excluded, and so are those in an overlapping response, because the
@@ -319,10 +314,7 @@ extension WriterSession {
             try apply(.tombstone(observation.effectiveTime), to: record, by: source)
         }
     }
-}
 
-/// Freshens documents by a 304 (RFC 9111 §4.3.4).
-extension WriterSession {
     /// Freshens a document by a 304, if it shows the newest values of all its objects: see `ObjectStore.freshen`.
     func freshen(
         _ id: DocumentID,

@@ -1,7 +1,6 @@
 import GRDB
 import Mapping
 
-/// Stores objects that did not come in a response.
 extension WriterSession {
     /// Merges what the values of a seed show, in their order, all in this transaction.
     ///

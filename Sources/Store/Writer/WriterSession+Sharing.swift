@@ -3,7 +3,6 @@ import Mapping
 
 /// Shows new values to other machines.
 extension WriterSession {
-    /// Whether the new values in a response are shown to other machines.
     func showsValues(of document: ReceivedDocument) -> Bool {
         !document.isShared && sharing()?.isWanted(document.key.upstream) ?? false
     }
@@ -105,10 +104,7 @@ extension WriterSession {
         guard principal != .anonymous else { return [] }
         return try query("SELECT digest FROM _principals WHERE id = ?").first(principal) { $0.bytes(0) }
     }
-}
 
-/// Applies what other machines have announced.
-extension WriterSession {
     /// Merges what a response on another machine has shown of objects that are known here, and remembers the rest.
     ///
     /// - Returns: the objects that it has shown; others were malformed.

@@ -85,10 +85,7 @@ extension WriterSession {
         let deleted = subjects.filter { $0.own?.isTombstone == true }
         return !deleted.isEmpty && deleted.allSatisfy { models.onDelete(of: $0.object.model) != .stale }
     }
-}
 
-/// Finds the objects that a write concerns.
-extension WriterSession {
     /// An object that a write concerns, and its mark for the principal who wrote.
     struct Subject {
         var object: BoundObject

@@ -18,7 +18,6 @@ final class WriterSession {
         var sequence: CommitNumber
     }
 
-    /// What a batch did, to be published after its commit.
     struct BatchEffects {
         var changed: [ObjectID] = []
         /// The objects whose rows were written, for whatever reason.
@@ -61,7 +60,6 @@ final class WriterSession {
 
     let database: Database
     let hasher: KeyHasher
-    /// Digests the keys of objects.
     var keyHasher: KeyHasher
     let clock: StoreClock
     let presence: KeyPresence
@@ -88,7 +86,6 @@ final class WriterSession {
     /// The approximate number of rows in `_deliveries`; nil if not counted yet.
     var deliveryCount: Int64?
     private var queries = QueryCache()
-    /// The wall clock's lead as stored.
     private var wallLead: Int64?
 
     /// Set while a clean counts: the bytes of the documents deleted since then, and of the objects deleted with them.
@@ -130,7 +127,6 @@ final class WriterSession {
         return id
     }
 
-    /// The commit sequence for the next change.
     func nextSequence() -> CommitNumber { numbers.sequence.increment() }
 
     /// The time in seconds, as in `_used` and `_orphans`.
