@@ -8,10 +8,10 @@ public enum JSONLayout {
         var result: [UInt8] = []
         result.reserveCapacity(text.count)
         var (isInString, isEscaped) = (false, false)
-        for byte in text {
+        for byte in text where isInString || ![0x20, 0x09, 0x0A, 0x0D].contains(byte) {
+            result.append(byte)
             if byte == UInt8(ascii: "\""), !isEscaped { isInString.toggle() }
             isEscaped = byte == UInt8(ascii: "\\") && isInString && !isEscaped
-            if isInString || ![0x20, 0x09, 0x0A, 0x0D].contains(byte) { result.append(byte) }
         }
         return result
     }

@@ -33,7 +33,7 @@ struct MemberPath: Hashable, Sendable {
 
     /// Whether this path is somewhere within `other`.
     func isWithin(_ other: MemberPath) -> Bool {
-        text.utf8.starts(with: other.text.utf8)
+        text.utf8.count > other.text.utf8.count && text.utf8.starts(with: other.text.utf8)
             && text.utf8.dropFirst(other.text.utf8.count).first == UInt8(ascii: "/")
     }
 
