@@ -133,11 +133,11 @@ struct ConversionRun {
         var result = value
         var inner = ConversionRun(isReverse: isReverse)
         for link in links {
-            guard let json = inner.convert(result, link), let next = JSONSlice(json) else { return nil }
+            guard let json = inner.convert(result, link, at: pointer), let next = JSONSlice(json) else { return nil }
             if let misfit = inner.misfit { return keep(value, misfit.reason, at: pointer) }
             result = next
         }
-        adopt(inner, at: pointer)
+        adopt(inner)
         return result.json
     }
 
@@ -145,9 +145,9 @@ struct ConversionRun {
         var reasons: [String] = []
         for choice in choices {
             var inner = ConversionRun(isReverse: isReverse)
-            let json = inner.convert(value, choice)
+            let json = inner.convert(value, choice, at: pointer)
             guard let misfit = inner.misfit else {
-                adopt(inner, at: pointer)
+                adopt(inner)
                 return json
             }
             reasons.append(misfit.reason)
@@ -158,11 +158,8 @@ struct ConversionRun {
     /// The first part that stays as it is.
     private var misfit: ConversionFault? { faults.first(where: \.isKept) }
 
-    private mutating func adopt(_ inner: ConversionRun, at pointer: String) {
+    private mutating func adopt(_ inner: ConversionRun) {
         refusal = refusal ?? inner.refusal
-        for var fault in inner.faults {
-            fault.pointer = pointer + fault.pointer
-            faults.append(fault)
-        }
+        faults += inner.faults
     }
 }

@@ -156,9 +156,6 @@ struct KnownObject {
         deletion = isOutdated ? nil : state.deletedSince
     }
 
-    /// Whether it has a mark of a write, so that some of its values may be older than that.
-    var isUnseenInPart: Bool { if case .unobserved = state.mark { true } else { false } }
-
     /// Whether the object is deleted, which affects documents observed before that.
     var isGone: Bool { deletion != nil || state.mark?.isTombstone == true }
 }

@@ -46,7 +46,7 @@ struct CompositionAttempt {
     // Computed on first use:
 
     /// The objects of all pins.
-    var pinned: Set<ObjectName>?
+    lazy var pinned = Set(tree.pins.indices.compactMap { [tree] in tree.name(of: $0) })
     /// By object, the members on which the document contradicts itself.
     var contradicted: [ObjectName: Set<MemberPath>] = [:]
     /// By text, the containers of objects keyed by name.
@@ -154,7 +154,7 @@ struct CompositionAttempt {
         guard let resolved = object.resolved,
             // What was known before a write is no longer known.
             object.isCurrent || write != nil,
-            object.state.payload != payload || !object.doubts.isEmpty || object.isUnseenInPart,
+            object.state.payload != payload || !object.doubts.isEmpty || object.state.mark?.isTombstone == false,
             let value = JSONSlice(payload)
         else { return copy(place.pin, 0..<payload.count) }
         if let observation, let mark = object.state.mark, mark.isTombstone, observation.start > mark.time {
@@ -200,12 +200,6 @@ struct CompositionAttempt {
         let found = Set(disagreements.map { MemberPath(pointer: $0.member) })
         contradicted[name] = found
         return found
-    }
-
-    mutating func isPinned(_ name: ObjectName) -> Bool {
-        let names = pinned ?? Set(tree.pins.indices.compactMap { [tree] in tree.name(of: $0) })
-        pinned = names
-        return names.contains(name)
     }
 
     /// The pin of a reference literal within a pinned text.
