@@ -34,7 +34,7 @@ indirect enum CompiledConversion: Sendable {
         }
     }
 
-    /// Conversions one after the other; each element of a list goes through all of them by itself, and fits all or stays.
+    /// Conversions one after the other; each element of a list goes through all by itself, and fits all or stays.
     private static func sequence(_ links: [CompiledConversion]) -> CompiledConversion {
         let elements = links.compactMap { if case .list(let element) = $0 { element } else { nil } }
         if elements.count == links.count { return .list(sequence(elements)) }
