@@ -34,7 +34,7 @@ indirect enum CompiledConversion: Sendable {
         }
     }
 
-    /// Conversions one after the other; each element of a list goes through all of them by itself, and fits all or stays.
+    /// Conversions one after the other; each element of a list goes through all by itself, and fits all or stays.
     private static func sequence(_ links: [CompiledConversion]) -> CompiledConversion {
         let elements = links.compactMap { if case .list(let element) = $0 { element } else { nil } }
         if elements.count == links.count { return .list(sequence(elements)) }
@@ -133,11 +133,11 @@ struct ConversionRun {
         var result = value
         var inner = ConversionRun(isReverse: isReverse)
         for link in links {
-            guard let json = inner.convert(result, link), let next = JSONSlice(json) else { return nil }
+            guard let json = inner.convert(result, link, at: pointer), let next = JSONSlice(json) else { return nil }
             if let misfit = inner.misfit { return keep(value, misfit.reason, at: pointer) }
             result = next
         }
-        adopt(inner, at: pointer)
+        adopt(inner)
         return result.json
     }
 
@@ -145,9 +145,9 @@ struct ConversionRun {
         var reasons: [String] = []
         for choice in choices {
             var inner = ConversionRun(isReverse: isReverse)
-            let json = inner.convert(value, choice)
+            let json = inner.convert(value, choice, at: pointer)
             guard let misfit = inner.misfit else {
-                adopt(inner, at: pointer)
+                adopt(inner)
                 return json
             }
             reasons.append(misfit.reason)
@@ -158,11 +158,8 @@ struct ConversionRun {
     /// The first part that stays as it is.
     private var misfit: ConversionFault? { faults.first(where: \.isKept) }
 
-    private mutating func adopt(_ inner: ConversionRun, at pointer: String) {
+    private mutating func adopt(_ inner: ConversionRun) {
         refusal = refusal ?? inner.refusal
-        for var fault in inner.faults {
-            fault.pointer = pointer + fault.pointer
-            faults.append(fault)
-        }
+        faults += inner.faults
     }
 }

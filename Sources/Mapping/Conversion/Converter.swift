@@ -1,8 +1,8 @@
 /// A compiled conversion, from the upstream's JSON to the mapped JSON and back.
 ///
-/// It is pure and does not depend on the host's locale or time zone. In both directions, null stays null, unless a value
-/// map declares otherwise, and a value that does not fit stays as it is, with a fault. This holds for the elements of
-/// lists and the members of dictionaries, too. Conversions that only check a value keep its spelling, so the way back
+/// It is pure and does not depend on the host's locale or time zone. In both directions, null stays null, unless a
+/// value map declares otherwise, and a value that does not fit stays as it is, with a fault. This holds for the elements
+/// of lists and the members of dictionaries, too. Conversions that only check a value keep its spelling, so the way back
 /// restores the upstream's bytes.
 public struct Converter: Sendable {
     private let conversion: CompiledConversion

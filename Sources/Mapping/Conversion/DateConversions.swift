@@ -116,7 +116,7 @@ final class DatePattern: Sendable {
 
     /// Why a pattern is wrong, or probably does not mean what its author intended.
     private static func mistake(in pattern: String) -> String? {
-        // Every second piece is quoted. Two quotes in a row, which stand for one literal quote, have nothing between them.
+        // Every second piece is quoted. Two quotes in a row stand for a literal quote, and have nothing between them.
         let pieces = pattern.split(separator: "'", omittingEmptySubsequences: false)
         if pieces.count.isMultiple(of: 2) { return "a quote in it is not closed" }
         let letters = stride(from: 0, to: pieces.count, by: 2)
@@ -129,8 +129,8 @@ final class DatePattern: Sendable {
         if has("Y"), !has("w") { return "\"Y\" is the year that a week belongs to; write yyyy for the year" }
         if has("D"), has("M") || has("L") { return "\"D\" is the day of the year; write dd for the day of the month" }
         return letters.first { !fields.contains($0) }.map {
-            "\"\($0)\" is not a field; write fields such as yyyy-MM-dd HH:mm:ss or MMMM d, yyyy, and other letters between "
-                + "single quotes, as in yyyy-MM-dd'T'HH:mm"
+            "\"\($0)\" is not a field; write fields such as yyyy-MM-dd HH:mm:ss or MMMM d, yyyy, and other letters "
+                + "between single quotes, as in yyyy-MM-dd'T'HH:mm"
         }
     }
 

@@ -33,7 +33,7 @@ struct ValueConversion: Sendable {
         return json
     }
 
-    /// Why a value fails its checks, as it is or after coercion; null passes, as the mapped view shows it with a warning.
+    /// Why a value fails its checks, as it is or after coercion; null passes: the mapped view shows it with a warning.
     func fault(in value: JSONSlice) -> String? {
         guard let checker, !value.isNull else { return nil }
         guard let coerced = coerced(value) else { return checker.fault(in: value) }

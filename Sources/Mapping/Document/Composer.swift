@@ -5,8 +5,8 @@ public enum Composition: Sendable, Equatable {
     case composed(ComposedBody)
     /// Not every byte of the result is known (law 6).
     ///
-    /// `partial` has newer values all the same: objects of which not all is known are as received. Nil if no other has a
-    /// newer value, or if it was not wanted.
+    /// `partial` has newer values all the same: objects of which not all is known are as received. Nil if no other has
+    /// a newer value, or if it was not wanted.
     case unknown(reason: String, partial: ComposedBody? = nil)
 }
 
@@ -23,8 +23,8 @@ public struct ComposedBody: Sendable, Equatable {
 public struct Composer: Sendable {
     private let models: Models
     private let lag: Lag
-    /// The limit on bytes read or written: it suffices for every object's newest values several times over and for lists
-    /// that grow, but not for objects that multiply.
+    /// The limit on bytes read or written: it suffices for every object's newest values several times over and for
+    /// lists that grow, but not for objects that multiply.
     private static let effort = (perByte: 16, atLeast: 1 << 20)
     /// How far a composed document may outgrow the received one.
     private static let growth = (factor: 4, atLeast: 1 << 20)
@@ -38,14 +38,14 @@ public struct Composer: Sendable {
     ///
     /// - Parameters:
     ///   - keyed: the offsets in the skeleton of objects whose members are the document's objects.
-    ///   - url: its path and query. An object whose member no longer has the value of the parameter with that name may no
-    ///     longer belong to the list, so not all is known.
+    ///   - url: its path and query. An object whose member no longer has the value of the parameter with that name may
+    ///     no longer belong to the list, so not all is known.
     ///   - observation: the document's own; a write or deletion after it makes the document stale. Without it, the
     ///     document counts as newer than all of them.
     ///   - mayHaveChanged: whether a pin may show other values than the newest of its object. If not, it is copied and
     ///     `state` is not called for it.
     ///   - isPartialWanted: whether to compose what is known if not all is.
-    ///   - mayShow: whether the values of an observation may be put in. Called for the observations of objects in `state`.
+    ///   - mayShow: whether the values of an observation may be put in; called for those of objects in `state`.
     ///   - doubts: receives, for each doubtful member shown, the time from which it is to be settled by fetching.
     public func compose(
         skeleton: [UInt8],
@@ -156,9 +156,6 @@ struct KnownObject {
         deletion = isOutdated ? nil : state.deletedSince
     }
 
-    /// Whether it has a mark of a write, so that some of its values may be older than that.
-    var isUnseenInPart: Bool { if case .unobserved = state.mark { true } else { false } }
-
     /// Whether the object is deleted, which affects documents observed before that.
     var isGone: Bool { deletion != nil || state.mark?.isTombstone == true }
 }
@@ -175,7 +172,7 @@ struct PinTree {
     private let places: [[Place]]
     /// By pin, the text that refers to it, and the literal there.
     private let references: [(text: Int, literal: Range<Int>)]
-    /// By pin, the object it shows, if newer values may be known; reading and hashing all names would be most of the work.
+    /// By pin, the object it shows if newer values may be known: reading all names would be most of the work.
     private(set) var looked: [ObjectName?]
 
     /// Nil if the pins do not match the skeleton, or a name that is to be read is damaged.
@@ -197,7 +194,7 @@ struct PinTree {
         }
     }
 
-    /// Visits the texts as they are nested, each up to its next reference or its end; returns false if the pins do not match.
+    /// Visits the texts as they are nested, each up to its next reference or its end; false if the pins do not match.
     static func walk(
         skeleton: [UInt8],
         pins: [[UInt8]],

@@ -5,8 +5,8 @@ extension CompositionAttempt {
         let resolved: ResolvedObject
         /// Nil for an object without an identity.
         let object: KnownObject?
-        /// Whether the shape is another object's: then every member of it must be known of this one (law 6), while others
-        /// without a newer value stay as pinned.
+        /// Whether the shape is another object's: then every member of it must be known of this one (law 6); otherwise
+        /// members without a newer value stay as pinned.
         let isStrict: Bool
 
         var description: String { object?.name.description ?? "an embedded object" }
@@ -44,8 +44,8 @@ extension CompositionAttempt {
             let time = unseenWrite(to: object, shownBy: shape.text), object.state.lo(of: path, lag: lag) <= time
         {
             let isUndisputed = !subject.isStrict && object.doubts[path] == nil
-            // Somebody else has written, and the document, which was requested after that, shows the settled value: it may
-            // go on doing so until the lag ends. Any other value may be newer or older than what was served before. To the
+            // Somebody else has written, and the document, requested after that, shows the settled value: it may go on
+            // doing so until the lag ends. Any other value may be newer or older than what was served before. To the
             // principal who has written, the settled value may be the one from before the write.
             if isUndisputed, object.state.mark?.isOwn != true, let observation, observation.start > time,
                 !newest.isContainer, shape.value.isEqual(to: newest.value, as: newest.link)
@@ -169,8 +169,8 @@ indirect enum ValueShape: Hashable {
             }
     }
 
-    /// Whether a value of this shape has exactly the members of the other in its place, or none at all; each element of a
-    /// list must fit some element of the other.
+    /// Whether a value of this shape has exactly the members of the other in its place, or none at all; each element of
+    /// a list must fit some element of the other.
     func fits(_ other: ValueShape) -> Bool {
         switch (self, other) {
         case (.plain, _): true

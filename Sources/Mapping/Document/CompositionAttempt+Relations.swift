@@ -1,6 +1,6 @@
 /// Writes relations whose newest values differ from the pinned ones.
 extension CompositionAttempt {
-    /// Writes objects keyed by name: one that keeps its key keeps its pin, a new one takes the shape that the others share.
+    /// Writes objects keyed by name: one that keeps its key keeps its pin, a new one takes the shape of the others.
     mutating func writeKeyed(_ newest: JSONSlice, _ link: Link, _ shape: Shape) {
         guard newest.kind == .object else {
             return writePlain(newest, else: "objects keyed by name are now something else")
@@ -32,7 +32,7 @@ extension CompositionAttempt {
         }
     }
 
-    /// Writes a container of `count` entries with the white space and separators of the pinned one, which has those at `pinned`.
+    /// Writes a container of `count` entries with the white space and separators of the one with entries at `pinned`.
     private mutating func writeBracketed(
         _ open: Unicode.Scalar,
         _ close: Unicode.Scalar,
@@ -58,7 +58,7 @@ extension CompositionAttempt {
         output.append(contentsOf: text[last.upperBound..<range.upperBound])
     }
 
-    /// Writes a list of objects: those that remain keep their own pins, new ones take the shape that their siblings share.
+    /// Writes a list of objects: those that remain keep their pins, new ones take the shape that their siblings share.
     mutating func writeList(_ newest: JSONSlice, _ link: Link, _ shape: Shape) {
         guard newest.kind == .array else { return writePlain(newest, else: "a list of objects is now a single object") }
         let elements = newest.elements.filter { !isRemoved($0, link) }

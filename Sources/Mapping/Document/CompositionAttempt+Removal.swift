@@ -42,7 +42,7 @@ extension CompositionAttempt {
         guard element.isReference, let target = element.target(isStrict: link.isStrict) else { return false }
         let name = name(of: target, link)
         // That its pins may stay does not mean that it may appear elsewhere, so its state is needed.
-        if known[name] == nil, isPinned(name) { missing.insert(name) }
+        if known[name] == nil, pinned.contains(name) { missing.insert(name) }
         return fate(of: known[name], shownAs: nil, isEmbedded: true) == .removed
     }
 

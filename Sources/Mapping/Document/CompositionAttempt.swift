@@ -46,7 +46,7 @@ struct CompositionAttempt {
     // Computed on first use:
 
     /// The objects of all pins.
-    var pinned: Set<ObjectName>?
+    lazy var pinned = Set(tree.pins.indices.compactMap { [tree] in tree.name(of: $0) })
     /// By object, the members on which the document contradicts itself.
     var contradicted: [ObjectName: Set<MemberPath>] = [:]
     /// By text, the containers of objects keyed by name.
@@ -113,7 +113,7 @@ struct CompositionAttempt {
         output.append(contentsOf: source[position..<range.upperBound])
     }
 
-    /// Writes a pin's newest values or, if they are not all known, the pin as received; objects within it have their own.
+    /// Writes a pin's newest values or, if not all are known, the pin as received; objects within it have their own.
     private mutating func writePinOrKeep(_ place: PinTree.Place) {
         let (count, changes, former) = (output.count, (hasOwnChange, hasChangedObjects), (added, sources, doubts))
         writePin(place)
@@ -144,7 +144,8 @@ struct CompositionAttempt {
         case .shown: break
         case .stale:
             let reason = "a write may have changed \(name) since the document was observed"
-            // With the upstream away it is shown as known before the write, which is no older than this document (law 3).
+            // With the upstream away it is shown as before the write, which is no older than this document (law 3).
+            // Members that no model declares are as received.
             guard isPartialWanted, object.state.mark?.isReused == false else { return fail(reason) }
             shortfall = shortfall ?? reason
         case .gone: return fail("\(name) is deleted")
@@ -154,7 +155,7 @@ struct CompositionAttempt {
         guard let resolved = object.resolved,
             // What was known before a write is no longer known.
             object.isCurrent || write != nil,
-            object.state.payload != payload || !object.doubts.isEmpty || object.isUnseenInPart,
+            object.state.payload != payload || !object.doubts.isEmpty || object.state.mark?.isTombstone == false,
             let value = JSONSlice(payload)
         else { return copy(place.pin, 0..<payload.count) }
         if let observation, let mark = object.state.mark, mark.isTombstone, observation.start > mark.time {
@@ -162,7 +163,7 @@ struct CompositionAttempt {
             doubts.insert(mark.time + lag.lists)
         }
         if write != nil, object.state.mark?.isReused == true {
-            // Of a response that may be from before the deletion nothing is merged, so that no write puts its members in doubt.
+            // A response that may be from before the deletion is not merged, so no write puts its members in doubt.
             let shown = ObservedMembers(value, model: resolved.model, models: models).sound
             let unknown = shown.first { $0.value.isShared && !$0.value.isContainer && resolved[$0.key] == nil }
             if let member = unknown?.key {
@@ -178,8 +179,8 @@ struct CompositionAttempt {
         hasOwnChange = isOuterChanged
     }
 
-    /// Records which literals of a pin stay: those that fail their checks, and those on which the document contradicts itself
-    /// as long as nothing newer is known (laws 1 and 6).
+    /// Records which literals of a pin stay: those that fail their checks, and those on which the document contradicts
+    /// itself as long as nothing newer is known (laws 1 and 6).
     private mutating func keepLiterals(of object: KnownObject, _ resolved: ResolvedObject, in shape: Shape) {
         var literals: Set<MemberPath> = []
         if !models.plain[resolved.model] {
@@ -200,12 +201,6 @@ struct CompositionAttempt {
         let found = Set(disagreements.map { MemberPath(pointer: $0.member) })
         contradicted[name] = found
         return found
-    }
-
-    mutating func isPinned(_ name: ObjectName) -> Bool {
-        let names = pinned ?? Set(tree.pins.indices.compactMap { [tree] in tree.name(of: $0) })
-        pinned = names
-        return names.contains(name)
     }
 
     /// The pin of a reference literal within a pinned text.

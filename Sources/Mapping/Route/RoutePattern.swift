@@ -319,6 +319,6 @@ enum PathComponents {
 extension StringProtocol {
     /// The part before the question mark: the path, if the text is a path and query.
     ///
-    /// It works on bytes: characters take ten times as long, and a combining mark after the question mark would hide it.
+    /// It works on bytes: characters take ten times as long, and a combining mark after the mark would hide it.
     @inlinable public var beforeQuery: SubSequence { self[..<(utf8.firstIndex(of: UInt8(ascii: "?")) ?? endIndex)] }
 }
