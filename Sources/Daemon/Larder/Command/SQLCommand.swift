@@ -154,21 +154,16 @@ struct SQLCommand: ParsableCommand {
 
     private var isDaemonReachable: Bool { (try? finder.client().send("GET", "/count")) != nil }
 
-    // MARK: By the daemon
-
     /// Has the daemon run a query, and prints what it sends.
     private func ask(_ query: String?) throws {
-        struct Body: Encodable {
-            var query: String?
-            var timeout: String
-        }
         let watch = ProgressWatch.waiting(atMost: limit.map { Units.text($0) })
         defer { watch?.end() }
         // The daemon runs nothing for ever.
-        let body = AdminJSON.encode(Body(query: query, timeout: Units.text(limit ?? .seconds(600))))
+        let words = ["query": query, "timeout": Units.text(limit ?? .seconds(600))].compactMapValues(\.self)
         let isTerminal = isatty(1) == 1
         var text: [UInt8] = []
-        try finder.client().transfer("/sql?form=\(json ? "json" : csv ? "csv" : "table")", body: body) { bytes in
+        let target = "/sql?form=\(json ? "json" : csv ? "csv" : "table")"
+        try finder.client().transfer(target, body: AdminJSON.encode(words)) { bytes in
             watch?.end()
             if isTerminal { text += bytes } else { _ = writeAll(bytes, to: 1) }
         }
@@ -179,7 +174,6 @@ struct SQLCommand: ParsableCommand {
         Terminal.out(lines.map(\.printable).joined(separator: "\n"))
     }
 
-    /// The error message, with the remedy if that is known.
     private func complaint(about failure: QueryFailure, _ reader: StoreReader) -> String {
         switch failure {
         case .severalStatements: return "one statement at a time: give each to a larder sql of its own"
@@ -213,8 +207,6 @@ struct SQLCommand: ParsableCommand {
         guard known.contains(where: { $0.lowercased() == word.lowercased() }) else { return nil }
         return "\(word) is a word of SQL; as a name write it in double quotes: \"\(word)\""
     }
-
-    // MARK: Output
 
     private func show(_ views: [StoreView]) {
         if json || csv {
@@ -269,7 +261,6 @@ private final class QueryGuardian: Sendable {
     func end() { isOver.withLock { $0 = true } }
 }
 
-/// The rows of a query as a table for people.
 private struct QueryResult {
     var columns: [String] = []
     var rows: [[SQLCell]] = []
@@ -337,7 +328,6 @@ private struct RowPrinter {
 
     mutating func end() { if isJSON { output.append((isFirst ? "[]\n" : "]\n").utf8) } }
 
-    /// Prints what is left, also of a query that has failed.
     mutating func flush() { output.write(keeping: 0) }
 
     private static func quoted(_ text: String) -> String {
@@ -391,7 +381,6 @@ extension SQLCell {
 }
 
 extension Duration {
-    /// Parses an option; the error says what to write instead.
     static func option(_ text: String) throws -> Duration {
         do {
             return try Units.duration(text)
