@@ -226,15 +226,11 @@ struct SQLCommand: ParsableCommand {
             HumanText.folded(text.printable, width: Terminal.width ?? 80, hangs: false)
         }
         var blocks = shown.map { "\($0.name)\n" + folded("  " + $0.columns.joined(separator: ", ")) }
-        let empty = models.filter { !$0.hasRows }
-        if !shown.isEmpty {
-            let others = "\(shown[0].name)_current and so on have the same columns, and each object once."
-            blocks.append(folded(others))
+        if let first = shown.first {
+            blocks.append(folded("\(first.name)_current and so on have the same columns, and each object once."))
         }
-        if !empty.isEmpty {
-            let names = empty.map(\.name).joined(separator: ", ")
-            blocks.append(folded("Without rows: \(names)"))
-        }
+        let empty = models.filter { !$0.hasRows }.map(\.name)
+        if !empty.isEmpty { blocks.append(folded("Without rows: \(empty.joined(separator: ", "))")) }
         Terminal.out(blocks.joined(separator: "\n\n"))
     }
 }
@@ -289,16 +285,11 @@ private struct RowPrinter {
     private var isFirst = true
     private var output = PendingOutput()
     private var lastWrite: ContinuousClock.Instant?
-
     private let deadline: ContinuousClock.Instant?
-
     private static let bound = 16 << 20
 
     /// - Parameter deadline: until when it may wait for the reader of the rows, whose query keeps a snapshot of the store.
-    init(isJSON: Bool, deadline: ContinuousClock.Instant? = nil) {
-        self.isJSON = isJSON
-        self.deadline = deadline
-    }
+    init(isJSON: Bool, deadline: ContinuousClock.Instant? = nil) { (self.isJSON, self.deadline) = (isJSON, deadline) }
 
     mutating func begin(_ names: [String]) {
         columns = isJSON ? Self.distinct(names) : names
