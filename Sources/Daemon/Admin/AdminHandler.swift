@@ -109,7 +109,6 @@ extension Entrance {
 
 /// The admin side without its sockets: turns a request value into a response value.
 package struct AdminService: Sendable {
-    /// The maximum size of a body in bytes.
     static let maximumBody = 64 << 10
 
     private let daemon: DaemonCore

@@ -136,7 +136,6 @@ private enum ReadableJSON {
         return output
     }
 
-    /// The number that a string stands for, if any.
     static func number(in text: String) -> String? { text.first == numberMark ? String(text.dropFirst()) : nil }
 
     private static func copyNumber(_ text: [UInt8], _ position: inout Int, to output: inout [UInt8]) {
@@ -176,7 +175,6 @@ private enum ReadableJSON {
         }
     }
 
-    /// The code unit of a `\u` escape, if there is one.
     private static func unit(_ text: [UInt8], at position: Int) -> UInt16? {
         guard position + 6 <= text.count, text[position] == UInt8(ascii: "\\"), text[position + 1] == UInt8(ascii: "u")
         else { return nil }

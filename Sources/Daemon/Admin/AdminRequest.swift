@@ -17,7 +17,6 @@ struct AdminRequest: Sendable {
     /// A body that the route reads itself, because it may be a large file.
     var upload: RequestBody?
 
-    /// The captures of the path pattern, by name.
     var captures: [String: String] = [:]
 
     /// Parses a request; nil if its target is not valid percent-encoded UTF-8 text.
@@ -48,7 +47,6 @@ struct AdminRequest: Sendable {
         query.first { $0.name == name }.flatMap { $0.value.isEmpty ? nil : $0.value }
     }
 
-    /// All values of a parameter of the query, in order.
     func values(_ name: String) -> [String] { query.filter { $0.name == name }.map(\.value) }
 
     /// Decodes percent-escapes; nil for a broken escape or bytes that are not UTF-8.
@@ -122,7 +120,6 @@ extension AdminRequest {
         try choice(name, among: words.map { ($0.key, $0.value) })
     }
 
-    /// The same for the cases of a type.
     func choice<Value>(_ name: String, of type: Value.Type) throws -> Value?
     where Value: CaseIterable & RawRepresentable<String> {
         try choice(name, among: type.allCases.map { ($0.rawValue, $0) })
@@ -176,7 +173,6 @@ extension AdminRequest {
     }
 }
 
-/// The page of a list that a client wants.
 struct Paging: Sendable, Equatable {
     static let maximum = 1000
     static let parameters: [AdminRoute.Parameter] = AdminRoute.Parameter.documented([
@@ -229,6 +225,5 @@ extension ProblemDocument {
     }
 
     static func badRequest(_ detail: String) -> ProblemDocument { ProblemDocument(400, detail) }
-
     static func notFound(_ detail: String) -> ProblemDocument { ProblemDocument(404, detail) }
 }

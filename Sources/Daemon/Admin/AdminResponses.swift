@@ -10,7 +10,6 @@ package import Store
 
 /// The body of a response, with a sentence for each member that needs one; members keep their meaning for ever.
 protocol AdminBody: Codable, Sendable {
-    /// The sentences, by the member's name in Swift.
     static var sentences: [String: String] { get }
 }
 
@@ -236,13 +235,8 @@ extension ArraySlice<UInt8> {
     /// Drops the beginning of a last character that was cut off.
     fileprivate func droppingBrokenEnd(isCut: Bool) -> Self {
         guard isCut, let start = suffix(4).lastIndex(where: { $0 & 0xC0 != 0x80 }) else { return self }
-        let length =
-            switch self[start] {
-            case 0xF0...: 4
-            case 0xE0...: 3
-            case 0xC0...: 2
-            default: 1
-            }
+        // The leading ones of its first byte say how many it has.
+        let length = Swift.min(4, Swift.max(1, (~self[start]).leadingZeroBitCount))
         return endIndex - start < length ? self[..<start] : self
     }
 }
@@ -309,7 +303,6 @@ package struct WarningsResponse: AdminBody {
 /// The documentation of `next` in every list with pages: a text, which clients return and do not compute with.
 let nextSentence = ["next": "What to give as `after` for the next page; absent on the last."]
 
-/// The documentation of the members that say whose data a row is.
 let ownerSentences = [
     "upstream": "The upstream's name.", "principal": "The principal's label.",
     "context": "The representation that was asked for.",
@@ -324,7 +317,6 @@ let documentSentences = ownerSentences.merging([
 ]) { $1 }
 
 extension Page {
-    /// The value of `next` as it is sent.
     var cursor: String? { next.map { String($0) } }
 }
 

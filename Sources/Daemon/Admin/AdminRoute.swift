@@ -39,7 +39,6 @@ struct AdminRoute: Documented, Sendable {
     let query: [Parameter]
     /// The members of a JSON body; empty if it takes none.
     let body: [Parameter]
-    /// Whether the body is a file of any size.
     let takesFile: Bool
     let mediaType: String
     let schema: (any AdminBody.Type)?
@@ -75,7 +74,6 @@ struct AdminRoute: Documented, Sendable {
         }
     }
 
-    /// The result of matching a path against a table of routes.
     enum Match: Sendable {
         case route(AdminRoute, captures: [String: String])
         /// The path exists, but only for these methods.
@@ -102,8 +100,6 @@ struct AdminRoute: Documented, Sendable {
     }
 
     var components: [Substring] { path.split(separator: "/") }
-
-    /// The names in braces, in order.
     var captureNames: [String] { components.compactMap(Self.captureName) }
 
     private func captures(of components: [String]) -> [String: String]? {

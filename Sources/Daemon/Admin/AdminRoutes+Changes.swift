@@ -5,7 +5,6 @@ import Proxy
 import Settings
 import Store
 
-/// A request to `/changes`.
 struct ChangeRequest: Sendable {
     enum Start: Sendable, Equatable {
         case now
@@ -36,7 +35,6 @@ struct ChangeRequest: Sendable {
     var start: Start
     var form: Form
     var filter: ChangeFilter
-    /// Whether to include each object's members.
     var wantsValues = false
 
     static let parameters: [AdminRoute.Parameter] =
@@ -75,7 +73,6 @@ struct ChangeRequest: Sendable {
         return start
     }
 
-    /// Events, unless the client wants JSON.
     private static func form(_ request: AdminRequest) throws -> Form {
         let ranges = Set(
             (request.fields.combined("accept") ?? "*/*").split(separator: ",").map { range in
@@ -85,10 +82,8 @@ struct ChangeRequest: Sendable {
         let limit = request.values("limit").first
         if ranges.contains(EventStreamText.mediaType) || !ranges.contains("application/json") {
             guard !ranges.isDisjoint(with: [EventStreamText.mediaType, "text/*", "*/*"]) else {
-                throw ProblemDocument(
-                    406,
-                    "changes come as \(EventStreamText.mediaType), or as a page of application/json"
-                )
+                let types = "\(EventStreamText.mediaType), or as a page of application/json"
+                throw ProblemDocument(406, "changes come as \(types)")
             }
             guard limit == nil else {
                 throw ProblemDocument.badRequest("limit goes with Accept: application/json; events have no end")
@@ -103,15 +98,12 @@ struct ChangeRequest: Sendable {
     }
 }
 
-/// The changes that a client wants; conditions of different names must all hold, those of one name are alternatives.
+/// The changes that a client wants: all names must fit, one of the values of each; an empty set fits all.
 struct ChangeFilter: Sendable, Equatable {
-    /// Names of models, both concrete ones of clusters and bases; empty for all.
+    /// Both concrete ones of clusters and bases.
     var models: Set<String> = []
-    /// Identities; empty for all.
     var ids: Set<String> = []
-    /// Names of upstreams; empty for all.
     var upstreams: Set<String> = []
-    /// Labels of principals; empty for all.
     var principals: Set<String> = []
 
     var isEverything: Bool { models.isEmpty && ids.isEmpty && upstreams.isEmpty && principals.isEmpty }
@@ -171,7 +163,6 @@ extension AdminRoute {
             }
     ])
 
-    /// The maximum number of reads for one page, if few of the changes read are wanted.
     private static let readsPerPage = 16
 
     private static func page(_ wanted: ChangeRequest, limit: Int, _ store: ObjectStore) async throws -> ChangesResponse

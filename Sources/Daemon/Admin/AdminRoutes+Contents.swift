@@ -69,13 +69,9 @@ extension AdminRoute {
             return DocumentsResponse(documents: documents, next: page.cursor, url: read?.shown)
         },
         "One stored response as a client would get it: fields, body, and how fresh it is.":
-            .json("GET /documents/{id}", query: DocumentResponse.parameters) { request, daemon in
-                try await DocumentResponse(to: request, daemon)
-            },
+            .json("GET /documents/{id}", query: DocumentResponse.parameters, respond: DocumentResponse.init(to:_:)),
         "What is stored for a URL, how fresh it is and why, and what a request would get now.":
-            .json("GET /explain", query: Explanation.parameters) { request, daemon in
-                try await Explanation.make(for: request, daemon)
-            },
+            .json("GET /explain", query: Explanation.parameters, respond: Explanation.make),
         "What did not fit the models and routes, the latest first.":
             .json("GET /warnings", query: Paging.parameters) { request, daemon in
                 let paging = try Paging(request)
@@ -177,7 +173,6 @@ struct ObjectView: Sendable {
             .init("members"),
     ])
 
-    /// The view for the store's query.
     let query: ObjectQuery.View
 
     /// Fails for names that are no property of the path's model in any upstream.

@@ -27,7 +27,6 @@ struct DashboardFile: Sendable {
         entityTag = "\"" + code.map { $0.hexadecimal(width: 2) }.joined() + "\""
     }
 
-    /// The file, or 304 if the browser has it.
     func response(to request: AdminRequest) -> AdminResponse {
         let known = request.fields.combined("if-none-match")?.contains(entityTag) == true
         var response = known ? AdminResponse(status: 304) : .text(bytes, type: type)
@@ -71,11 +70,8 @@ extension AdminRoute {
         "The dashboard's script.": file("/dashboard.js", "text/javascript", .script),
         "A code for one login to the dashboard, as `larder dashboard` asks for it.":
             .json("POST /login/codes", status: 201) { _, daemon in
-                LoginCodeResponse(
-                    code: daemon.logins.makeCode(),
-                    seconds: DashboardLogins.linkSeconds,
-                    url: daemon.dashboardURL
-                )
+                let (code, seconds) = (daemon.logins.makeCode(), DashboardLogins.linkSeconds)
+                return LoginCodeResponse(code: code, seconds: seconds, url: daemon.dashboardURL)
             },
         "Begins a session for a code or for the admin token.": .json(
             "POST /login",
@@ -97,9 +93,7 @@ extension AdminRoute {
                 return LogoutResponse()
             },
         "How many requests there were in the last hour, and how many of them were hits.":
-            .json("GET /traffic") { _, daemon in
-                TrafficResponse(daemon.traffic, version: daemon.version)
-            },
+            .json("GET /traffic") { _, daemon in TrafficResponse(daemon.traffic, version: daemon.version) },
     ])
 
     private static func file(_ path: String, _ type: String, _ file: DashboardFile) -> AdminRoute {
@@ -120,9 +114,7 @@ extension AdminRoute {
 /// Why links work once and briefly: other users may see a browser's command line. Who uses a link a second time ends the
 /// session that it gave to the first (as RFC 6749 §4.1.2 has it for its codes), so that a stolen link does not go unnoticed.
 final class DashboardLogins: Sendable {
-    /// How long a link is valid, in seconds.
     static let linkSeconds = 120
-    /// A session ends after being unused for this long.
     static let idle: Duration = .seconds(7 * 24 * 3600)
     /// The maximum number of links and of sessions; beyond it the oldest ones end.
     static let limit = 64
@@ -155,16 +147,13 @@ final class DashboardLogins: Sendable {
         return code
     }
 
-    /// A session for the code of a link.
     func redeem(_ code: String, now: ContinuousClock.Instant = .now) throws(ProblemDocument) -> String {
         let again = "run `larder dashboard` for a new one"
         let given = Array(code.utf8)
         return try state.withLock { (state) throws(ProblemDocument) -> String in
             guard let index = state.links.firstIndex(where: { Crypto.areEqual($0.code, given) }) else {
-                throw ProblemDocument(
-                    403,
-                    "this login link is not known; Larder may have been restarted since: \(again)"
-                )
+                let what = "this login link is not known; Larder may have been restarted since"
+                throw ProblemDocument(403, "\(what): \(again)")
             }
             if let session = state.links[index].session {
                 state.sessions.removeAll { $0.key == session }
@@ -181,7 +170,6 @@ final class DashboardLogins: Sendable {
         }
     }
 
-    /// A session for the admin token.
     func open(with token: String, now: ContinuousClock.Instant = .now) throws(ProblemDocument) -> String {
         guard self.token.matches(token.utf8) else {
             throw ProblemDocument(
@@ -206,7 +194,6 @@ final class DashboardLogins: Sendable {
     /// Ends all sessions, and the links that were not used.
     func endAll() { state.withLock { $0 = ([], []) } }
 
-    /// Ends the session in the value of an `Authorization` field.
     func end(_ field: some Collection<UInt8>) {
         guard let key = AdminToken.bearer(field).map({ Array($0) }) else { return }
         state.withLock { state in state.sessions.removeAll { Crypto.areEqual($0.key, key) } }

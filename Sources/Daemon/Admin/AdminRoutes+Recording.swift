@@ -55,14 +55,11 @@ package struct RecordingFilesResponse: AdminBody {
 }
 
 extension AdminRoute {
-    /// The endpoints of a daemon that records or replays.
     static let recordings: [AdminRoute] = documented([
         "Begins the sequences of a replay again, in all sessions.": .json("POST /replay/reset") { _, daemon in
             guard let replayer = daemon.state.replayer else {
-                throw ProblemDocument(
-                    409,
-                    "this daemon replays no recording: start it with larder replay or larder run"
-                )
+                let advice = "start it with larder replay or larder run"
+                throw ProblemDocument(409, "this daemon replays no recording: \(advice)")
             }
             replayer.reset()
             return ReplayResetResponse()

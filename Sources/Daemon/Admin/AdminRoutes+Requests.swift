@@ -46,9 +46,7 @@ extension AdminRoute {
         "One of the last requests, and the stored response that it got.":
             .json("GET /requests/{id}") { request, daemon in try await PastRequest(to: request, daemon) },
         "The requests of the last day by how they were served, and their response times, in intervals of ten minutes; of all upstreams and routes, or of one.":
-            .json("GET /history", query: HistoryResponse.parameters) { request, daemon in
-                try await HistoryResponse(to: request, daemon)
-            },
+            .json("GET /history", query: HistoryResponse.parameters, respond: HistoryResponse.init(to:_:)),
         "What is left of the upstreams' rate limits, and who spent how much of them in which minute of the last hour.":
             .json("GET /budget", query: BudgetResponse.parameters) { request, daemon in
                 try BudgetResponse(request, await daemon.proxy.budgets())
@@ -115,7 +113,6 @@ package struct RequestsResponse: AdminBody {
             (seconds, upstreamSeconds) = (Self.rounded(served.seconds), served.upstreamSeconds.map(Self.rounded))
         }
 
-        /// Rounds to microseconds.
         private static func rounded(_ seconds: Double) -> Double { (seconds * 1_000_000).rounded() / 1_000_000 }
 
         package static let eventName = "request"

@@ -7,14 +7,12 @@ import Synchronization
 
 /// The secret for the admin side over TCP, kept in `admin.token` beside the store; any thread.
 package final class AdminToken: Sendable {
-    /// The file's name beside the store.
     static let fileName = "admin.token"
     /// The challenge in a response that refuses a request without the token (RFC 6750 §3).
     package static let challenge = "Bearer realm=\"larder\""
 
     /// The token, and a second one that counts as much.
     private let accepted: Mutex<(own: [UInt8], other: [UInt8]?)>
-    /// Where it is read again; nil if it is in no file.
     private let path: String?
 
     /// For programs that the daemon itself starts.
@@ -135,7 +133,6 @@ package final class AdminToken: Sendable {
         (16...512).contains(text.count) && text.allSatisfy(isTokenCharacter)
     }
 
-    /// The characters of RFC 6750's `b64token`.
     private static func isTokenCharacter(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true

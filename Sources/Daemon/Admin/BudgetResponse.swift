@@ -12,7 +12,6 @@ package struct BudgetResponse: AdminBody {
     package var budgets: [Budget]
     package var spent: [Expense]
 
-    /// One limit of one credential.
     package struct Budget: AdminBody {
         static let sentences = [
             "principal": "The label of the credential, as `larder objects` shows it.",
@@ -31,7 +30,6 @@ package struct BudgetResponse: AdminBody {
         package var usedUp: String?
     }
 
-    /// The requests of a spender in a minute.
     package struct Expense: AdminBody {
         static let sentences = [
             "minute": "When it began (RFC 3339).",

@@ -7,21 +7,18 @@ import Synchronization
 
 /// A request to `POST /clean`: what to remove; all conditions must hold.
 struct CleanRequest: Sendable, Equatable {
-    /// Everything. Else a condition is required, so that a forgotten one does not empty the store.
+    /// Everything; else a condition is required, so that a forgotten one does not empty the store.
     var all = false
     var model: String?
     /// The identity of one object, or the value of one of its keys; requires `model`.
     var id: String?
-    /// The `path` of a route, as in the config.
     var route: String?
     /// Path and query of documents, as in listings, or a URL of Larder's or the upstream's (`StoredURL`).
     var url: String?
     var upstream: String?
-    /// A principal's label.
     var principal: String?
     /// Removes only what was last observed longer ago than this, in microseconds.
     var olderThan: Int64?
-    /// Counts without removing.
     var isDryRun = false
     /// Has the other machines of the fleet do the same.
     var isForFleet = false
@@ -46,7 +43,6 @@ struct CleanRequest: Sendable, Equatable {
 }
 
 extension CleanRequest {
-    /// Reads the conditions, each from the query or the body.
     init(_ request: AdminRequest) throws {
         let given = request.query.map { (name: $0.name, value: AdminScalar.text($0.value)) } + (try request.members())
         let known = Self.parameters.map(\.name)
@@ -171,7 +167,6 @@ extension CleanRequest {
         return Array(Set(names)).sorted()
     }
 
-    /// The store's filters that together make up this request.
     private func filters(_ read: StoredURL?, in daemon: DaemonCore) async throws -> [CleanFilter] {
         try await checkNames(in: daemon)
         var filter = CleanFilter(

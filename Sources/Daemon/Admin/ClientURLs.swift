@@ -119,7 +119,6 @@ struct StoredURL: Sendable {
         shown = ReadURL(url, of: named)
     }
 
-    /// Whether a document with this path and query is meant.
     func covers(_ url: String) -> Bool {
         isBeginning ? url.utf8.starts(with: self.url.utf8) : url.utf8.elementsEqual(self.url.utf8)
     }

@@ -13,15 +13,12 @@ package enum ConfigurationReplacementError: Error, Sendable, CustomStringConvert
     case mistakes([Diagnostic])
     /// There is no config where it was; a sentence.
     case unreadable(String)
-    /// Its models contradict each other.
     case invalid(MappingError)
-    /// The store does not take its models.
     case store(StoreError)
     /// It needs an address or a credential that cannot be had; a sentence.
     case unavailable(String)
     /// The daemon records or replays, by the current one.
     case recording
-    /// Another one is about to replace it.
     case underWay
     /// There is no config to read again.
     case noSource
@@ -111,7 +108,10 @@ extension DaemonCore {
         guard dryRun || recordings?.isActive == false else { throw .recording }
         let former = proxy.configuration.value
         let (changes, inForce) = settings.changes(since: former.settings)
-        let new = try compiled(inForce, replacing: former)
+        let new: CompiledConfiguration
+        do throws(MappingError) {
+            new = try CompiledConfiguration(inForce, replacing: former)
+        } catch { throw .invalid(error) }
         let stored = StoreConfiguration(inForce, path: inForce.store.path ?? "", new.upstreams)
         if dryRun { do throws(StoreError) { try await store.check(stored) } catch { throw .store(error) } }
         let preparation: ConfigSource.Preparation
@@ -134,14 +134,6 @@ extension DaemonCore {
         if inForce.mode != former.settings.mode { try? setMode(inForce.mode) }
         return changes
     }
-
-    private func compiled(_ settings: Configuration, replacing former: CompiledConfiguration)
-        throws(ConfigurationReplacementError) -> CompiledConfiguration
-    {
-        do throws(MappingError) {
-            return try CompiledConfiguration(settings, replacing: former)
-        } catch { throw .invalid(error) }
-    }
 }
 
 /// What a reload has changed, or would change.
@@ -151,7 +143,6 @@ package struct Reload: Sendable {
     var changes: [ConfigChange]
     var warnings: [Diagnostic]
 
-    /// The keys that a restart would change.
     var keysForRestart: [String] { changes.filter(\.needsRestart).map(\.key) }
 }
 
@@ -176,7 +167,6 @@ extension DaemonCore {
         for line in error.description.split(separator: "\n") { proxy.log.error("\(line)") }
     }
 
-    /// Not more keys than fit into a line.
     private static func listed(_ keys: [String]) -> String {
         if keys.isEmpty { return "nothing" }
         return keys.prefix(20).joined(separator: ", ") + (keys.count > 20 ? " and \(keys.count - 20) more" : "")

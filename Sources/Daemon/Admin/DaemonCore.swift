@@ -12,7 +12,6 @@ import Synchronization
 
 /// The daemon without its sockets, opened and wired; the admin side reads and controls it.
 package final class DaemonCore: Sendable {
-    /// Larder's version, such as `0.2.0`.
     let version: String
     package let store: ObjectStore
     package let proxy: ProxyCore
@@ -33,11 +32,9 @@ package final class DaemonCore: Sendable {
     /// Whether a configuration is replacing the current one.
     let isReplacing = Atomic(false)
 
-    /// The state that changes while the daemon starts and stops.
     package struct State: Sendable {
         /// Why it cannot serve requests yet, or no longer, as a sentence; nil if it can.
         package var unreadiness: String? = "the daemon is starting"
-        /// The replay; nil if it replays nothing.
         package var replayer: Replayer?
         /// The recordings that are started and stopped while it runs; nil if it is for one recording.
         package var recordings: Recordings?
@@ -53,7 +50,6 @@ package final class DaemonCore: Sendable {
         package var staleWebhooks: [String: String] = [:]
         /// Why the admin token is no longer the one in its file; a sentence.
         var staleToken: String?
-        /// What it listens on, as bound.
         package var addresses: (data: [Address], admin: [Address]) = ([], [])
         /// Host and port of the admin side for a browser; nil if it has no such address.
         package var browserAddress: String?
@@ -183,11 +179,7 @@ package final class DaemonCore: Sendable {
 
     package var settings: Configuration { proxy.configuration.value.settings }
     package var upstreams: [ProxiedUpstream] { proxy.configuration.value.upstreams }
-
-    /// The models that the config declares, by upstream.
     var models: [String: Models] { Dictionary(uniqueKeysWithValues: upstreams.map { ($0.name, $0.rules.models) }) }
-
-    /// The URL of the dashboard; nil if a browser cannot reach the admin side.
     var dashboardURL: String? { state.browserAddress.map { "http://\($0)/" } }
 
     var upstreamStates: [UpstreamsResponse.Upstream] {
@@ -255,7 +247,6 @@ package final class DaemonCore: Sendable {
 }
 
 extension FleetMember {
-    /// The member that a configuration describes; nil without a fleet.
     fileprivate convenience init?(_ compiled: CompiledConfiguration, beside store: ObjectStore, log: Logger) {
         guard let settings = compiled.settings.fleet else { return nil }
         self.init(

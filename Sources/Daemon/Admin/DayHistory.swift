@@ -8,7 +8,6 @@ import Store
 /// A value. It is made of the differences of the metrics' counters, so that it costs requests nothing. Bounded: an interval has the
 /// `seriesLimit` busiest routes; the others of an upstream are counted together, under `TopLists.othersName`.
 struct DayHistory {
-    /// In seconds.
     static let interval: Int64 = 600
     /// The number of intervals, the one under way among them: a day.
     static let limit: Int64 = 144
@@ -93,7 +92,6 @@ struct DayHistory {
         return sums
     }
 
-    /// The first interval of the day that ends now.
     static func first(_ now: Int64) -> Int64 { kept(now).lowerBound }
 
     private static func kept(_ now: Int64) -> ClosedRange<Int64> {
@@ -251,7 +249,6 @@ package struct HistoryResponse: AdminBody {
 }
 
 extension DayHistory.Figures {
-    /// Rounded to microseconds.
     fileprivate func quantile(_ share: Double) -> Double? {
         durations.quantile(share).map { ($0 * 1_000_000).rounded() / 1_000_000 }
     }

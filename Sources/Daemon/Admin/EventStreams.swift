@@ -15,7 +15,6 @@ package actor ChangeStreams {
     nonisolated let loop: EventLoop
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 
-    /// The number of changes in a page, without and with members.
     private static let pageSize = (plain: 512, valued: 128)
     /// How far a stream that once kept up may fall behind while its client does not read, in commit sequences.
     private static let maximumLag: Int64 = 10_000
@@ -130,9 +129,6 @@ package actor ChangeStreams {
         if page.isLast { stream.isLive = true }
     }
 
-    // MARK: Keeping up
-
-    /// Cuts off streams that once kept up and no longer do.
     private func cutOffLaggards() {
         let newest = store.sequence
         for client in streams.clients where client.stream.isResting && client.isLive {
@@ -230,10 +226,8 @@ final class OpenStreams<Client: StreamClient> {
     private let metrics: Metrics?
     private var timer: EventTimer?
 
-    /// - Parameter metrics: counts them as streams of changes.
     init(loop: EventLoop, _ metrics: Metrics? = nil) { (self.loop, self.metrics) = (loop, metrics) }
 
-    /// The streams whose clients keep up.
     var ready: [Client] { clients.filter { !$0.stream.isResting } }
 
     /// The stream for a reply; refuses, and returns nil, when no more are accepted.
@@ -294,7 +288,6 @@ package actor RequestStreams {
     nonisolated let loop: EventLoop
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
 
-    /// How long new requests are collected.
     private static let pause: Duration = .milliseconds(50)
     private let log: RequestLog
     private let streams: OpenStreams<RequestStream>
@@ -385,7 +378,6 @@ package actor RequestStreams {
 /// One client's stream of requests; the admin loop only.
 private final class RequestStream: StreamClient {
     let stream: EventStream
-    /// The number of the last request sent.
     var position: Int64
 
     init(_ stream: EventStream, from position: Int64) { (self.stream, self.position) = (stream, position) }

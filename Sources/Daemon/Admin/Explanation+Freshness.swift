@@ -74,8 +74,6 @@ extension Explanation.Freshness {
         }
     }
 
-    // MARK: The lifetime's source
-
     private static func source(
         _ policy: StoredPolicy,
         _ ready: ReadyResponse,
@@ -108,7 +106,6 @@ extension Explanation.Freshness {
 }
 
 extension ReadyResponse {
-    /// The arithmetic of its freshness.
     func freshness(now: Int64) -> Explanation.Freshness {
         Explanation.Freshness(self, of: upstream, route: upstream.overrides(ofURL: key.url), now: now)
     }

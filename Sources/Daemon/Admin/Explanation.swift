@@ -33,7 +33,6 @@ package struct Explanation: AdminBody, Equatable {
     package var upstream: Expectations?
     package var remedy: String?
 
-    /// The request as the cache sees it.
     package struct Asked: AdminBody, Equatable {
         static let sentences = [
             "method": "The method.", "upstream": "The upstream's name.", "url": "How the URL was read.",
@@ -117,7 +116,6 @@ package struct Explanation: AdminBody, Equatable {
         package var lastModified: String?
     }
 
-    /// A stored response that requests with other fields get.
     package struct Other: AdminBody, Equatable {
         static let sentences = [
             "principal": "`anonymous`, or `p-` and eight digits.",
@@ -169,7 +167,6 @@ package struct Explanation: AdminBody, Equatable {
         package var source: String
     }
 
-    /// What a request would get in one mode.
     package struct Outcome: AdminBody, Equatable {
         static let sentences = [
             "action":
@@ -183,7 +180,6 @@ package struct Explanation: AdminBody, Equatable {
         package var reason: String
     }
 
-    /// What becomes of the upstream's response.
     package struct Expectations: AdminBody, Equatable {
         static let sentences = [
             "conditions": "The conditional fields that would be sent.", "notModified": "What a 304 would do.",
@@ -207,7 +203,6 @@ extension Explanation {
         "The upstream, where several could be meant.": .init("upstream"),
     ])
 
-    /// Explains the request that a request to `GET /explain` describes.
     static func make(for request: AdminRequest, _ daemon: DaemonCore) async throws -> Explanation {
         guard let url = request.value("url") else {
             throw ProblemDocument.badRequest("url is missing: give the URL to explain")
@@ -276,7 +271,6 @@ extension Explanation {
 }
 
 extension Explanation {
-    /// The line of config that would make requests like this one hits.
     private static func remedy(
         for request: ProxyRequest,
         _ selected: ReadyResponse?,
@@ -307,7 +301,6 @@ extension Explanation.Outcome {
         reason += "; first it waits for the upstream's limit, which is reset in \(seconds) s"
     }
 
-    /// A stream of events (`Larder-Live`).
     static func events(isShown: Bool, isAsked: Bool) -> Explanation.Outcome {
         let shown = isShown ? "`cached` with what is stored" : ""
         let asked = isAsked ? (isShown ? "then what the upstream says" : "what the upstream says") : "then the end"

@@ -68,7 +68,6 @@ package struct FleetStatus: AdminBody {
 }
 
 extension Metric {
-    /// What is known of the fleet; without one, none has a value.
     static let fleet: [Metric] = documented([
         "1 while the fleet's server is connected, else 0.":
             Metric(.gauge, "larder_fleet_connected") { of($0) { $0.isConnected ? 1 : 0 } },

@@ -11,7 +11,6 @@ struct JSONValueSplitter {
         let text: [UInt8]
     }
 
-    /// Why the text cannot be read on.
     struct Failure: Error, Equatable {
         enum Reason: Equatable {
             case malformed
@@ -27,7 +26,6 @@ struct JSONValueSplitter {
     /// What may come next in a list.
     private enum ListState { case valueOrEnd, value, commaOrEnd }
 
-    /// The most bytes that a value may have.
     let limit: Int
     private var line = 1
     private var list: ListState?
@@ -50,7 +48,6 @@ struct JSONValueSplitter {
         }
     }
 
-    /// Takes the end of the text.
     mutating func finish(found: (Value) throws -> Void) throws {
         if !text.isEmpty {
             guard depth == 0, !isInString else { throw Failure(line: valueLine, reason: .cutShort) }

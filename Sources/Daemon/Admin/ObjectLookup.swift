@@ -6,7 +6,6 @@ import Store
 
 /// Labels of principals, which reveal nothing about the credential.
 enum PrincipalLabel {
-    /// Fails for a text that cannot be a label.
     static func check(_ text: String) throws {
         let isLabel =
             text.hasPrefix("p-") && text.utf8.count == 10
@@ -53,7 +52,6 @@ extension DaemonCore {
         )
     }
 
-    /// Fails for an unknown upstream or principal in a request's query.
     func checkOwnership(of request: AdminRequest) async throws {
         if let upstream = request.value("upstream") { try await checkUpstream(upstream) }
         if let principal = request.value("principal") { try await checkPrincipal(principal) }
@@ -125,7 +123,6 @@ extension DaemonCore {
         return page
     }
 
-    /// Some of the objects that a query selects, deleted ones or others.
     private func some(of query: ObjectQuery, after cursor: String?) async throws -> (rows: [ObjectRow], next: String?) {
         if query.areDeleted {
             var query = query
@@ -172,7 +169,6 @@ extension DaemonCore {
         )
     }
 
-    /// A suggestion for an unknown identity: the same one elsewhere, or a similar one.
     private func hint(for query: ObjectQuery) async throws -> String {
         var wider = query
         (wider.model, wider.upstream, wider.principal, wider.limit) = (nil, nil, nil, 1)

@@ -101,12 +101,11 @@ enum ResponseSchema {
     }
 }
 
-/// The requests of a type while it is decoded.
 private final class Notes {
     private var type: JSONText?
     private var items: JSONText?
-    private var isObject = false
-    private var isMap = false
+    var isObject = false
+    var isMap = false
     private var required: [JSONText] = []
     private var properties: [(name: String, value: JSONText)] = []
     private var sentences: [String: String] = [:]
@@ -150,10 +149,6 @@ private final class Notes {
         return try notes.read(type)
     }
 
-    func beginObject() { isObject = true }
-
-    func beginMap() { isMap = true }
-
     func member<Value: Decodable>(_ name: String, _ type: Value.Type, isRequired: Bool) throws -> Value {
         let notes = Notes()
         asked.insert(name)
@@ -173,7 +168,7 @@ private struct Asker: Decoder {
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> {
-        notes.beginObject()
+        notes.isObject = true
         return KeyedDecodingContainer(MembersAsker(notes: notes))
     }
     func unkeyedContainer() -> any UnkeyedDecodingContainer { ElementAsker(notes: notes) }
@@ -219,7 +214,7 @@ private struct MembersAsker<Key: CodingKey>: KeyedDecodingContainerProtocol {
     var codingPath: [any CodingKey] { [] }
 
     var allKeys: [Key] {
-        notes.beginMap()
+        notes.isMap = true
         return Key(stringValue: "").map { [$0] } ?? []
     }
 

@@ -32,7 +32,6 @@ struct Metric: Documented, Sendable {
         var labels: [(String, String)] = []
         var value: Double
 
-        /// For a fixed order of series.
         fileprivate var order: String { labels.map(\.1).joined(separator: "\n") }
     }
 
@@ -48,7 +47,6 @@ struct Metric: Documented, Sendable {
     /// The value of one plain number; none if it is unknown.
     static func value(_ number: (some BinaryInteger)?) -> [Sample] { number.map { [Sample(value: Double($0))] } ?? [] }
 
-    /// Every metric of the daemon, in the order of `/metrics`.
     static let all: [Metric] = requests + live + upstreams + fleet + store + process
 
     private static let requests: [Metric] = documented([
@@ -207,10 +205,8 @@ struct Metric: Documented, Sendable {
         "Limit of open file descriptors.": Metric(.gauge, "process_max_fds") { value($0.process.descriptorLimit) },
     ])
 
-    /// How many limits are shown one by one.
     private static let budgetLimit = 100
 
-    /// The labels that have a value.
     private static func present(_ pairs: [(String, String?)]) -> [(String, String)] {
         pairs.compactMap { name, value in value.map { (name, $0.printable) } }
     }
@@ -240,7 +236,6 @@ struct Metric: Documented, Sendable {
         }
     }
 
-    /// The cumulative buckets, sum and count of a histogram.
     static func buckets(_ histogram: Histogram, labels: [(String, String)]) -> [Sample] {
         var samples: [Sample] = []
         var total: UInt64 = 0
@@ -256,7 +251,6 @@ struct Metric: Documented, Sendable {
 }
 
 extension Metric.Reading {
-    /// The current figures; those of the store are read from its file.
     init(_ daemon: DaemonCore) async throws(StoreError) {
         let count = try await daemon.store.count()
         self.init(
@@ -327,7 +321,6 @@ struct ProcessFigures: Sendable {
     var descriptorLimit: Int?
     var cpuSeconds: Double
 
-    /// Reads the current figures: a few system calls, some microseconds.
     static func read() -> ProcessFigures {
         let memory = (try? FileBytes.read("/proc/self/statm", limit: 4096).bytes) ?? []
         let pages = String(decoding: memory, as: UTF8.self).split(separator: " ").prefix(2).compactMap { Int($0) }

@@ -23,7 +23,6 @@ struct RememberedMode: Sendable {
         return mode
     }
 
-    /// Remembers a mode; throws if the file cannot be written.
     func remember(_ mode: Mode, configured: Mode) throws {
         guard mode != configured else {
             guard unlink(path) == 0 || errno == ENOENT else { throw POSIXError(.init(rawValue: errno) ?? .EIO) }

@@ -47,7 +47,6 @@ package struct SeedResponse: AdminBody {
     /// The most findings of each kind that are listed; the counts cover all.
     private static let listed = 100
 
-    /// Adds what a batch has stored.
     mutating func add(_ receipt: SeedReceipt, of batch: [JSONValueSplitter.Value]) {
         values += batch.count
         created += receipt.created
@@ -79,7 +78,6 @@ private struct Seeding {
     private let store: ObjectStore
     private var seed: Seed
     private var splitter: JSONValueSplitter
-    /// Values that are not stored yet.
     private var pending: [JSONValueSplitter.Value] = []
     private var response = SeedResponse()
 
@@ -88,7 +86,6 @@ private struct Seeding {
         splitter = JSONValueSplitter(limit: limit)
     }
 
-    /// Stores all values of a body.
     mutating func run(_ body: RequestBody) async throws(ProblemDocument) -> SeedResponse {
         while true {
             switch body.take(max: 256 << 10) {
@@ -163,7 +160,6 @@ private struct Seeding {
 }
 
 extension DaemonCore {
-    /// Stores the objects in the body of a request.
     fileprivate func seed(_ request: AdminRequest) async throws -> SeedResponse {
         guard state.replayer == nil else {
             throw ProblemDocument(409, "a replay serves what was recorded, and nothing else: objects cannot be added")
@@ -185,7 +181,6 @@ extension DaemonCore {
         return try await seeding.run(body)
     }
 
-    /// The upstream whose model is meant.
     private func upstream(toSeed request: AdminRequest) throws -> ProxiedUpstream {
         let (model, name) = (request.capture("model"), request.value("upstream"))
         if let complaint = complaint(aboutModel: model) { throw ProblemDocument.notFound(complaint) }
@@ -224,7 +219,6 @@ extension DaemonCore {
 }
 
 extension AdminRoute {
-    /// Objects that did not come in a response.
     static let seeding: [AdminRoute] = documented([
         "Stores objects: the body is one JSON object as the upstream would send it, a list of them, or one per line. It is stored batch by batch, each whole or not at all; if something is wrong, the batches before stay.":
             AdminRoute(

@@ -25,7 +25,7 @@ package struct Status: AdminBody {
         "fleet": "How it does in its fleet; absent without one.",
         "notes": "What is to be known or done, the most urgent first.",
     ]
-    package var ok: Bool
+    package var ok = true
     package var version: String
     package var started: String
     package var uptime: Int
@@ -40,7 +40,7 @@ package struct Status: AdminBody {
     package var store: StoreFigures
     package var memory: MemoryFigures
     package var fleet: FleetStatus?
-    package var notes: [Note]
+    package var notes: [Note] = []
 
     package struct Requests: AdminBody {
         static let sentences = [
@@ -116,19 +116,14 @@ extension Status {
         )
         memory = MemoryFigures(bytes: ready.bytes, maximum: settings.memory.maximumSize, responses: ready.responses)
         fleet = daemon.fleet.map { FleetStatus($0.figures) }
-        notes = Self.urgent(state, daemon.storeTrouble, upstreams)
+        notes = urgent(state, daemon.storeTrouble)
         notes += fleet?.note.map { [Note(text: $0, needsAttention: true)] } ?? []
-        notes += Self.remarks(mode: mode, configured: configuredMode, upstreams, warnings: Int(statistics.warnings))
+        notes += remarks(warnings: Int(statistics.warnings))
         notes += lastHour.adviceOnMisses(daemon.requests).map { [Note(text: $0, needsAttention: false)] } ?? []
         ok = !notes.contains(where: \.needsAttention)
     }
 
-    /// What a person has to do something about.
-    private static func urgent(
-        _ state: DaemonCore.State,
-        _ storeTrouble: StoreTrouble,
-        _ upstreams: [UpstreamsResponse.Upstream]
-    ) -> [Note] {
+    private func urgent(_ state: DaemonCore.State, _ storeTrouble: StoreTrouble) -> [Note] {
         var texts = state.unreadiness.map { ["not ready: \($0)"] } ?? []
         texts += storeTrouble.all
         if let failed = state.failedReload {
@@ -150,16 +145,10 @@ extension Status {
         return texts.map { Note(text: $0, needsAttention: true) }
     }
 
-    /// What is good to know.
-    private static func remarks(
-        mode: String,
-        configured: String,
-        _ upstreams: [UpstreamsResponse.Upstream],
-        warnings: Int
-    ) -> [Note] {
+    private func remarks(warnings: Int) -> [Note] {
         var texts: [String] = []
-        if mode != configured {
-            texts.append("the mode is \(mode), as it was set at run time; the config says \(configured)")
+        if mode != configuredMode {
+            texts.append("the mode is \(mode), as it was set at run time; the config says \(configuredMode)")
         }
         texts += upstreams.compactMap { upstream in
             upstream.backOffUntil.map { "upstream \(upstream.name) gets no requests until \($0), as it has asked" }

@@ -93,7 +93,6 @@ private final class CopySender: Sendable {
     private let file: Int32
     private let length: Int
     private static let queue = DispatchQueue(label: "larder.copies", qos: .utility)
-    /// The maximum number of bytes waiting for the client.
     private static let window = 1 << 20
 
     init(_ file: Int32) {

@@ -10,11 +10,10 @@ import Synchronization
 /// clock between its steps, but not within one function, such as a search in a very long text.
 extension DaemonCore {
     /// The forms of a result: the options of `larder sql`, and the media types.
-    fileprivate static let forms =
-        [
-            "json": (option: "--json", type: "application/json"), "csv": ("--csv", "text/csv; charset=utf-8"),
-            "table": (nil as String?, "text/plain; charset=utf-8"),
-        ] as [String: (option: String?, type: String)]
+    fileprivate static let forms: [String: (option: String?, type: String)] = [
+        "json": ("--json", "application/json"), "csv": ("--csv", "text/csv; charset=utf-8"),
+        "table": (nil, "text/plain; charset=utf-8"),
+    ]
 
     private static let running = Atomic<Int>(0)
     private static let limit = 4
@@ -130,7 +129,6 @@ private final class QueryProcess: Sendable {
         close(errors)
     }
 
-    /// Why it failed; nil if it has not ended, or did not fail.
     var complaint: String? { state.withLock(\.complaint) }
 
     func kill() { state.withLock { if !$0.isEnded { _ = Glibc.kill(id, SIGKILL) } } }
@@ -153,7 +151,6 @@ private final class QueryProcess: Sendable {
         reply.onDrain(below: 1 << 20) { [self] in Self.queue.async { [self] in send(take(), to: reply) } }
     }
 
-    /// Reads; at the end of the output, waits for the end of the process.
     private func take() -> [UInt8] {
         let bytes = Self.read(output, atMost: 64 << 10)
         if bytes.isEmpty { finish() }

@@ -7,7 +7,6 @@ final class StoreTrouble: Sendable {
 
     private let sentences = Mutex<[Kind: String]>([:])
 
-    /// The sentences, the most urgent first.
     var all: [String] { sentences.withLock { sentences in Kind.allCases.compactMap { sentences[$0] } } }
 
     func record(_ notice: StoreNotice) {

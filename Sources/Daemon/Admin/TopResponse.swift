@@ -12,7 +12,6 @@ package struct TopResponse: AdminBody {
     package var order: String
     package var lists: [List]
 
-    /// The names of one subject.
     package struct List: AdminBody {
         static let sentences = [
             "by": "`program`, `principal`, `upstream`, `route` or `url`.", "rows": "Those with the most first.",
@@ -21,7 +20,6 @@ package struct TopResponse: AdminBody {
         package var rows: [Row]
     }
 
-    /// The requests under one name.
     package struct Row: AdminBody {
         static let sentences = [
             "name": "`\(TopLists.othersName)`: all beyond the number of names that are counted one by one.",

@@ -5,10 +5,8 @@ import Synchronization
 /// The last hour in short intervals, and the last day by upstream and route, for a dashboard that is opened; any thread.
 package final class TrafficHistory: Sendable {
     package static let interval: Duration = .seconds(10)
-    /// The number of intervals kept: an hour.
     static let limit = 360
 
-    /// Numbers of requests by outcome.
     struct Counts: AdminBody, Equatable {
         var requests: UInt64 = 0
         /// Requests for which the upstream was not asked.
@@ -39,7 +37,6 @@ package final class TrafficHistory: Sendable {
         state = Mutex((Counts(metrics), [], DayHistory(now: Self.now)))
     }
 
-    /// Ends an interval; called once in each.
     package func turn() {
         let now = Counts(metrics)
         let totals = metrics.routeTotals

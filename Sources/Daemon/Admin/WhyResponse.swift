@@ -7,7 +7,6 @@ import Store
 package struct WhyResponse: AdminBody {
     package var objects: [Object]
 
-    /// One object, of one principal and context.
     package struct Object: AdminBody {
         static let sentences = objectSentences.merging([
             "mark": "Present if the object was deleted, or if a write may have changed it.",
@@ -74,7 +73,6 @@ package struct WhyResponse: AdminBody {
         package var merged: [Part]?
     }
 
-    /// A value as one response showed it.
     package struct Sighting: AdminBody {
         package var value: RawJSON
         package var from: Source
@@ -95,7 +93,6 @@ package struct WhyResponse: AdminBody {
         var at: String
     }
 
-    /// A response that showed a value.
     package struct Source: AdminBody {
         static let sentences = [
             "method": "The request's method; absent if it is no longer known.",
@@ -153,8 +150,6 @@ package struct ShowingDocumentResponse: AdminBody {
         }
     }
 }
-
-// MARK: Construction
 
 extension WhyResponse.Object {
     init(_ row: ObjectRow, _ why: ObjectWhy, now: Int64) {
@@ -261,7 +256,6 @@ extension Provenance.Member {
 }
 
 extension KnowledgeRule {
-    /// Why a value was replaced, in words.
     fileprivate var sentence: String {
         switch self {
         case .lowerStampedWrite: "a later write replaced it, though its response says that it was modified earlier"
@@ -275,8 +269,6 @@ extension KnowledgeRule {
         }
     }
 }
-
-// MARK: Requests
 
 extension WhyResponse {
     static let parameters: [AdminRoute.Parameter] = AdminRoute.Parameter.documented([

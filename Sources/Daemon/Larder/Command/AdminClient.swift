@@ -8,7 +8,6 @@ import Upstream
 /// A client of a running daemon's admin side, for commands: one request at a time, which blocks the thread.
 struct AdminClient {
     let address: Address
-    /// The admin token, if one was found.
     let token: String?
     /// A Unix socket of the daemon that this user may not connect to.
     var socket: String?

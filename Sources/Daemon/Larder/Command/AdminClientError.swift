@@ -52,7 +52,6 @@ struct AdminClientError: Error, Equatable, CustomStringConvertible {
     /// The daemon stopped sending events and sent a problem document.
     init(problem: [UInt8]) { self.init(Self.words(problem) ?? "the daemon gave up; its log says why") }
 
-    /// The daemon refused the request.
     init(status: Int, _ body: [UInt8], hadToken: Bool, socket: String? = nil) {
         let words = Self.words(body)
         switch status {

@@ -37,7 +37,6 @@ struct AdminOptions: ParsableArguments {
 
     func validate() throws { try GivenText.check(["--store": store, "--config": config]) }
 
-    /// Sends the daemon a request; returns the response's body.
     func ask(_ method: String, _ target: String, body: (any Encodable)? = nil) throws -> [UInt8] {
         let watch = ProgressWatch.waiting()
         defer { watch?.end() }
@@ -78,7 +77,6 @@ struct AdminOptions: ParsableArguments {
     }
 }
 
-/// Builds request targets.
 enum Target {
     /// `/objects/User/7?limit=5`: components and values percent-encoded, parameters without a value left out.
     static func make(_ components: [String], _ query: [(String, String?)] = []) -> String {

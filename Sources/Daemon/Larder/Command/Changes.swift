@@ -67,8 +67,6 @@ struct Changes: ParsableCommand {
 
     func run() throws { if follow { try listen() } else { try list() } }
 
-    // MARK: Kept changes
-
     private func list() throws {
         var position = "\(since ?? 0)"
         var left = limit ?? .max
@@ -96,8 +94,6 @@ struct Changes: ParsableCommand {
             change.object?.text,
         ].compactMap(\.self).joined(separator: "  ")
     }
-
-    // MARK: Following
 
     private func listen() throws {
         let target = Target.make(["changes"], filter + [("since", since.map { "\($0)" })])

@@ -101,7 +101,6 @@ struct Clean: ParsableCommand {
         }
     }
 
-    /// Has the daemon clean, and shows its progress; returns the last event.
     private func perform(dryRun: Bool) throws -> [UInt8] {
         let isShown = !options.json && isatty(2) == 1
         let client = try options.client()

@@ -47,7 +47,6 @@ struct ConfigOptions: ParsableArguments {
         return file.settings
     }
 
-    /// The part of the selected config that goes into a recording.
     func portable(_ settings: Configuration, environment: [String: String]) throws -> String {
         ConfigFile.portable(try path(environment: environment), settings, environment: environment)
     }
@@ -161,21 +160,18 @@ enum GivenNumber {
 
 /// Checks for empty values on the command line, which unset shell variables produce.
 enum GivenText {
-    /// Refuses arguments that are empty.
     static func require(_ arguments: KeyValuePairs<String, String?>) throws {
         for (name, text) in arguments where text?.isEmpty == true {
             throw ValidationError("the \(name) is empty; is a variable unset?")
         }
     }
 
-    /// Refuses options that are empty.
     static func check(_ options: KeyValuePairs<String, String?>) throws {
         for (name, text) in options where text?.isEmpty == true {
             throw ValidationError("\(name) is empty: give it a value, or leave it out")
         }
     }
 
-    /// Refuses repeatable options with an empty value.
     static func check(_ options: KeyValuePairs<String, [String]>) throws {
         for (name, texts) in options where texts.contains("") {
             throw ValidationError("\(name) is empty: give it a value, or leave it out")
@@ -195,7 +191,6 @@ enum Environment {
 }
 
 extension ArgumentHelp {
-    /// What `NamedURL` reads.
     static let urlOrPath: Self = "A path as programs send it to Larder or as it goes upstream, or a URL of either."
 
     static func value(_ name: String, _ abstract: String) -> ArgumentHelp { ArgumentHelp(abstract, valueName: name) }
@@ -204,7 +199,6 @@ extension ArgumentHelp {
 extension CompletionKind {
     static let config = CompletionKind.file(extensions: ["yaml", "yml"])
 
-    /// Completions computed from the environment when they are needed.
     static func names(_ find: @escaping @Sendable ([String: String]) -> [String]) -> CompletionKind {
         .custom { (_: [String], _: Int, prefix: String) in find(Environment.variables).filter { $0.hasPrefix(prefix) } }
     }

@@ -18,7 +18,6 @@ struct Count: ParsableCommand {
 }
 
 extension StoreCount {
-    /// Totals, then a line per model.
     fileprivate var text: String {
         let totals = TextTable(
             columns: ["", .right("")],

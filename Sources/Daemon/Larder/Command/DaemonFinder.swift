@@ -93,18 +93,14 @@ struct DaemonFinder {
     }
 
     /// The config that is named, or the usual one; nil without a file.
-    private var configPath: String? {
-        let named = config ?? environment["LARDER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
-        return named ?? ConfigOptions.usualPath(environment: environment)
-    }
+    private var configPath: String? { config ?? ConfigOptions.usualPath(environment: environment) }
 
     /// The config, ignoring mistakes that matter only to those who start the daemon; nil without a file.
     private func settings() throws(AdminClientError) -> Configuration? {
-        let named = config ?? environment["LARDER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
         guard let path = configPath else { return nil }
         guard access(path, R_OK) == 0 else {
             // The user has not named it, and may reach the service without being able to read its config.
-            guard named != nil else { return nil }
+            guard config ?? environment["LARDER_CONFIG"] ?? "" != "" else { return nil }
             throw AdminClientError("the config \(path) cannot be read: \(PermissionRemedy.reason(errno, for: path))")
         }
         let file = ConfigFile.read(path, environment: environment)
@@ -142,7 +138,6 @@ struct DaemonFinder {
         return nil
     }
 
-    /// The token beside the store; nil if there is none yet.
     private func storedToken(_ settings: Configuration?) throws(AdminClientError) -> String? {
         let usual = [settings?.store.path, Defaults(environment: environment).storePath, Self.serviceStore]
         var refusal: AdminClientError?

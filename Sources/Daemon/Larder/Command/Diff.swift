@@ -164,7 +164,6 @@ actor BlockingClient {
     private nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.executor.asUnownedSerialExecutor() }
     private let settings: Configuration
-    /// The clients of the upstreams by name, each created when it is needed.
     private var clients: [String: UpstreamClient] = [:]
 
     init(_ settings: Configuration) throws {

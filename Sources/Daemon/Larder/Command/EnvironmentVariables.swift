@@ -29,7 +29,6 @@ extension ConfigOverrides {
         try value("LARDER_FRESH", environment).map { try wholeSeconds($0, for: "LARDER_FRESH") }
     }
 
-    /// Reads the value of `--fresh`.
     static func wholeSeconds(_ text: String, for name: String? = nil) throws -> Duration {
         let duration = try given(text, for: name, Units.duration)
         guard duration.components.attoseconds == 0 else {

@@ -102,10 +102,8 @@ extension Explanation {
 
 extension Explanation.Overrides {
     fileprivate var text: String {
-        var words: [String] = []
-        for (name, value) in [("cache", cache), ("fresh", fresh), ("stale", stale), ("negative", negative)] {
-            if let value { words.append("\(name): \(value)") }
-        }
+        let given = [("cache", cache), ("fresh", fresh), ("stale", stale), ("negative", negative)]
+        var words = given.compactMap { name, value in value.map { "\(name): \($0)" } }
         if !varyIgnore.isEmpty { words.append("vary ignores \(varyIgnore.joined(separator: ", "))") }
         if keySort { words.append("key sorted") }
         if !keyIgnore.isEmpty { words.append("key ignores \(keyIgnore.joined(separator: ", "))") }

@@ -44,8 +44,8 @@ struct Freeze: ParsableCommand {
         }
         // The daemon creates it beside its store, and this command fetches it from there.
         let name = "freeze-\(getpid())-\(UInt32.random(in: 0 ... .max))"
-        let body = Body(name: name, model: model, route: route, principal: principal, maxAge: maxAge)
-        let response = try options.ask("POST", "/freeze", body: body)
+        let body = ["name": name, "model": model, "route": route, "principal": principal, "max_age": maxAge]
+        let response = try options.ask("POST", "/freeze", body: body.compactMapValues(\.self))
         defer { _ = try? options.client().send("DELETE", Target.make(["recordings", name])) }
         let frozen = try options.decode(RecordingStopped.self, response)
         _ = try options.copyRecording(name, to: target)
@@ -57,13 +57,5 @@ struct Freeze: ParsableCommand {
         }
         let count = HumanText.count(frozen.exchanges, "exchange")
         Terminal.out((["recorded \(count) in \(target.path)"] + frozen.notices).joined(separator: "\n"))
-    }
-
-    private struct Body: Encodable {
-        var name: String
-        var model: String?
-        var route: String?
-        var principal: String?
-        var maxAge: String?
     }
 }

@@ -99,7 +99,6 @@ enum HumanText {
 }
 
 extension String {
-    /// The number of terminal columns that it takes.
     var displayWidth: Int { reduce(0) { $0 + $1.displayWidth } }
 }
 

@@ -56,12 +56,10 @@ private struct KeyFacts: Encodable {
     var sent: String
     var key: String
     var principal: Fields
-    /// The credentials in the key, with reasons.
     var counted: [Counted]
     /// Fields that distinguish clients only if a response is private or must be revalidated.
     var others: [String]
     var context: Fields
-    /// The routes that apply.
     var rules: [Route]
 
     /// The fields that may be part of the key, as configured, and those of this request.
@@ -80,7 +78,6 @@ private struct KeyFacts: Encodable {
         var method: String?
         var sort: Bool
         var ignore: [String]
-        /// The rule in a line, for people.
         let text: String
 
         enum CodingKeys: CodingKey { case path, method, sort, ignore }

@@ -146,7 +146,6 @@ struct MapCommand: ParsableCommand {
         return Dictionary(pairs) { first, _ in first }
     }
 
-    /// The requested members; each must exist in the rule's models.
     private func names(_ rule: BodyRule, _ mapper: DocumentMapper) throws -> [String]? {
         guard let members else { return nil }
         guard let names = MemberNames.split(members) else {
@@ -189,7 +188,6 @@ struct MapCommand: ParsableCommand {
         return bytes
     }
 
-    /// Far more than any response worth mapping.
     private static let limit = 1 << 30
 
     private func show(_ body: [UInt8], _ warnings: [MappingWarning], synthetic: [String], unconverted: [String]) {

@@ -46,9 +46,7 @@ struct Replay: ParsableCommand {
     }
 }
 
-/// How a recording is replayed.
 struct ReplayOptions: ParsableArguments {
-    /// The time that the clock shows.
     enum Clock: String, ExpressibleByArgument, CaseIterable { case recorded, now }
 
     @Flag(help: "Use each recorded response once; further requests get 504.") var strict = false
@@ -102,36 +100,32 @@ struct ReplayReport {
     let missing: [Replayer.Miss]
     let unused: [String]
 
-    /// The maximum number of lines of each kind.
     private static let limit = 20
 
     /// Lines for people; empty if everything went as recorded.
     var lines: [String] {
         var lines: [String] = []
         if !missing.isEmpty {
-            let all = missing.map(\.request).counted
             lines.append("asked for, and not recorded:")
-            for (title, count) in all.prefix(Self.limit) {
-                lines.append("  \(title)\(count > 1 ? " (\(count) times)" : "")")
-                guard let miss = missing.first(where: { $0.request == title }) else { continue }
-                if miss.recorded > 0 {
-                    let times = miss.recorded == 1 ? "once" : "\(miss.recorded) times"
-                    lines.append("    recorded \(times), and asked for more often")
-                }
-                for near in miss.nearest {
-                    lines.append("    nearest: \(near.request)")
-                    lines += near.differences.map { "      \($0)" }
-                }
+            lines += Self.listed(missing.map(\.request)) { title in
+                guard let miss = missing.first(where: { $0.request == title }) else { return [] }
+                let times = miss.recorded == 1 ? "once" : "\(miss.recorded) times"
+                return (miss.recorded > 0 ? ["    recorded \(times), and asked for more often"] : [])
+                    + miss.nearest.flatMap { near in
+                        ["    nearest: \(near.request)"] + near.differences.map { "      \($0)" }
+                    }
             }
-            if all.count > Self.limit { lines.append("  … and \(all.count - Self.limit) more") }
         }
-        if !unused.isEmpty {
-            let all = unused.counted
-            lines.append("recorded, and never asked for:")
-            lines += all.prefix(Self.limit).map { "  \($0.text)\($0.count > 1 ? " (\($0.count) times)" : "")" }
-            if all.count > Self.limit { lines.append("  … and \(all.count - Self.limit) more") }
-        }
+        if !unused.isEmpty { lines += ["recorded, and never asked for:"] + Self.listed(unused) { _ in [] } }
         return lines
+    }
+
+    private static func listed(_ titles: [String], _ details: (String) -> [String]) -> [String] {
+        let all = titles.counted
+        let lines = all.prefix(limit).flatMap { title, count in
+            ["  \(title)\(count > 1 ? " (\(count) times)" : "")"] + details(title)
+        }
+        return all.count > limit ? lines + ["  … and \(all.count - limit) more"] : lines
     }
 
     var json: JSONText {

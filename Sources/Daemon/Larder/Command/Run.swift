@@ -131,7 +131,6 @@ private struct RunPlan {
     struct Recorded {
         /// Where it is; nil if nothing was recorded anew.
         var folder: String?
-        /// A sentence for people.
         var notice: String?
     }
 

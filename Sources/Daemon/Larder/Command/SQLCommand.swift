@@ -154,21 +154,16 @@ struct SQLCommand: ParsableCommand {
 
     private var isDaemonReachable: Bool { (try? finder.client().send("GET", "/count")) != nil }
 
-    // MARK: By the daemon
-
     /// Has the daemon run a query, and prints what it sends.
     private func ask(_ query: String?) throws {
-        struct Body: Encodable {
-            var query: String?
-            var timeout: String
-        }
         let watch = ProgressWatch.waiting(atMost: limit.map { Units.text($0) })
         defer { watch?.end() }
         // The daemon runs nothing for ever.
-        let body = AdminJSON.encode(Body(query: query, timeout: Units.text(limit ?? .seconds(600))))
+        let words = ["query": query, "timeout": Units.text(limit ?? .seconds(600))].compactMapValues(\.self)
         let isTerminal = isatty(1) == 1
         var text: [UInt8] = []
-        try finder.client().transfer("/sql?form=\(json ? "json" : csv ? "csv" : "table")", body: body) { bytes in
+        let target = "/sql?form=\(json ? "json" : csv ? "csv" : "table")"
+        try finder.client().transfer(target, body: AdminJSON.encode(words)) { bytes in
             watch?.end()
             if isTerminal { text += bytes } else { _ = writeAll(bytes, to: 1) }
         }
@@ -179,7 +174,6 @@ struct SQLCommand: ParsableCommand {
         Terminal.out(lines.map(\.printable).joined(separator: "\n"))
     }
 
-    /// The error message, with the remedy if that is known.
     private func complaint(about failure: QueryFailure, _ reader: StoreReader) -> String {
         switch failure {
         case .severalStatements: return "one statement at a time: give each to a larder sql of its own"
@@ -214,8 +208,6 @@ struct SQLCommand: ParsableCommand {
         return "\(word) is a word of SQL; as a name write it in double quotes: \"\(word)\""
     }
 
-    // MARK: Output
-
     private func show(_ views: [StoreView]) {
         if json || csv {
             var printer = RowPrinter(isJSON: json)
@@ -234,15 +226,11 @@ struct SQLCommand: ParsableCommand {
             HumanText.folded(text.printable, width: Terminal.width ?? 80, hangs: false)
         }
         var blocks = shown.map { "\($0.name)\n" + folded("  " + $0.columns.joined(separator: ", ")) }
-        let empty = models.filter { !$0.hasRows }
-        if !shown.isEmpty {
-            let others = "\(shown[0].name)_current and so on have the same columns, and each object once."
-            blocks.append(folded(others))
+        if let first = shown.first {
+            blocks.append(folded("\(first.name)_current and so on have the same columns, and each object once."))
         }
-        if !empty.isEmpty {
-            let names = empty.map(\.name).joined(separator: ", ")
-            blocks.append(folded("Without rows: \(names)"))
-        }
+        let empty = models.filter { !$0.hasRows }.map(\.name)
+        if !empty.isEmpty { blocks.append(folded("Without rows: \(empty.joined(separator: ", "))")) }
         Terminal.out(blocks.joined(separator: "\n\n"))
     }
 }
@@ -269,7 +257,6 @@ private final class QueryGuardian: Sendable {
     func end() { isOver.withLock { $0 = true } }
 }
 
-/// The rows of a query as a table for people.
 private struct QueryResult {
     var columns: [String] = []
     var rows: [[SQLCell]] = []
@@ -298,16 +285,11 @@ private struct RowPrinter {
     private var isFirst = true
     private var output = PendingOutput()
     private var lastWrite: ContinuousClock.Instant?
-
     private let deadline: ContinuousClock.Instant?
-
     private static let bound = 16 << 20
 
     /// - Parameter deadline: until when it may wait for the reader of the rows, whose query keeps a snapshot of the store.
-    init(isJSON: Bool, deadline: ContinuousClock.Instant? = nil) {
-        self.isJSON = isJSON
-        self.deadline = deadline
-    }
+    init(isJSON: Bool, deadline: ContinuousClock.Instant? = nil) { (self.isJSON, self.deadline) = (isJSON, deadline) }
 
     mutating func begin(_ names: [String]) {
         columns = isJSON ? Self.distinct(names) : names
@@ -337,7 +319,6 @@ private struct RowPrinter {
 
     mutating func end() { if isJSON { output.append((isFirst ? "[]\n" : "]\n").utf8) } }
 
-    /// Prints what is left, also of a query that has failed.
     mutating func flush() { output.write(keeping: 0) }
 
     private static func quoted(_ text: String) -> String {
@@ -391,7 +372,6 @@ extension SQLCell {
 }
 
 extension Duration {
-    /// Parses an option; the error says what to write instead.
     static func option(_ text: String) throws -> Duration {
         do {
             return try Units.duration(text)

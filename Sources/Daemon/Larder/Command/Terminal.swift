@@ -34,7 +34,6 @@ enum Terminal {
 
     /// Prints a line of bytes, which need not be Unicode.
     static func out(_ bytes: [UInt8]) { write(bytes + [UInt8(ascii: "\n")], to: 1) }
-
     static func out(_ json: JSONText) { out(json: json.text) }
 
     /// Prints the daemon's JSON unchanged; on a terminal, unsafe characters are escaped.
@@ -66,7 +65,6 @@ enum Terminal {
     /// Replaces the progress line; an empty text removes it.
     static func progress(_ text: String) { write(Array("\r\u{1B}[K\(text.printable)".utf8), to: 2) }
 
-    /// Whether a person can be asked, and sees standard error.
     static var isInteractive: Bool { isatty(0) == 1 && isatty(2) == 1 }
 
     /// The columns of the terminal on standard output, if it is one.

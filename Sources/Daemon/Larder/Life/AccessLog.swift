@@ -143,7 +143,6 @@ private struct AccessLogWriter: ~Copyable {
     private let colours: Bool
     private let log: Logger
     private var descriptor: Int32 = -1
-    /// Whether the last line in the file is incomplete.
     private var isTorn = false
     /// When writing began to fail, in ns; nil if it works.
     private var failedAt: UInt64?
@@ -250,8 +249,6 @@ enum AccessLogLine {
         }
     }
 
-    // MARK: For people
-
     /// `07:15:01Z 200 hit         0.2ms    1.2 KiB GET github /users/1`.
     private static func short(_ request: Request, _ colours: Bool) -> String {
         let colour = colours ? Colour(status: request.status, outcome: request.outcome) : nil
@@ -300,8 +297,6 @@ enum AccessLogLine {
     private static func leading(_ text: String, _ width: Int) -> String {
         String(repeating: " ", count: max(0, width - text.count)) + text
     }
-
-    // MARK: For programs
 
     /// Apache's common log format; the user is never known.
     private static func common(_ request: Request) -> String {

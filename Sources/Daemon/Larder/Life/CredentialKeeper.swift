@@ -10,7 +10,6 @@ import Synchronization
 /// A file is read again when it changes. A command runs again when its output has expired, or the upstream has responded with
 /// 401. While that fails, the former credential is sent. Any thread.
 final class CredentialKeeper: Sendable {
-    /// Why an upstream's credential cannot be had.
     struct Failure: Error, CustomStringConvertible {
         let upstream: String
         let reason: String
@@ -32,7 +31,6 @@ final class CredentialKeeper: Sendable {
 
     static let interval: Duration = .seconds(1)
     private static let patience: Duration = .seconds(10)
-    /// The least time between two runs of a command.
     private static let pause: Duration = .seconds(10)
 
     private let core: DaemonCore

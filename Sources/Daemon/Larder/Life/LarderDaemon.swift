@@ -414,11 +414,7 @@ enum HarmlessSignals {
     }
 
     static func name(of signal: Int32) -> String {
-        switch signal {
-        case SIGHUP: "SIGHUP"
-        case SIGUSR1: "SIGUSR1"
-        default: "SIGUSR2"
-        }
+        [SIGHUP: "SIGHUP", SIGUSR1: "SIGUSR1"][signal] ?? "SIGUSR2"
     }
 }
 
@@ -450,19 +446,15 @@ enum DescriptorLimit {
     /// The number of connections to the admin side: clients of the upstreams cannot take its place.
     static func adminConnections(within limit: Int) -> Int { max(1, min(4_096, limit / 8)) }
 
-    static func surplus(within limit: Int) -> Int { min(1_024, limit / 8) }
-
     /// The limits of clients in a config, with as many connections as fit within a limit on descriptors.
     static func clientLimits(of settings: Configuration, within limit: Int, _ log: Logger) -> HTTPLimits {
         var limits = settings.limits.http
         let upstream = settings.limits.upstream
-        limits.maxSurplus = surplus(within: limit)
-        limits.maxConnections = connections(
-            wanted: limits.maxConnections,
-            within: limit,
-            otherConnections: adminConnections(within: limit) + settings.upstreams.count
-                * (UpstreamSlots.total(upstream.maxConnectionsPerHost) + UpstreamSlots.total(upstream.maxUploads))
-        )
+        let perUpstream = UpstreamSlots.total(upstream.maxConnectionsPerHost) + UpstreamSlots.total(upstream.maxUploads)
+        limits.maxSurplus = min(1_024, limit / 8)
+        // Loops, listeners, the store's files and its readers take some fifty descriptors.
+        let others = 64 + limits.maxSurplus + adminConnections(within: limit) + settings.upstreams.count * perUpstream
+        limits.maxConnections = max(1, min(limits.maxConnections, max(limit - others, limit / 8)))
         if limits.maxConnections < settings.limits.http.maxConnections {
             log.warning(
                 "fewer client connections than configured: the limit of open files is too low; raise LimitNOFILE or ulimit -n",
@@ -470,11 +462,5 @@ enum DescriptorLimit {
             )
         }
         return limits
-    }
-
-    /// How many clients fit; loops, listeners, the store's files and its readers take some fifty descriptors.
-    static func connections(wanted: Int, within limit: Int, otherConnections: Int) -> Int {
-        let rest = limit - 64 - surplus(within: limit) - otherConnections
-        return max(1, min(wanted, max(rest, limit / 8)))
     }
 }

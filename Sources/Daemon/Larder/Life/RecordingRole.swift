@@ -8,11 +8,9 @@ import Synchronization
 
 /// What a daemon does with a recording, decided before it starts.
 struct RecordingRole {
-    /// The recording to replay; nil if nothing is replayed.
     var recording: RecordingContents?
     /// Whether each recorded response is served only once.
     var isStrict = false
-    /// Whether the recorded delays are kept.
     var isDelayed = true
     /// The time, in Unix seconds, to which the dates of a replay are shifted; nil leaves them.
     var clock: Int64?
@@ -27,11 +25,9 @@ struct RecordingRole {
 
     /// Whether upstreams may be asked; a replay asks none, unless it records requests that it does not find.
     var asksUpstreams: Bool { recording == nil || target != nil }
-
     var isNone: Bool { recording == nil && target == nil }
 }
 
-/// The parts of a daemon that replay and record.
 final class RecordingParts: Sendable {
     let replayer: Replayer?
     private let recorder: Recorder?

@@ -12,7 +12,6 @@ struct SystemdNotifier: Sendable {
     /// How often the manager expects a message; nil if it does not watch this process.
     let watchdogInterval: Duration?
 
-    /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`.
     init(environment: [String: String], process: Int32 = getpid()) {
         let named = environment["NOTIFY_SOCKET"] ?? ""
         address = named.hasPrefix("/") || named.hasPrefix("@") ? named : nil
