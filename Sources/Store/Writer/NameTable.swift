@@ -118,15 +118,12 @@ struct NameTable {
 
 /// The context of a response's objects: that of its key, and what else the response varies by.
 ///
-/// Responses of one key that differ by a `Vary` field show separate representations of their objects, as two languages do
-/// (law 5). The text is the key's context, an empty line, and the rest. A key's context never contains an
-/// empty line.
+/// Responses of one key that differ by a `Vary` field show separate representations of their objects, as two languages
+/// do (law 5). The text is the key's context, an empty line, which a key's context never contains, and the rest.
 struct ObjectContext {
-    private static let separator = "\n\n"
-
     let text: String
 
-    init(key: String, selectedBy: String) { text = selectedBy.isEmpty ? key : key + Self.separator + selectedBy }
+    init(key: String, selectedBy: String) { text = selectedBy.isEmpty ? key : "\(key)\n\n\(selectedBy)" }
 
     /// The SQL condition for `context` being that of responses under a key with the context `parameter`.
     static func isOfKey(_ context: String, _ parameter: String) -> String {
