@@ -19,6 +19,11 @@ struct NameTable {
             (self.upstream, self.principal, self.context) = (upstream, principal, context)
         }
 
+        /// The key of a document with an object of this scope.
+        func key(ofURL url: String) -> CacheKey {
+            CacheKey(upstream: upstream, principal: principal, context: ObjectContext.key(of: context), url: url)
+        }
+
         /// Whether responses under a key belong to it, whatever else they vary by.
         func isOfKey(_ key: CacheKey) -> Bool {
             upstream == key.upstream && principal == key.principal

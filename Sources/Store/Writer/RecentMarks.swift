@@ -50,9 +50,9 @@ struct RecentMarks {
         of writer: PrincipalID,
         by source: MarkSource,
         to object: BoundObject,
-        upstream: String,
-        scope: ScopeID?,
-        exception: ScopeID? = nil
+        _ upstream: String,
+        _ scope: ScopeID?,
+        except exception: ScopeID?
     ) -> Int64? {
         var forgotten: Int64?
         if marks.count >= Self.limit {

@@ -2,9 +2,8 @@ import GRDB
 import Mapping
 
 extension WriterSession {
-    /// Stores a response: document, versions and objects, all in this transaction.
-    ///
-    /// - Parameter coverage: the result of its `findCoverage`.
+    /// Stores a response, whose `findCoverage` gave `coverage`: document, versions and objects, all in this
+    /// transaction.
     func receive(_ response: QueuedResponse, _ coverage: TagCoverage?, _ prepared: PreparedBody) throws -> Receipt {
         let (document, pathHash) = (response.document, response.pathHash)
         let key = document.key
@@ -27,22 +26,13 @@ extension WriterSession {
         if try verdict == .dropped || document.isShared && mayBeRefused(document) { return receipt }
 
         receipt.sequence = nextSequence()
-        let scope = try self.scope(
-            .init(
-                upstream: key.upstream,
-                principal: key.principal,
-                context: ObjectContext(key: key.context, selectedBy: document.selectedBy).text
-            )
-        )
+        let context = ObjectContext(key: key.context, selectedBy: document.selectedBy).text
+        let scope = try self.scope(.init(upstream: key.upstream, principal: key.principal, context: context))
         let digest = hasher.digest(key)
         // Most responses are the first of their key.
         let mayHavePredecessors = presence.mayContain(digest.low)
-        let predecessors =
-            !mayHavePredecessors
-            ? []
-            : try [document.variant, document.variantForAllFields].compactMap(\.self).flatMap {
-                try documents(of: key, under: digest, variant: $0)
-            }
+        let variants = mayHavePredecessors ? [document.variant, document.variantForAllFields].compactMap(\.self) : []
+        let predecessors = try variants.flatMap { try documents(of: key, under: digest, variant: $0) }
         let isSuperseded =
             try verdict == .observed
             || predecessors.contains {
@@ -134,10 +124,7 @@ extension WriterSession {
     /// The state of the object with a name; nil if nothing is known of it.
     func state(of name: ObjectName, scope: ScopeID) throws -> ObjectState? {
         let collection = try names.collection(scope: scope, model: name.model, in: database)
-        guard let record = try existingRecord(collection: collection, identity: StoredIdentity(name.identity)) else {
-            return nil
-        }
-        return try state(of: record)
+        return try existingRecord(collection: collection, identity: StoredIdentity(name.identity)).map(state)
     }
 
     /// The objects in one response, after they were merged.
@@ -244,7 +231,8 @@ extension WriterSession {
         return observed
     }
 
-    /// The version of an object with a payload, and whether it is new to the object; stored if no version is known that has it.
+    /// The version of an object with a payload, and whether it is new to the object; stored if no version is known that
+    /// has it.
     ///
     /// The same bytes under another version of the model are another version of the object.
     func version(
@@ -273,8 +261,8 @@ extension WriterSession {
 
     /// Records the keys of an object.
     ///
-    /// The path of a read identifies the object in its response, perhaps by an alias. The path of a write identified the object
-    /// before the write: if the response shows another value of that key, the object may have been renamed.
+    /// The path of a read identifies the object in its response, perhaps by an alias. The path of a write identified
+    /// the object before the write: if the response shows another value of that key, the object may have been renamed.
     private func writeKeys(of occurrence: Occurrence, for record: ObjectRecord, _ kind: Observation.Kind) throws {
         for key in occurrence.keys {
             try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, NULL)").run(record.id, keyHasher.keyHash(key.value))
@@ -407,11 +395,8 @@ extension WriterSession {
     ) throws -> Bool {
         // The changes of this batch are only in memory so far.
         if !records.isEmpty { try flush() }
-        let changedObjects = try StoredBody.changedObjects(
-            among: Set(stored.pins.map(\.object)),
-            since: verified,
-            in: database
-        )
+        let shown = Set(stored.pins.map(\.object))
+        let changedObjects = try StoredBody.changedObjects(among: shown, since: verified, in: database)
         guard !changedObjects.isEmpty else { return false }
         guard let skeleton = stored.skeleton, let models = models[upstream] else { return true }
         return try models.composer.isDirty(
