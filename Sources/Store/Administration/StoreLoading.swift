@@ -63,10 +63,8 @@ extension ObjectStore {
         if !isReplacing {
             let present = try await count()
             guard present.objects == 0, present.documents == 0 else {
-                throw .refused(
-                    "the store has \(present.objects) objects and \(present.documents) documents; "
-                        + "--replace puts the copy in their place"
-                )
+                let contents = "\(present.objects) objects and \(present.documents) documents"
+                throw .refused("the store has \(contents); --replace puts the copy in their place")
             }
         }
         let copiedKey = try await blocking {
@@ -217,9 +215,8 @@ enum StoreLoading {
         let queue = try DatabaseQueue(path: path)
         defer { try? queue.close() }
         return try queue.read { database in
-            try database.query(
-                "SELECT id, digest FROM _principals WHERE id > ? AND id IN (SELECT principal FROM _scopes)"
-            ).all(PrincipalID.anonymous) { ($0.id(0), $0.bytes(1)) }
+            let owners = "SELECT id, digest FROM _principals WHERE id > ? AND id IN (SELECT principal FROM _scopes)"
+            return try database.query(owners).all(PrincipalID.anonymous) { ($0.id(0), $0.bytes(1)) }
         }
     }
 

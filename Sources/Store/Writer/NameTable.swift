@@ -92,9 +92,8 @@ struct NameTable {
 
     mutating func collection(_ id: CollectionID, in database: Database) throws -> (scope: ScopeID, model: String) {
         if let known = collectionsByID[id] { return known }
-        let found = try database.query(
-            "SELECT c.scope, m.text FROM _collections c JOIN _names m ON m.id = c.model WHERE c.id = ?"
-        ).first(id) { (scope: $0.id(0, as: ScopeID.self), model: $0.string(1)) }
+        let sql = "SELECT c.scope, m.text FROM _collections c JOIN _names m ON m.id = c.model WHERE c.id = ?"
+        let found = try database.query(sql).first(id) { (scope: $0.id(0, as: ScopeID.self), model: $0.string(1)) }
         guard let found else { throw StoreError.corrupt("collection \(id) is missing") }
         collectionsByID[id] = found
         return found

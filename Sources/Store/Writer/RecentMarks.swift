@@ -147,13 +147,9 @@ extension RecentMarks {
         let lag = session.models.values.map { max($0.lag.lists, $0.lag.details) }.max() ?? 0
         try session.query("DELETE FROM _recent_marks WHERE time < ?").run(session.clock.now() - lag)
         try session.query("SELECT * FROM _recent_marks").each { row in
-            let key = Key(
-                upstream: row.string(0),
-                model: row.string(1),
-                value: row.string(2),
-                isKey: row.integer(3) == 1,
-                scope: row.integer(4) == 0 ? nil : row.id(4)
-            )
+            let (isKey, scope) = (row.integer(3) == 1, row.integer(4) == 0 ? nil : row.id(4, as: ScopeID.self))
+            let (upstream, model) = (row.string(0), row.string(1))
+            let key = Key(upstream: upstream, model: model, value: row.string(2), isKey: isKey, scope: scope)
             let (time, kind) = (row.integer(5), row.integer(6))
             marks[key] = Mark(
                 mark: kind == 1 ? .tombstone(time) : .unobserved(time, isOwn: kind & 2 != 0, isReused: kind & 4 != 0),

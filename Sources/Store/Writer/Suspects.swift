@@ -85,11 +85,8 @@ extension WriterSession {
         }
         try query("SELECT upstream, model, identity, key FROM _suspect_objects").each { row in
             var suspect = write(row.string(0))
-            suspect.bound = BoundObject(
-                model: row.string(1),
-                identity: row.isNull(2) ? nil : row.string(2),
-                keys: row.isNull(3) ? [] : [row.string(3)]
-            )
+            let (identity, keys) = (row.isNull(2) ? nil : row.string(2), row.isNull(3) ? [] : [row.string(3)])
+            suspect.bound = BoundObject(model: row.string(1), identity: identity, keys: keys)
             writes.append(suspect)
         }
         try query("SELECT upstream, base, pattern FROM _suspect_patterns").each { row in

@@ -178,12 +178,8 @@ extension WriterSession {
         if let known = observations[id] { return known }
         let found = try query("SELECT start, finish, kind, uses, document FROM _observations WHERE id = ?")
             .first(id) { row in
-                ObservationRecord(
-                    row.observation(id, from: 0),
-                    document: row.isNull(4) ? nil : row.integer(4),
-                    uses: row.count(3),
-                    isStored: true
-                )
+                let (seen, document) = (row.observation(id, from: 0), row.isNull(4) ? nil : row.integer(4))
+                return ObservationRecord(seen, document: document, uses: row.count(3), isStored: true)
             }
         guard let found else { throw StoreError.corrupt("observation \(id) is missing") }
         observations[id] = found

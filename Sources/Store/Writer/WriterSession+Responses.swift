@@ -42,12 +42,13 @@ extension WriterSession {
         // While the document is there, so are its versions; the commit of this response leaves both.
         let known = try document.resembled.map { try KnownVersions(of: $0, in: database) } ?? .none
         let origin = Int64(bitPattern: digest.low)
+        let (start, end, division) = (document.start, document.end, document.dividedBy)
         let observation = newObservation(
-            start: document.start,
-            end: document.end,
+            start: start,
+            end: end,
             kind: document.kind,
             document: origin,
-            dividedBy: document.dividedBy
+            dividedBy: division
         )
         let observed = try observe(
             prepared,
@@ -178,10 +179,11 @@ extension WriterSession {
                     try apply(mark, to: record, by: recent.source)
                 }
             }
+            let (content, payload) = (prepared.contents[index], occurrence.payload)
             let (version, isNew) = try self.version(
                 of: record,
-                prepared.contents[index],
-                payload: occurrence.payload,
+                content,
+                payload: payload,
                 declared: declared,
                 sharing: known
             )
@@ -334,12 +336,8 @@ extension WriterSession {
         _ = nextSequence()
         try move(found.observation, start: start, end: end)
         if let models = models[scope.upstream] {
-            try confirm(
-                stored,
-                observation: try observation(found.observation),
-                models: models,
-                by: MarkSource(method: "GET", path: String(found.url.beforeQuery))
-            )
+            let source = MarkSource(method: "GET", path: String(found.url.beforeQuery))
+            try confirm(stored, observation: try observation(found.observation), models: models, by: source)
         }
         try query("UPDATE _documents SET head = ?, policy = ?, verified = ? WHERE id = ?")
             .run(head, policy, numbers.sequence, id)

@@ -224,11 +224,8 @@ extension WriterSession {
         guard !write.path.isEmpty, models[write.upstream]?.models.declarations.isEmpty == false else { return }
         var rest = write
         (rest.observation, rest.paths, rest.collections, rest.patterns) = (nil, [], [], [])
-        let written = Bans.PathWrite(
-            write: rest,
-            named: Set(subjects.map(\.object)),
-            hasDeleted: subjects.contains { $0.own?.isTombstone == true }
-        )
+        let hasDeleted = subjects.contains { $0.own?.isTombstone == true }
+        let written = Bans.PathWrite(write: rest, named: Set(subjects.map(\.object)), hasDeleted: hasDeleted)
         bans.written(written, to: hasher.pathHash(upstream: write.upstream, url: write.path))
     }
 
