@@ -109,15 +109,8 @@ extension WriterSession {
             receipt.observed = try observe(delivery, prepared, for: observer, by: source, at: time)
         }
         for name in prepared.deliveredNames {
-            try mark(
-                BoundObject(model: name.model, identity: name.identity),
-                of: delivery.upstream,
-                own: nil,
-                for: nil,
-                others: .unobserved(time),
-                of: .nobody,
-                by: source
-            )
+            let (object, upstream) = (BoundObject(model: name.model, identity: name.identity), delivery.upstream)
+            try mark(object, of: upstream, own: nil, for: nil, others: .unobserved(time), of: .nobody, by: source)
         }
         try invalidateUndivided(of: delivery.upstream, at: time)
         return receipt

@@ -65,14 +65,8 @@ final class StoreCore: Sendable {
         publicNumbers = file.publicNumbers
         recent = RecentChanges(since: file.numbers.sequence)
         queueLimit = QueueLimit(count: configuration.queueLimit, bytes: configuration.queueBytes)
-        shared = Mutex(
-            Shared(
-                configuration: configuration,
-                budget: file.budget,
-                models: configuration.compiledModels,
-                keyHasher: KeyHasher(secret: file.keySecret)
-            )
-        )
+        let (models, keys) = (configuration.compiledModels, KeyHasher(secret: file.keySecret))
+        shared = Mutex(Shared(configuration: configuration, budget: file.budget, models: models, keyHasher: keys))
     }
 
     /// The current configuration, of which some parts are replaced while the store is open (`ObjectStore.replaceConfiguration`).

@@ -35,12 +35,8 @@ public struct CleanFilter: Sendable {
     ///
     /// - Parameter model: the filter's model, or the base of its cluster.
     func invalidation(of model: String?, at time: Int64) -> Invalidation {
-        Invalidation(
-            of: upstream,
-            objects: model.map { [BoundObject(model: $0, identity: identity)] } ?? [],
-            principals: principal.map { [$0] },
-            at: time
-        )
+        let objects = model.map { [BoundObject(model: $0, identity: identity)] } ?? []
+        return Invalidation(of: upstream, objects: objects, principals: principal.map { [$0] }, at: time)
     }
 }
 
@@ -99,9 +95,8 @@ struct CleanSelection {
     /// Whether a document is old enough; one that was found a moment ago may have been freshened since.
     func isSelected(_ document: DocumentID) throws -> Bool {
         guard let before else { return true }
-        return try database.query(
-            "SELECT o.finish FROM _documents d JOIN _observations o ON o.id = d.observation WHERE d.id = ?"
-        ).first(document) { $0.integer(0) < before } ?? false
+        let end = "SELECT o.finish FROM _documents d JOIN _observations o ON o.id = d.observation WHERE d.id = ?"
+        return try database.query(end).first(document) { $0.integer(0) < before } ?? false
     }
 
     private func shows(_ document: DocumentID, _ isSelected: inout [ObjectID: Bool]) throws -> Bool {

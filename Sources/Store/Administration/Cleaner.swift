@@ -51,9 +51,8 @@ private struct Cleaner {
 
     mutating func run() async throws(StoreError) -> CleanResult {
         let (time, last) = isDryRun ? (core.clock.now(), .max) : try await begin()
-        var scan = DocumentScan(
-            DocumentListing(isDescending: false, upstream: filter.upstream, principal: filter.principal)
-        )
+        let listing = DocumentListing(isDescending: false, upstream: filter.upstream, principal: filter.principal)
+        var scan = DocumentScan(listing)
         (scan.owners, scan.last) = (filter.owners, last)
         while !scan.isAtEnd, shouldContinue() {
             let documents = try await core.advance(&scan) { [core, filter] scan, database, bounds in

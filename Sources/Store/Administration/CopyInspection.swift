@@ -29,12 +29,8 @@ struct CopyInspection {
         }
         try database.query("SELECT id, length, status, variant, head, policy FROM _documents").each { row in
             try check(row.id(0), length: row.integer(1))
-            let response = OpaqueResponse(
-                status: Int(row.integer(2)),
-                variant: row.bytes(3),
-                head: row.bytes(4),
-                policy: row.bytes(5)
-            )
+            let (status, variant) = (Int(row.integer(2)), row.bytes(3))
+            let response = OpaqueResponse(status: status, variant: variant, head: row.bytes(4), policy: row.bytes(5))
             guard isServable(response) else { throw StoreError.corrupt("the fields of a response cannot be served") }
         }
         try database.query(

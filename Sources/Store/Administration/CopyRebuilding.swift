@@ -271,9 +271,8 @@ struct CopyRebuilding {
             let used = try use.first(number) { try self.values($0, of: Self.use) }
             try self.new.query("INSERT INTO _used VALUES (?, ?)").run(values: [new] + (used ?? [SQLValue.integer(0)]))
             guard try undivided.integer(number) != nil else { return }
-            try self.new.query(
-                "INSERT INTO _undivided SELECT ?, u.text FROM _scopes s JOIN _names u ON u.id = s.upstream WHERE s.id = ?"
-            ).run(new, row.id(3, as: ScopeID.self))
+            let upstream = "SELECT ?, u.text FROM _scopes s JOIN _names u ON u.id = s.upstream WHERE s.id = ?"
+            try self.new.query("INSERT INTO _undivided \(upstream)").run(new, row.id(3, as: ScopeID.self))
         }
     }
 
@@ -320,12 +319,11 @@ struct CopyRebuilding {
             }
         }
         let (sequence, changed) = (try Meta.commitNumber(in: new), try Meta.changed.integer(in: new) ?? 0)
-        let newest = max(
-            changed,
-            try new.query("SELECT max(changed) FROM _objects").integer() ?? 0,
-            try new.query("SELECT max(verified) FROM _documents").integer() ?? 0
-        )
-        guard newest <= sequence.rawValue else { throw StoreError.corrupt("it has changes that were never made") }
+        let changedLast = try new.query("SELECT max(changed) FROM _objects").integer() ?? 0
+        let verifiedLast = try new.query("SELECT max(verified) FROM _documents").integer() ?? 0
+        guard max(changed, changedLast, verifiedLast) <= sequence.rawValue else {
+            throw StoreError.corrupt("it has changes that were never made")
+        }
         let anonymous = try new.query("SELECT digest, label FROM _principals WHERE id = ?")
             .first(PrincipalID.anonymous) { $0.bytes(0).isEmpty && $0.string(1) == ObjectStore.label(ofPrincipal: []) }
         let others = try new.query("SELECT 1 FROM _principals WHERE id > ? AND length(digest) <> 32 LIMIT 1")

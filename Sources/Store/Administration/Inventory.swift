@@ -107,12 +107,8 @@ struct Inventory {
             row.json = state.plainJSON(model: row.model, models: known?.models ?? .none) ?? []
             if case .mapped(let members) = view, let models = known?.models {
                 let payload = state.newestPayload(model: row.model, models: models) ?? row.json
-                row.mapped = DocumentMapper(models: models).mapObject(
-                    payload,
-                    model: row.model,
-                    identity: row.identity,
-                    members: members
-                ) { name in
+                let (mapper, identity) = (DocumentMapper(models: models), row.identity)
+                row.mapped = mapper.mapObject(payload, model: row.model, identity: identity, members: members) { name in
                     // An object that cannot be read is shown by its identity, like an unknown one.
                     guard let state = try? reader.state(of: name, scope: entry.scope),
                         !state.isDeleted(model: name.model, models: models)
@@ -199,10 +195,8 @@ public struct OwnerNames: Sendable, Equatable {
     private static let limit = 10
 
     init(_ database: Database) throws {
-        let query = try database.query(
-            "SELECT DISTINCT u.text FROM _scopes s JOIN _names u ON u.id = s.upstream ORDER BY u.text"
-        )
-        upstreams = try query.all { $0.string(0) }
+        let names = "SELECT DISTINCT u.text FROM _scopes s JOIN _names u ON u.id = s.upstream ORDER BY u.text"
+        upstreams = try database.query(names).all { $0.string(0) }
         let principals = try database.query("SELECT label FROM _principals ORDER BY id LIMIT \(Self.limit + 1)")
             .all { $0.string(0) }
         areAllPrincipals = principals.count <= Self.limit

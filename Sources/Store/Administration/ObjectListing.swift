@@ -191,23 +191,16 @@ struct ObjectScan: Sendable {
 extension Inventory {
     /// Rows for object ids, in this order; objects that are gone are left out.
     func objects(_ ids: [ObjectID], view: ObjectQuery.View) throws -> [ObjectRow] {
-        let query = try database.query(
-            "SELECT \(FoundObject.columns) FROM _objects o \(FoundObject.joins) WHERE o.id = ?"
-        )
+        let sql = "SELECT \(FoundObject.columns) FROM _objects o \(FoundObject.joins) WHERE o.id = ?"
+        let query = try database.query(sql)
         return try rows(of: ids.compactMap { try query.first($0) { try FoundObject($0) } }, view: view)
     }
 
     /// The objects whose identity or key equals the text of a listing, found by index.
     func named(_ listing: ObjectListing) throws -> [ObjectRow] {
         guard let text = listing.text else { return [] }
-        var query = ObjectQuery(
-            model: listing.model,
-            identity: text,
-            upstream: listing.upstream,
-            principal: listing.principal,
-            limit: listing.limit
-        )
-        query.view = listing.view
+        var query = ObjectQuery(model: listing.model, identity: text, upstream: listing.upstream, limit: listing.limit)
+        (query.principal, query.view) = (listing.principal, listing.view)
         var found = try objects(query).rows
         (query.identity, query.key) = (nil, text)
         let known = Set(found.map(\.id))

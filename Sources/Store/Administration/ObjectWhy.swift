@@ -168,22 +168,14 @@ struct ProvenanceReader {
     private func notice(of state: ObjectState, object: ObjectID, _ models: UpstreamModels?) throws -> ObjectNotice? {
         let isOutdated = state.isOutdated(lag: models?.lag ?? Lag(lists: 0))
         if !isOutdated, let time = state.deletedSince, let base = state.base {
-            return ObjectNotice(
-                kind: .deleted,
-                time: time,
-                cause: .itself(try source(of: base.observation.id)),
-                isSuperseded: false
-            )
+            let cause = ObjectNotice.Cause.itself(try source(of: base.observation.id))
+            return ObjectNotice(kind: .deleted, time: time, cause: cause, isSuperseded: false)
         }
         guard let mark = state.mark else { return nil }
-        let source = try database.query("SELECT source FROM _marks WHERE object = ?")
-            .first(object) { MarkSource(text: $0.string(0)) }
-        return ObjectNotice(
-            kind: mark.isTombstone ? .deleted : .unknown,
-            time: mark.time,
-            cause: source.map { .request($0) } ?? .forgotten,
-            isSuperseded: !isOutdated
-        )
+        let cause: ObjectNotice.Cause? = try database.query("SELECT source FROM _marks WHERE object = ?")
+            .first(object) { .request(MarkSource(text: $0.string(0))) }
+        let kind = mark.isTombstone ? ObjectNotice.Kind.deleted : .unknown
+        return ObjectNotice(kind: kind, time: mark.time, cause: cause ?? .forgotten, isSuperseded: !isOutdated)
     }
 
     /// The outdated versions in documents, each with its latest observation.
@@ -201,13 +193,9 @@ struct ProvenanceReader {
             version,
             observation in
             try database.query("SELECT payload, declared FROM _versions WHERE id = ?").first(version) { row in
-                let payload = row.bytes(0)
-                let models = models[upstream]?.models
-                return Contribution(
-                    observation: observation,
-                    version: version.rawValue,
-                    payload: models?.migrate(payload, of: model, from: Int(row.integer(1))) ?? payload
-                )
+                let (stored, declared) = (row.bytes(0), Int(row.integer(1)))
+                let payload = models[upstream]?.models.migrate(stored, of: model, from: declared) ?? stored
+                return Contribution(observation: observation, version: version.rawValue, payload: payload)
             }
         }
     }

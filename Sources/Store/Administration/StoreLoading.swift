@@ -63,10 +63,8 @@ extension ObjectStore {
         if !isReplacing {
             let present = try await count()
             guard present.objects == 0, present.documents == 0 else {
-                throw .refused(
-                    "the store has \(present.objects) objects and \(present.documents) documents; "
-                        + "--replace puts the copy in their place"
-                )
+                let contents = "\(present.objects) objects and \(present.documents) documents"
+                throw .refused("the store has \(contents); --replace puts the copy in their place")
             }
         }
         let copiedKey = try await blocking {
@@ -217,9 +215,8 @@ enum StoreLoading {
         let queue = try DatabaseQueue(path: path)
         defer { try? queue.close() }
         return try queue.read { database in
-            try database.query(
-                "SELECT id, digest FROM _principals WHERE id > ? AND id IN (SELECT principal FROM _scopes)"
-            ).all(PrincipalID.anonymous) { ($0.id(0), $0.bytes(1)) }
+            let owners = "SELECT id, digest FROM _principals WHERE id > ? AND id IN (SELECT principal FROM _scopes)"
+            return try database.query(owners).all(PrincipalID.anonymous) { ($0.id(0), $0.bytes(1)) }
         }
     }
 
@@ -252,13 +249,13 @@ enum StoreLoading {
     }
 
     private static func digest(_ database: Database, documentsAfter offset: Int64, _ hasher: KeyHasher) throws {
-        var scopes: [ScopeID: (upstream: String, principal: PrincipalID, context: String)] = [:]
+        var scopes: [ScopeID: NameTable.Scope] = [:]
         try database.query(
             """
             SELECT s.id, u.text, s.principal, x.text FROM _scopes s
             JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context
             """
-        ).each { scopes[$0.id(0)] = ($0.string(1), $0.id(2), $0.string(3)) }
+        ).each { scopes[$0.id(0)] = .init(upstream: $0.string(1), principal: $0.id(2), context: $0.string(3)) }
         let update = try database.query("UPDATE _documents SET id = ?, low = ?, place = ? WHERE id = ?")
         let last = try database.query("SELECT max(id) FROM _documents").integer() ?? 0
         var position: Int64 = 0
@@ -270,16 +267,8 @@ enum StoreLoading {
             position = end
             for row in rows {
                 guard let scope = scopes[row.scope] else { throw StoreError.corrupt("a document has no scope") }
-                let key = CacheKey(
-                    upstream: scope.upstream,
-                    principal: scope.principal,
-                    context: ObjectContext.key(of: scope.context),
-                    url: row.url
-                )
-                try update.run(values: [
-                    row.id + offset, hasher.digest(key), hasher.pathHash(upstream: scope.upstream, url: row.url),
-                    row.id,
-                ])
+                let place = hasher.pathHash(upstream: scope.upstream, url: row.url)
+                try update.run(row.id + offset, hasher.digest(scope.key(ofURL: row.url)), place, row.id)
             }
         }
     }

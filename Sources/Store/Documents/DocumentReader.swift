@@ -42,13 +42,8 @@ struct DocumentReader {
             \(Self.observed) WHERE d.id = ?
             """
         ).first(id) { row in
-            let key = CacheKey(
-                upstream: row.string(11),
-                principal: row.id(12),
-                context: ObjectContext.key(of: row.string(13)),
-                url: row.string(14)
-            )
-            var document = withoutBody(row, under: key)
+            let scope = NameTable.Scope(upstream: row.string(11), principal: row.id(12), context: row.string(13))
+            var document = withoutBody(row, under: scope.key(ofURL: row.string(14)))
             _ = try composeIfDirty(&document, scope: row.id(1), verified: row.id(2))
             return document
         }

@@ -75,9 +75,9 @@ extension WriterSession {
     /// Gives forgotten principals that still have data a new row, so that the data can be listed, cleaned and evicted;
     /// no credentials lead to it.
     func restorePrincipals() throws {
-        let forgotten = try query(
+        let sql: StaticString =
             "SELECT DISTINCT principal FROM _scopes WHERE principal NOT IN (SELECT id FROM _principals)"
-        ).all { $0.id(0, as: PrincipalID.self) }
+        let forgotten = try query(sql).all { $0.id(0, as: PrincipalID.self) }
         for id in forgotten { try insert(id, (0..<32).map { _ in UInt8.random(in: .min ... .max) }) }
     }
 }

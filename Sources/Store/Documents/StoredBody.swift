@@ -85,9 +85,8 @@ struct StoredBody {
     /// The model version under which each pin was stored, in their order.
     func declaredVersions(in database: Database) throws -> [Int] {
         var declared: [VersionID: Int] = [:]
-        let query = try database.query(
-            "SELECT id, declared FROM _versions WHERE id BETWEEN ? AND ? AND declared IS NOT NULL"
-        )
+        let sql = "SELECT id, declared FROM _versions WHERE id BETWEEN ? AND ? AND declared IS NOT NULL"
+        let query = try database.query(sql)
         for run in RowRuns.of(Set(pins.map(\.version.rawValue))) {
             try query.each(run.lowerBound, run.upperBound) { declared[$0.id(0)] = Int($0.integer(1)) }
         }

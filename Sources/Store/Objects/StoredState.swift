@@ -49,11 +49,8 @@ struct StoredState {
                 """
             ).first(entry.observation, entry.version) { row in
                 declared = Int(row.count(4))
-                return Contribution(
-                    observation: row.observation(entry.observation, from: 0),
-                    version: entry.version.rawValue,
-                    payload: row.bytes(3)
-                )
+                let seen = row.observation(entry.observation, from: 0)
+                return Contribution(observation: seen, version: entry.version.rawValue, payload: row.bytes(3))
             }
             guard let found else { throw StoreError.corrupt("version \(entry.version) is missing") }
             state.base = found

@@ -59,10 +59,8 @@ struct ModelVersions {
 
     /// Records the declared versions; returns a notice for each that is newer than the stored one.
     func record(in database: Database) throws -> [StoreNotice] {
-        let known = Dictionary(
-            try recorded(in: database).map { ("\($0.upstream)\u{0}\($0.model)", $0.version) },
-            uniquingKeysWith: max
-        )
+        let recorded = try recorded(in: database).map { ("\($0.upstream)\u{0}\($0.model)", $0.version) }
+        let known = Dictionary(recorded, uniquingKeysWith: max)
         var notices: [StoreNotice] = []
         for (upstream, models) in models.sorted(by: { $0.key < $1.key }) {
             for model in models.declarations {
@@ -70,9 +68,8 @@ struct ModelVersions {
                 let stored = known["\(upstream)\u{0}\(model.name)"] ?? 0
                 guard stored != model.version else { continue }
                 if try hasObjects(of: model.name, upstream: upstream, in: database) {
-                    notices.append(
-                        .modelMigrated(upstream: upstream, model: model.name, from: stored, to: model.version)
-                    )
+                    let (name, version) = (model.name, model.version)
+                    notices.append(.modelMigrated(upstream: upstream, model: name, from: stored, to: version))
                 }
                 try database.query("INSERT OR REPLACE INTO _models VALUES (?, ?, ?)")
                     .run(upstream, model.name, model.version)

@@ -172,12 +172,8 @@ struct QueryRow {
 
     /// An observation whose start, finish and kind are in this column and the next two.
     func observation(_ id: ObservationID, from column: Int32) -> Observation {
-        Observation(
-            sequence: id.rawValue,
-            start: time(column),
-            end: time(column + 1),
-            kind: Observation.Kind(rawValue: UInt8(truncatingIfNeeded: integer(column + 2))) ?? .list
-        )
+        let kind = Observation.Kind(rawValue: UInt8(truncatingIfNeeded: integer(column + 2))) ?? .list
+        return Observation(sequence: id.rawValue, start: time(column), end: time(column + 1), kind: kind)
     }
 
     /// The bytes of a blob or a text; empty for NULL.

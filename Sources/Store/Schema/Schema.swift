@@ -339,9 +339,8 @@ enum Meta: String {
     }
 
     func set(_ value: Int64, in database: Database) throws {
-        try database.query(
-            "INSERT INTO _meta VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2 WHERE value IS NOT ?2"
-        ).run(rawValue, value)
+        let sql = "INSERT INTO _meta VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2 WHERE value IS NOT ?2"
+        try database.query(sql).run(rawValue, value)
     }
 
     /// The secret of the digests of documents' keys; nil in a new file.

@@ -144,12 +144,11 @@ public final class StoreReader {
             }
         )
         for index in views.indices {
-            try run(
-                "SELECT EXISTS (SELECT 1 FROM \(SQLText.quoted(views[index].name)))",
-                within: limit,
-                columns: { _ in },
-                row: { views[index].hasRows = $0[0] == .integer(1) }
-            )
+            let sql = "SELECT EXISTS (SELECT 1 FROM \(SQLText.quoted(views[index].name)))"
+            try run(sql, within: limit) { _ in
+            } row: {
+                views[index].hasRows = $0[0] == .integer(1)
+            }
         }
         return views
     }

@@ -24,12 +24,8 @@ struct Views {
             named.compactMap { entry, name in
                 let name = name + scope.suffix
                 guard taken.insert(name.lowercased()).inserted else { return nil }
-                let view = ViewDefinition(
-                    model: entry.declaration,
-                    upstream: entry.upstream,
-                    models: entry.models,
-                    scope: scope
-                )
+                let (model, upstream) = (entry.declaration, entry.upstream)
+                let view = ViewDefinition(model: model, upstream: upstream, models: entry.models, scope: scope)
                 return (name, view.sql(named: name))
             }
         }
@@ -178,9 +174,8 @@ private struct ViewExpression {
 
     private func reference(_ parts: [ViewColumn.Source]) -> String {
         guard parts.count > 1 else { return parts.first.map(value) ?? "NULL" }
-        return parts.map { #"replace(replace(\#(value(of: $0)), '\', '\\'), ':', '\:')"# }.joined(
-            separator: " || ':' || "
-        )
+        return parts.map { #"replace(replace(\#(value(of: $0)), '\', '\\'), ':', '\:')"# }
+            .joined(separator: " || ':' || ")
     }
 
     private func full(_ path: String) -> String { base + path.dropFirst() }
@@ -217,11 +212,8 @@ private struct ViewExpression {
 
     private func elements(_ path: String, _ inner: ViewColumn.Source) -> String {
         // Only objects have members; json_extract fails for other values.
-        let element = ViewExpression(
-            payload: "(CASE e.type WHEN 'object' THEN e.value END)",
-            scope: scope,
-            depth: depth
-        )
+        let object = "(CASE e.type WHEN 'object' THEN e.value END)"
+        let element = ViewExpression(payload: object, scope: scope, depth: depth)
         return each(path, of: "array", "json_group_array(\(element.json(of: inner)))")
     }
 

@@ -100,9 +100,8 @@ extension WriterSession {
     func forgetFollowedFlipFlops() throws {
         let kind = MappingWarning.Kind.flipFlop.rawValue
         let subjects = try query("SELECT subject FROM _warnings WHERE kind = ?").all(kind) { $0.string(0) }
-        let followed = Set(
-            models.values.flatMap(\.models.declarations).flatMap { model in model.local.map { "\(model.name).\($0)" } }
-        )
+        let declarations = models.values.flatMap(\.models.declarations)
+        let followed = Set(declarations.flatMap { model in model.local.map { "\(model.name).\($0)" } })
         for subject in subjects where followed.contains(subject) {
             try query("DELETE FROM _warnings WHERE kind = ? AND subject = ?").run(kind, subject)
         }

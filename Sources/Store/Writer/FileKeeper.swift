@@ -17,9 +17,8 @@ struct FileKeeper {
 
     /// Runs after a batch: evicts if the file is too large, and keeps the WAL short.
     ///
-    /// What the batch has stored stays, however small the file is: clients were promised it.
-    ///
-    /// - Parameter last: the last document before the batch.
+    /// What the batch has stored, after the document `last`, stays, however small the file is: clients were promised
+    /// it.
     mutating func committed(_ session: WriterSession, after last: DocumentID) {
         isWALUsed = true
         sweep(session)
@@ -46,18 +45,14 @@ struct FileKeeper {
         // The latest may have requests under way.
         let last = PrincipalID(rawValue: newest.rawValue - interval / 4)
         // If there is no room for it, the next batch tries again.
-        guard (try? session.transaction { try session.forgetUnused(keepingPrincipalsAfter: last) }) != nil else {
+        guard (try? session.transaction({ try session.forgetUnused(keepingPrincipalsAfter: last) })) != nil else {
             return
         }
         sweptPrincipal = newest
         core.listener?.principalsForgotten()
     }
 
-    /// Runs before a batch that adds data.
-    ///
-    /// Returns nil if there is room for it, otherwise the error.
-    ///
-    /// - Parameter bytes: about how much it adds.
+    /// Runs before a batch that adds about this many bytes; returns nil if there is room for it, otherwise the error.
     mutating func makeRoom(_ session: WriterSession, for bytes: Int) -> StoreError? {
         // The batch must be small enough to be checkpointed.
         if Int64(bytes) > core.budget.reserve / 4, session.disk.trouble == nil {
@@ -109,9 +104,7 @@ struct FileKeeper {
         _ = emptyWAL(session, timeout: 100, erasing: true)
     }
 
-    /// Removes the least recently used documents until at most this many bytes are used.
-    ///
-    /// - Parameter last: the last document that may be removed.
+    /// Removes the least recently used documents, up to the document `last`, until at most this many bytes are used.
     func evict(_ session: WriterSession, down target: Int64, until last: DocumentID = DocumentID(rawValue: .max)) {
         while let used = try? FileBudget.used(in: session.database), used > target {
             guard (try? evictSome(session, until: last)) == true || (try? halveJournal(session)) == true else { return }
@@ -169,7 +162,8 @@ struct FileKeeper {
 
     /// Checkpoints the WAL, so that it restarts.
     ///
-    /// It also truncates the WAL, except on a full disk, where the WAL keeps its blocks unless its bytes must be erased.
+    /// It also truncates the WAL, except on a full disk, where the WAL keeps its blocks unless its bytes must be
+    /// erased.
     func emptyWAL(_ session: WriterSession, timeout milliseconds: Int, erasing: Bool = false) -> Emptying {
         let database = session.database
         defer { core.foreignLocks.install(on: database.sqliteConnection) }
@@ -217,9 +211,7 @@ struct DiskState {
 /// So a checkpoint is always possible: all pages of the database are allocated. New data replaces the least recently used, and
 /// the WAL keeps its blocks. A notice reports when this begins and when it ends.
 extension FileKeeper {
-    /// Makes room after a batch that did not fit on the disk or within the bound.
-    ///
-    /// - Parameter bytes: about how much the batch would have added.
+    /// Makes room after a batch of about this many bytes, which did not fit on the disk or within the bound.
     mutating func failed(_ session: WriterSession, _ error: StoreError, adding bytes: Int = 0) {
         switch error {
         case .unwritable(let message):
@@ -249,8 +241,7 @@ extension FileKeeper {
     mutating func checkDisk(_ session: WriterSession) {
         guard session.disk.trouble == nil else { return checkForRoom(session) }
         if let code = core.reserve.replenish() { reportTrouble(StoreError.reason(code), session) }
-        guard session.disk.nextCheck <= .now else { return }
-        session.disk.nextCheck = .now + Self.pause
+        guard isTimeToCheck(session) else { return }
         let isMoved = !core.lock.isInPlace
         if isMoved, !session.disk.isFileMoved { core.notify(.fileMoved(path: core.budget.path)) }
         session.disk.isFileMoved = isMoved
@@ -258,10 +249,15 @@ extension FileKeeper {
 
     private static let pause: Duration = .seconds(1)
 
-    private mutating func checkForRoom(_ session: WriterSession) {
-        guard session.disk.nextCheck <= .now else { return }
+    /// Whether the last check was a second ago; this is then the last one.
+    private func isTimeToCheck(_ session: WriterSession) -> Bool {
+        guard session.disk.nextCheck <= .now else { return false }
         session.disk.nextCheck = .now + Self.pause
-        guard core.reserve.replenish() == nil, core.reserve.hasMargin() else { return }
+        return true
+    }
+
+    private mutating func checkForRoom(_ session: WriterSession) {
+        guard isTimeToCheck(session), core.reserve.replenish() == nil, core.reserve.hasMargin() else { return }
         // A limit of the process or a failing disk shows only in a write.
         guard (try? session.transaction {}) != nil else { return }
         try? core.budget.configure(session.database)
@@ -277,8 +273,7 @@ extension FileKeeper {
         isWALUsed = true
         core.notify(.writesFail(reason: reason))
         _ = emptyWAL(session, timeout: 100)
-        guard let size = try? core.budget.freeze(session.database) else { return }
-        session.disk.cap = size
+        if let size = try? core.budget.freeze(session.database) { session.disk.cap = size }
     }
 
     private func isAtBound(_ session: WriterSession) -> Bool {
@@ -305,9 +300,8 @@ struct FileBudget: Sendable {
     var wal: Int64 { min(maximum / 4, 16 << 20) }
     /// The bound on the database file, which SQLite itself enforces.
     var database: Int64 { min(max(maximum - wal, 64 * pageSize), fileLimit) }
-    /// How many bytes are preallocated after the end of each of the two files (`DiskReserve`), within the bound.
-    ///
-    /// It is as much as the WAL keeps when it restarts.
+    /// How many bytes are preallocated after the end of each of the two files (`DiskReserve`); the WAL keeps as much
+    /// when it restarts.
     var reserve: Int64 { wal / 2 }
     /// How many bytes one batch may add before it is committed.
     var batch: Int { Int(min(wal / 4, 1 << 20)) }
@@ -363,9 +357,7 @@ struct FileBudget: Sendable {
         try database.execute(sql: "PRAGMA max_page_count = \(self.database / actual)")
     }
 
-    /// Stops the growth of the file and limits the WAL tightly.
-    ///
-    /// For the writing connection. Returns the file's size.
+    /// Stops the growth of the file and limits the WAL tightly, for the writing connection; returns the file's size.
     func freeze(_ database: Database) throws -> Int64 {
         let pages = try database.query("PRAGMA page_count").integer() ?? 0
         let size = try database.query("PRAGMA page_size").integer() ?? pageSize
@@ -400,17 +392,15 @@ struct DiskReserve: Sendable {
     let budget: FileBudget
     let file: Int32
 
-    /// Allocates the missing part of the reserve.
-    ///
-    /// Returns the error number if the disk has no room.
+    /// Allocates the missing part of the reserve; returns the error number if the disk has no room.
     ///
     /// - Parameter bytes: how much is about to be written at once, if that is more than usual.
     func replenish(for bytes: Int64 = 0) -> Int32? {
         let (end, allocated) = FileBudget.extent(of: budget.path)
-        let lead = min(max(budget.reserve, bytes), budget.database - end)
+        let length = max(budget.reserve, bytes)
+        let lead = min(length, budget.database - end)
         if lead > 0, allocated < end + lead, let code = allocate(file, from: end, lead) { return code }
         let walPath = budget.path + "-wal"
-        let length = max(budget.reserve, bytes)
         // Every commit looks, and nearly always all of it is there.
         guard FileBudget.extent(of: walPath).allocated < length else { return nil }
         let wal = open(walPath, O_WRONLY | O_CLOEXEC)
@@ -431,9 +421,7 @@ struct DiskReserve: Sendable {
         }
     }
 
-    /// Whether the disk has enough free space not to be full again in a moment.
-    ///
-    /// - Parameter bytes: how much is to be written at once.
+    /// Whether the disk has enough free space not to be full again in a moment, once this many bytes are written.
     func hasMargin(for bytes: Int64 = 0) -> Bool {
         var status = statvfs()
         guard fstatvfs(file, &status) == 0 else { return true }

@@ -2,13 +2,14 @@ import GRDBSQLite
 import Glibc
 import Synchronization
 
-/// Watches for other processes that lock the store's files, so that the writer cannot write.
+/// Watches for other processes that lock the store's files, so that the writer cannot write; any thread.
 ///
-/// Whoever may read the files may lock them: SQLite's locks are advisory, and a shared lock on one byte of the WAL's index stops
-/// every writer. The writer waits for a lock as long as other programs usually need; requests that wait for the writer go on
-/// without it long before that (`isHeldUp`). After half of the wait, the watch says who holds the lock. After all of it, and until
-/// something is committed again, every write fails almost at once, and responses are passed on as they are when the disk is full.
-/// Locks that are held for moments, again and again, are reported once they have taken as long together. Any thread.
+/// Whoever may read the files may lock them: SQLite's locks are advisory, and a shared lock on one byte of the WAL's
+/// index stops every writer. The writer waits for a lock as long as other programs usually need; requests that wait for
+/// the writer go on without it long before that (`isHeldUp`). After half of the wait, the watch says who holds the
+/// lock. After all of it, and until something is committed again, every write fails almost at once, and responses are
+/// passed on as they are when the disk is full. Locks that are held for moments, again and again, are reported once
+/// they have taken as long together.
 final class ForeignLockWatch: Sendable {
     enum Cause: Sendable {
         case writing
@@ -176,9 +177,7 @@ struct ForeignLocks: Sendable {
     /// Opens the index of a store's WAL, to ask for its locks.
     init(store path: String) { descriptor = open(path + "-shm", O_RDONLY | O_CLOEXEC | O_NOFOLLOW) }
 
-    /// Closes the index.
-    ///
-    /// This releases the locks that SQLite has on it in this process: it must have closed it before.
+    /// Closes the index, once SQLite has: this releases its locks in this process.
     func close() { if descriptor >= 0 { Glibc.close(descriptor) } }
 
     static let unknownHolder = "another process"
@@ -196,19 +195,19 @@ struct ForeignLocks: Sendable {
 
     /// Waits for a moment while others hold locks without which SQLite cannot open the store; returns who still does.
     ///
-    /// Call it before SQLite has opened the store in this process. SQLite itself would wait for ten seconds, and not say for whom.
+    /// Call it before SQLite has opened the store in this process. SQLite itself would wait for ten seconds, and not
+    /// say for whom.
     static func holderBeforeOpening(_ path: String) -> String? {
         let locks = ForeignLocks(store: path)
         defer { locks.close() }
         let end = ContinuousClock.now + .seconds(2)
-        while let holder = locks.holder(of: openingBytes) {
+        // The locks of a writer, of a checkpoint and of a recovery.
+        while let holder = locks.holder(of: 120...122) {
             guard ContinuousClock.now < end else { return holder }
             usleep(10_000)
         }
         return nil
     }
-
-    private static let openingBytes: ClosedRange<Int64> = 120...122
 
     /// The name of a process; nil if this one may not see it.
     private static func name(of process: Int32) -> String? {
@@ -238,12 +237,11 @@ extension ObjectStore {
         } catch { return false }
     }
 
-    /// Does something for which the writer is needed; fails as soon as another process keeps the writer waiting.
-    ///
-    /// What has begun goes on nevertheless.
-    func unlessHeldUp<Value: Sendable>(
-        _ work: @escaping @Sendable () async throws(StoreError) -> Value
-    ) async throws(StoreError) -> Value {
+    /// Does something for which the writer is needed; fails as soon as another process keeps the writer waiting, and
+    /// goes on nevertheless.
+    func unlessHeldUp<Value: Sendable>(_ work: @escaping @Sendable () async throws(StoreError) -> Value)
+        async throws(StoreError) -> Value
+    {
         let core = core
         return try await result { done in
             let first = FirstResult(done)

@@ -19,6 +19,11 @@ struct NameTable {
             (self.upstream, self.principal, self.context) = (upstream, principal, context)
         }
 
+        /// The key of a document with an object of this scope.
+        func key(ofURL url: String) -> CacheKey {
+            CacheKey(upstream: upstream, principal: principal, context: ObjectContext.key(of: context), url: url)
+        }
+
         /// Whether responses under a key belong to it, whatever else they vary by.
         func isOfKey(_ key: CacheKey) -> Bool {
             upstream == key.upstream && principal == key.principal
@@ -87,9 +92,8 @@ struct NameTable {
 
     mutating func collection(_ id: CollectionID, in database: Database) throws -> (scope: ScopeID, model: String) {
         if let known = collectionsByID[id] { return known }
-        let found = try database.query(
-            "SELECT c.scope, m.text FROM _collections c JOIN _names m ON m.id = c.model WHERE c.id = ?"
-        ).first(id) { (scope: $0.id(0, as: ScopeID.self), model: $0.string(1)) }
+        let sql = "SELECT c.scope, m.text FROM _collections c JOIN _names m ON m.id = c.model WHERE c.id = ?"
+        let found = try database.query(sql).first(id) { (scope: $0.id(0, as: ScopeID.self), model: $0.string(1)) }
         guard let found else { throw StoreError.corrupt("collection \(id) is missing") }
         collectionsByID[id] = found
         return found
@@ -118,15 +122,12 @@ struct NameTable {
 
 /// The context of a response's objects: that of its key, and what else the response varies by.
 ///
-/// Responses of one key that differ by a `Vary` field show separate representations of their objects, as two languages do
-/// (law 5). The text is the key's context, an empty line, and the rest. A key's context never contains an
-/// empty line.
+/// Responses of one key that differ by a `Vary` field show separate representations of their objects, as two languages
+/// do (law 5). The text is the key's context, an empty line, which a key's context never contains, and the rest.
 struct ObjectContext {
-    private static let separator = "\n\n"
-
     let text: String
 
-    init(key: String, selectedBy: String) { text = selectedBy.isEmpty ? key : key + Self.separator + selectedBy }
+    init(key: String, selectedBy: String) { text = selectedBy.isEmpty ? key : "\(key)\n\n\(selectedBy)" }
 
     /// The SQL condition for `context` being that of responses under a key with the context `parameter`.
     static func isOfKey(_ context: String, _ parameter: String) -> String {

@@ -37,9 +37,8 @@ struct PreparedBody: Sendable {
             isSecret = decomposed.showsSecret
             isExact = !isSecret && decomposed.recomposes(to: body)
             if !isExact, !isSecret {
-                warnings.append(
-                    MappingWarning(.notRecomposed, "the body could not be put together again", model: rule.model)
-                )
+                let message = "the body could not be put together again"
+                warnings.append(MappingWarning(.notRecomposed, message, model: rule.model))
             }
             contents = decomposed.occurrences.map { hasher.contentHash($0.payload) }
             self.decomposed = decomposed

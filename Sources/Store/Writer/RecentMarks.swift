@@ -2,9 +2,10 @@ import Mapping
 
 /// The objects recently written to or deleted, for responses to requests sent before that.
 ///
-/// A response may show an object that the store did not know at the time of the write, or has forgotten since. Responses that lag
-/// do so after a restart, too; so each transaction writes the marks that it has changed into the file. The number is bounded: if
-/// there are too many marks, all are dropped at once, and a ban blocks responses to requests sent until then.
+/// A response may show an object that the store did not know at the time of the write, or has forgotten since.
+/// Responses that lag do so after a restart, too; so each transaction writes the marks that it has changed into the
+/// file. The number is bounded: if there are too many marks, all are dropped at once, and a ban blocks responses to
+/// requests sent until then.
 struct RecentMarks {
     private struct Key: Hashable {
         let upstream: String
@@ -22,6 +23,10 @@ struct RecentMarks {
         let source: MarkSource
         /// A scope for which the mark does not hold, because the write's own response shows more.
         let exception: ScopeID?
+
+        func with(_ mark: ObjectMark, exception: ScopeID?) -> Mark {
+            Mark(mark: mark, writer: writer, source: source, exception: exception)
+        }
     }
 
     private static let limit = 65_536
@@ -36,20 +41,18 @@ struct RecentMarks {
         unwritten.insert(key)
     }
 
-    /// Adds a mark.
+    /// Adds a mark for a scope of the object, or for every scope except `exception`.
     ///
-    /// - Returns: the time of the newest mark if all had to be dropped; responses to earlier requests must then be blocked.
-    ///
-    /// - Parameters:
-    ///   - scope: the scope of the object. Nil for every scope except `exception`.
+    /// - Returns: the time of the newest mark if all had to be dropped; responses to earlier requests must then be
+    ///   blocked.
     mutating func add(
         _ mark: ObjectMark,
         of writer: PrincipalID,
         by source: MarkSource,
         to object: BoundObject,
-        upstream: String,
-        scope: ScopeID?,
-        exception: ScopeID? = nil
+        _ upstream: String,
+        _ scope: ScopeID?,
+        except exception: ScopeID?
     ) -> Int64? {
         var forgotten: Int64?
         if marks.count >= Self.limit {
@@ -75,12 +78,11 @@ struct RecentMarks {
         guard key.scope == nil, let exception, known.exception != exception else { return }
         let own = Key(upstream: key.upstream, model: key.model, value: key.value, isKey: key.isKey, scope: exception)
         if let newer = marks[own], newer.mark.time >= known.mark.time { return }
-        set(Mark(mark: known.mark, writer: known.writer, source: known.source, exception: nil), for: own)
+        set(known.with(known.mark, exception: nil), for: own)
     }
 
-    /// Weakens a tombstone, because the object was shown again under one of these names.
-    ///
-    /// Older responses are still outdated, but the object exists.
+    /// Weakens a tombstone, because the object was shown again under one of these names; older responses are still
+    /// outdated.
     mutating func weaken(
         tombstoneAt time: Int64,
         of identity: String,
@@ -92,13 +94,7 @@ struct RecentMarks {
         for (value, isKey) in [(identity, false)] + keys.map({ ($0, true) }) {
             let key = Key(upstream: upstream, model: model, value: value, isKey: isKey, scope: scope)
             guard let known = marks[key], known.mark == .tombstone(time) else { continue }
-            let weakened = Mark(
-                mark: .unobserved(time, isReused: true),
-                writer: known.writer,
-                source: known.source,
-                exception: known.exception
-            )
-            set(weakened, for: key)
+            set(known.with(.unobserved(time, isReused: true), exception: known.exception), for: key)
         }
     }
 
@@ -125,12 +121,9 @@ struct RecentMarks {
     }
 
     /// The newest mark of an object, found by its name or its keys, the request that caused it, and who made that.
-    func mark(
-        of name: ObjectName,
-        keys: [String],
-        upstream: String,
-        scope: ScopeID
-    ) -> (mark: ObjectMark, source: MarkSource, writer: PrincipalID)? {
+    func mark(of name: ObjectName, keys: [String], upstream: String, scope: ScopeID)
+        -> (mark: ObjectMark, source: MarkSource, writer: PrincipalID)?
+    {
         var found: (mark: ObjectMark, source: MarkSource, writer: PrincipalID)?
         func look(_ value: String, isKey: Bool) {
             for wanted in [scope, nil] {
@@ -154,13 +147,9 @@ extension RecentMarks {
         let lag = session.models.values.map { max($0.lag.lists, $0.lag.details) }.max() ?? 0
         try session.query("DELETE FROM _recent_marks WHERE time < ?").run(session.clock.now() - lag)
         try session.query("SELECT * FROM _recent_marks").each { row in
-            let key = Key(
-                upstream: row.string(0),
-                model: row.string(1),
-                value: row.string(2),
-                isKey: row.integer(3) == 1,
-                scope: row.integer(4) == 0 ? nil : row.id(4)
-            )
+            let (isKey, scope) = (row.integer(3) == 1, row.integer(4) == 0 ? nil : row.id(4, as: ScopeID.self))
+            let (upstream, model) = (row.string(0), row.string(1))
+            let key = Key(upstream: upstream, model: model, value: row.string(2), isKey: isKey, scope: scope)
             let (time, kind) = (row.integer(5), row.integer(6))
             marks[key] = Mark(
                 mark: kind == 1 ? .tombstone(time) : .unobserved(time, isOwn: kind & 2 != 0, isReused: kind & 4 != 0),

@@ -2,9 +2,9 @@ import Mapping
 
 /// What other machines have observed of objects that are not known here, for the first response that shows them.
 ///
-/// Such a response may have been requested before; then it shows an earlier state, and what is known elsewhere must not be lost
-/// (law 3). It is memory only, and bounded: if there is too much, all is dropped at once, and a ban blocks responses to requests
-/// sent until then.
+/// Such a response may have been requested before; then it shows an earlier state, and what is known elsewhere must not
+/// be lost (law 3). It is memory only, and bounded: if there is too much, all is dropped at once, and a ban blocks
+/// responses to requests sent until then.
 struct RecentObservations {
     /// The name of an object, as all machines know it.
     struct Name: Hashable {
@@ -63,7 +63,8 @@ struct RecentObservations {
         if known.contains(sighting) { return forgotten }
         if known.count >= Self.limitOfObject {
             let oldest = known.removeFirst()
-            remove(oldest)
+            count -= 1
+            bytes -= Self.weight(of: oldest)
             forgotten = max(forgotten ?? .min, oldest.end)
         }
         known.append(sighting)
@@ -76,11 +77,6 @@ struct RecentObservations {
 
     /// What has been observed of an object, in the order in which it became known here.
     subscript(name: Name) -> [Sighting] { sightings[name] ?? [] }
-
-    private mutating func remove(_ sighting: Sighting) {
-        count -= 1
-        bytes -= Self.weight(of: sighting)
-    }
 
     private static func weight(of sighting: Sighting) -> Int {
         sighting.shown.reduce(256 + sighting.url.utf8.count) { $0 + $1.payload.count }

@@ -3,11 +3,11 @@ public import Mapping
 
 /// Records suspects: what a write in progress may change, in case of a crash.
 extension ObjectStore {
-    /// Records URLs that a write is about to change.
+    /// Records URLs that a write is about to change; the record is on disk when this returns.
     ///
-    /// The record is on disk when this returns. If the process dies before the suspect is cleared, the next opening of the
-    /// store removes the documents of these URLs and those that match the patterns. It also marks objects as changed: that of
-    /// the path and those that these documents represent.
+    /// If the process dies before the suspect is cleared, the next opening of the store removes the documents of these
+    /// URLs and those that match the patterns. It also marks objects as changed: that of the path and those that these
+    /// documents represent.
     public func markSuspect(
         upstream: String,
         urls: Set<String>,
@@ -33,9 +33,8 @@ extension WriterSession {
         for url in urls { try query("INSERT OR IGNORE INTO _suspects VALUES (?, ?, ?)").run(suspect, upstream, url) }
         if let object { try write(object, of: upstream, suspect: suspect) }
         for pattern in patterns {
-            try query("INSERT INTO _suspect_patterns VALUES (?, ?, ?, ?)").run(values: [
-                suspect, upstream, pattern.base, pattern.pattern.text,
-            ])
+            try query("INSERT INTO _suspect_patterns VALUES (?, ?, ?, ?)")
+                .run(suspect, upstream, pattern.base, pattern.pattern.text)
         }
         return suspect
     }
@@ -44,9 +43,8 @@ extension WriterSession {
         let names: [(identity: String?, key: String?)] =
             object.identity.map { [($0, nil)] } ?? object.keys.map { (nil, $0) }
         for name in names {
-            try query("INSERT INTO _suspect_objects VALUES (?, ?, ?, ?, ?)").run(values: [
-                suspect, upstream, object.model, name.identity, name.key,
-            ])
+            try query("INSERT INTO _suspect_objects VALUES (?, ?, ?, ?, ?)")
+                .run(suspect, upstream, object.model, name.identity, name.key)
         }
     }
 
@@ -87,11 +85,8 @@ extension WriterSession {
         }
         try query("SELECT upstream, model, identity, key FROM _suspect_objects").each { row in
             var suspect = write(row.string(0))
-            suspect.bound = BoundObject(
-                model: row.string(1),
-                identity: row.isNull(2) ? nil : row.string(2),
-                keys: row.isNull(3) ? [] : [row.string(3)]
-            )
+            let (identity, keys) = (row.isNull(2) ? nil : row.string(2), row.isNull(3) ? [] : [row.string(3)])
+            suspect.bound = BoundObject(model: row.string(1), identity: identity, keys: keys)
             writes.append(suspect)
         }
         try query("SELECT upstream, base, pattern FROM _suspect_patterns").each { row in

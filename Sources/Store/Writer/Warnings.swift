@@ -48,9 +48,7 @@ extension WriterSession {
     /// The limit on warnings; further pairs of places are only counted.
     private static let disagreementLimit = 20
 
-    /// Reports the members on which the versions of an object in one response disagree, and their places.
-    ///
-    /// Called only for an object with different versions in the response.
+    /// Reports the members on which the different versions of an object in one response disagree, and their places.
     func warn(
         of versions: [Contribution],
         showing record: ObjectRecord,
@@ -58,8 +56,8 @@ extension WriterSession {
         models: Models,
         _ observed: inout ObservedObjects
     ) throws {
-        func place(of version: VersionID, _ member: String) -> String {
-            let pin = Pin(object: record.id, version: version)
+        func place(of version: Contribution, _ member: String) -> String {
+            let pin = Pin(object: record.id, version: version.versionID)
             let pointer = observed.pins.firstIndex(of: pin).flatMap(decomposed.pointer(toOccurrence:))
             return pointer.map { "\($0)/\(member)" } ?? ""
         }
@@ -74,9 +72,7 @@ extension WriterSession {
                 continue
             }
             guard observed.warnings.count < Self.disagreementLimit else { return }
-            let (here, there) = (
-                place(of: versions[one].versionID, member), place(of: versions[other].versionID, member)
-            )
+            let (here, there) = (place(of: versions[one], member), place(of: versions[other], member))
             observed.warnings.append(
                 MappingWarning(
                     .disagreement,

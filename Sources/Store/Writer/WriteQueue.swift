@@ -44,16 +44,12 @@ struct Job: Sendable {
     var bytes = 0
     /// Whether it may be dropped when the store is being closed and its time limit has passed.
     var isDispensable = false
-    /// Does the work, and returns a function to call after the commit.
-    ///
-    /// It runs a second time if its batch had to be rolled back.
+    /// Does the work, and returns a function to call after the commit; runs again if its batch had to be rolled back.
     let work: @Sendable (WriterSession) throws -> @Sendable () -> Void
     let failed: @Sendable (StoreError) -> Void
 }
 
-/// The queue in which any thread posts jobs for the writer's thread.
-///
-/// The writer waits by the monotonic clock, which setting the time does not affect.
+/// The queue in which any thread posts jobs for the writer's thread, which waits by the monotonic clock.
 final class Mailbox<Element: Sendable>: Sendable {
     private struct State {
         var waiting: [Element] = []
@@ -69,9 +65,7 @@ final class Mailbox<Element: Sendable>: Sendable {
     // Signalled for the first element, for urgent ones, and at the end. Only the writer waits, and rechecks each time.
     private let wake = TimedSemaphore()
 
-    /// Adds an element.
-    ///
-    /// An express element is placed before all others that are not express. Returns false once the mailbox is finished.
+    /// Adds an element, an express one before all others that are not express; false once the mailbox is finished.
     func submit(_ element: Element, urgent: Bool, express isExpress: Bool = false) -> Bool {
         let (isAccepted, isFirst) = state.withLock { state in
             guard !state.isFinished else { return (false, false) }
@@ -99,10 +93,11 @@ final class Mailbox<Element: Sendable>: Sendable {
         wake.signal()
     }
 
-    /// Takes all elements, once the first has waited for `delay` microseconds or an urgent one has arrived.
+    /// Takes all elements, once the first has waited for `delay` microseconds or an urgent one has arrived; one thread
+    /// only.
     ///
-    /// The result is empty if nothing arrived within `idle` microseconds, and nil once the mailbox is finished and empty. For
-    /// one thread only.
+    /// The result is empty if nothing arrived within `idle` microseconds, and nil once the mailbox is finished and
+    /// empty.
     func take(delay: Int64, idle: Int64) -> [Element]? {
         wait(for: idle) { $0.count > 0 || $0.isFinished }
         guard state.withLock({ $0.count > 0 }) else { return state.withLock(\.isFinished) ? nil : [] }
@@ -205,9 +200,7 @@ final class QueuedResponse: Sendable {
     /// Reports that it shows all that is known, and that only storing it is left to do.
     func foresee() { foreseen?() }
 
-    /// Reports its commit, or that there is none, and gives up its place in the queue.
-    ///
-    /// - Parameter weight: of the decomposed body, if there is one.
+    /// Reports its commit, or that there is none, and gives up its place in the queue, and that of its decomposed body.
     func end(_ result: Result<Receipt, StoreError>, weight: Int?, in core: StoreCore) {
         if let weight { core.preparedBodies.leave(bytes: weight) }
         // `close` counts abandoned responses as still queued.

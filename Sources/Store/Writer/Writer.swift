@@ -4,10 +4,10 @@ import GRDB
 
 /// The only writer of the file.
 ///
-/// It has its own thread, writes in batches, and keeps the file within its bound. A batch is one transaction. It contains the
-/// jobs that arrived within the batch delay, in their order, as many as fit into `span`; express jobs come first, in a
-/// transaction of their own. If a batch fails, each of its jobs is retried alone, after an eviction if there was no room. If
-/// nothing can be written at all, because another process locks the file, all fail.
+/// It has its own thread, writes in batches, and keeps the file within its bound. A batch is one transaction. It
+/// contains the jobs that arrived within the batch delay, in their order, as many as fit into `span`; express jobs come
+/// first, in a transaction of their own. If a batch fails, each of its jobs is retried alone, after an eviction if
+/// there was no room. If nothing can be written at all, because another process locks the file, all fail.
 final class Writer {
     /// How long one transaction may take; urgent jobs may have to wait this long.
     private static let span: Duration = .milliseconds(25)
@@ -93,13 +93,11 @@ final class Writer {
     }
 
     private func work(on jobs: [Job]) {
-        var batch: [Job] = []
-        var bytes = 0
+        var (batch, bytes): ([Job], Int) = ([], 0)
         for job in jobs {
             if job.isAlone || bytes + job.bytes > core.budget.batch || batch.count >= 512 {
                 commit(batch)
-                batch = []
-                bytes = 0
+                (batch, bytes) = ([], 0)
                 // Writes wait for these, and the queue may be long.
                 commit(core.mailbox.takeExpress())
             }
@@ -128,9 +126,7 @@ final class Writer {
         }
     }
 
-    /// Commits as many of the jobs as fit into `Self.span`, at least one.
-    ///
-    /// - Returns: how many of them are finished or have failed.
+    /// Commits as many of the jobs as fit into `span`, at least one; returns how many are finished or have failed.
     private func commitFirst(of batch: ArraySlice<Job>) -> Int {
         var done = batch.count
         let last = session.numbers.document
@@ -197,10 +193,8 @@ final class Writer {
             }
             core.foreignLocks.end(.writing)
             core.publish(effects, of: session)
-            let report = CommitReport(
-                batch.prefix(completions.count),
-                seconds: (ContinuousClock.now - start) / .seconds(1)
-            )
+            let seconds = (ContinuousClock.now - start) / .seconds(1)
+            let report = CommitReport(batch.prefix(completions.count), seconds: seconds)
             core.updateStatistics {
                 $0.record(report)
                 $0.warnings += effects.warnings
@@ -227,11 +221,7 @@ final class Writer {
     }
 
     private func retry(_ job: Job) {
-        do throws(StoreError) {
-            try attempt([job])
-        } catch {
-            fail([job], error)
-        }
+        do throws(StoreError) { try attempt([job]) } catch { fail([job], error) }
     }
 
     private func fail(_ batch: ArraySlice<Job>, _ error: StoreError) {
@@ -263,8 +253,8 @@ final class Writer {
 
 /// Damage that the writer found in the file.
 ///
-/// A reader of a damaged page finds nothing stored. The writer empties the file and continues, and the store fills again with
-/// new responses. The state in memory is discarded, and no number is reused.
+/// A reader of a damaged page finds nothing stored. The writer empties the file and continues, and the store fills
+/// again with new responses. The state in memory is discarded, and no number is reused.
 struct FoundDamage {
     let reason: String
     /// The session that found it; its connection must no longer be used.
@@ -283,9 +273,9 @@ struct FoundDamage {
         }
     }
 
-    /// Replaces the file's contents by an empty store with the same secret, whose numbers and times continue.
+    /// Replaces the file's contents by an empty store with the same secret, whose numbers and times continue; blocks.
     ///
-    /// Blocks. There must be no other writer. Readers see the old state or the new one.
+    /// There must be no other writer. Readers see the old state or the new one.
     private static func empty(_ core: StoreCore, numbers: WriterSession.Numbers) throws {
         var settings = Configuration()
         settings.prepareDatabase { try core.budget.configure($0) }

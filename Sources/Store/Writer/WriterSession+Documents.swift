@@ -2,18 +2,13 @@ import GRDB
 import Mapping
 
 extension WriterSession {
-    func documents(
-        of key: CacheKey,
-        under digest: Digest128,
-        variant: [UInt8]
-    ) throws -> [(id: DocumentID, observation: ObservationID)] {
-        try query("SELECT id, observation, scope FROM _documents WHERE low = ? AND url = ? AND variant = ?").all(
-            digest,
-            key.url,
-            variant
-        ) { row in
-            try names.scope(row.id(2), in: database).isOfKey(key) ? (row.id(0), row.id(1)) : nil
-        }.compactMap(\.self)
+    func documents(of key: CacheKey, under digest: Digest128, variant: [UInt8]) throws
+        -> [(id: DocumentID, observation: ObservationID)]
+    {
+        try query("SELECT id, observation, scope FROM _documents WHERE low = ? AND url = ? AND variant = ?")
+            .all(digest, key.url, variant) { row in
+                try names.scope(row.id(2), in: database).isOfKey(key) ? (row.id(0), row.id(1)) : nil
+            }.compactMap(\.self)
     }
 
     /// Deletes the oldest variants of a key, so that one more is within the limit.
@@ -24,12 +19,10 @@ extension WriterSession {
     }
 
     func documents(at key: CacheKey, under digest: Digest128) throws -> [DocumentID] {
-        try query("SELECT id, scope FROM _documents WHERE low = ? AND url = ? ORDER BY id DESC").all(
-            digest,
-            key.url
-        ) { row in
-            try names.scope(row.id(1), in: database).isOfKey(key) ? row.id(0, as: DocumentID.self) : nil
-        }.compactMap(\.self)
+        try query("SELECT id, scope FROM _documents WHERE low = ? AND url = ? ORDER BY id DESC")
+            .all(digest, key.url) { row in
+                try names.scope(row.id(1), in: database).isOfKey(key) ? row.id(0, as: DocumentID.self) : nil
+            }.compactMap(\.self)
     }
 
     /// Whether there are documents under a key, or under one that shares half its digest.
@@ -58,9 +51,7 @@ extension WriterSession {
         var resembled: DocumentID?
     }
 
-    /// Writes the rows of a document.
-    ///
-    /// - Parameter verified: the commit sequence at which it shows the newest values, or 0 if it does not.
+    /// Writes the rows of a document; `verified` is the commit sequence at which it shows the newest values, or 0.
     func insert(
         _ document: NewDocument,
         digest: Digest128,
@@ -121,9 +112,8 @@ extension WriterSession {
         for id in documents { try query("UPDATE _used SET at = ?1 WHERE document = ?2 AND at < ?1").run(seconds, id) }
     }
 
-    /// Removes the documents with too many objects to decompose of an upstream, for all principals, after a write or a delivery.
-    ///
-    /// It may have changed any of these objects (law 10). Such responses to earlier requests are blocked.
+    /// Removes the documents with too many objects to decompose of an upstream, any of which a write or a delivery may
+    /// have changed (law 10), and blocks such responses to earlier requests.
     func invalidateUndivided(of upstream: String, at time: Int64) throws {
         bans.written(to: upstream, at: time)
         let found = try query("SELECT document FROM _undivided WHERE upstream = ?")

@@ -6,9 +6,8 @@ extension WriterSession {
     /// Marks an object if it is known, and keeps the mark for later responses.
     ///
     /// - Parameters:
-    ///   - own: the mark for the owner's scope, if any.
-    ///   - owner: the owner's scope. Nil if nothing of it is stored.
-    ///   - others: the mark for all other scopes, if any.
+    ///   - own: the mark for the scope `owner`, which is nil if nothing of it is stored.
+    ///   - others: the mark for all other scopes.
     func mark(
         _ object: BoundObject,
         of upstream: String,
@@ -43,15 +42,7 @@ extension WriterSession {
         of writer: PrincipalID = .nobody,
         exception: ScopeID? = nil
     ) {
-        let forgotten = recentMarks.add(
-            mark,
-            of: writer,
-            by: source,
-            to: object,
-            upstream: upstream,
-            scope: scope,
-            exception: exception
-        )
+        let forgotten = recentMarks.add(mark, of: writer, by: source, to: object, upstream, scope, except: exception)
         if let forgotten { bans.banEverything(until: forgotten) }
     }
 
@@ -79,13 +70,8 @@ extension WriterSession {
         let wasGone = record.mark?.isTombstone == true || record.deletedSince != nil
         record.setMark(mark, by: source)
         // A second deletion is not journaled, though documents from in between may show the object.
-        let isGoneAgain = mark.isTombstone && wasGone
-        markChanged(
-            record,
-            wasKnown: true,
-            as: mark.isTombstone ? .deleted : .unknown,
-            isJournaled: isJournaled && !isGoneAgain
-        )
+        let isNews = isJournaled && !(mark.isTombstone && wasGone)
+        markChanged(record, wasKnown: true, as: mark.isTombstone ? .deleted : .unknown, isJournaled: isNews)
     }
 
     /// Replaces values from before a mark by newer observations; after a tombstone, the object is a new one.
@@ -208,18 +194,17 @@ extension WriterSession {
             || (newest + challenged).contains { $0.value.utf8.elementsEqual(key.utf8) }
     }
 
-    /// Marks the object that a retrieval did not find: the one that its path identifies, or the one that the document under its
-    /// key represents.
+    /// Marks the object that a retrieval did not find: the one that its path identifies, or the one that the document
+    /// under its key represents.
     ///
-    /// If the path contains the object's identity, the object is deleted. If it contains a key, such as a login, the object may
-    /// only have been renamed, so its state is unknown.
+    /// If the path contains the object's identity, the object is deleted. If it contains a key, such as a login, the
+    /// object may only have been renamed, so its state is unknown.
     func write(_ absence: ObservedAbsence) throws {
         let key = absence.key
         guard let models = models[key.upstream]?.models, !models.declarations.isEmpty else { return }
         var owner = try existingScope(NameTable.Scope(of: key))
-        guard try principalLabel(key.principal) != nil, let object = try absence.named ?? root(at: key, owner) else {
-            return
-        }
+        guard try principalLabel(key.principal) != nil, let object = try absence.named ?? root(at: key, owner)
+        else { return }
         _ = nextSequence()
         // The first responses of this scope may be under way: the mark must exist for them.
         owner = try owner ?? scope(NameTable.Scope(of: key))
@@ -239,11 +224,8 @@ extension WriterSession {
     /// The object that the document under a key represents.
     func root(at key: CacheKey, _ owner: ScopeID?) throws -> BoundObject? {
         guard let owner else { return nil }
-        return try query("SELECT id FROM _documents WHERE low = ? AND scope = ? AND url = ?").all(
-            hasher.digest(key),
-            owner,
-            key.url
-        ) { try root(of: $0.id(0)) }.lazy.compactMap(\.self).first
+        return try query("SELECT id FROM _documents WHERE low = ? AND scope = ? AND url = ?")
+            .all(hasher.digest(key), owner, key.url) { try root(of: $0.id(0)) }.lazy.compactMap(\.self).first
     }
 
     /// The object that a document represents; nil for a list.

@@ -4,15 +4,11 @@ import Mapping
 
 /// Merges observations into the known state of objects.
 extension WriterSession {
-    /// Merges what one response shows of an object (law 3).
-    ///
-    /// - Returns: the changes of members that were known before, and warnings.
-    func merge(
-        _ new: [Contribution],
-        into record: ObjectRecord,
-        models: UpstreamModels,
-        by source: MarkSource
-    ) throws -> (changes: [MemberChange], warnings: [MappingWarning]) {
+    /// Merges what one response shows of an object (law 3); returns the changes of members that were known, and
+    /// warnings.
+    func merge(_ new: [Contribution], into record: ObjectRecord, models: UpstreamModels, by source: MarkSource) throws
+        -> (changes: [MemberChange], warnings: [MappingWarning])
+    {
         let model = try names.collection(record.collection, in: database).model
         var new = new
         let write = new.first { $0.observation.kind == .write && !$0.isEmbedded }
@@ -49,14 +45,8 @@ extension WriterSession {
             do { return try word(of: ObservationID(rawValue: source)) } catch { failure = error }
             return nil
         }
-        let merge = state.merge(
-            new,
-            model: model,
-            models: models.models,
-            lag: models.lag,
-            history: history
-        ) { member, challenger in
-            asksFrom(member, challenger: challenger, of: record, model: model, models, warnings: &warnings)
+        let merge = state.merge(new, model: model, models: models.models, lag: models.lag, history: history) {
+            asksFrom($0, challenger: $1, of: record, model: model, models, warnings: &warnings)
         }
         if let failure { throw failure }
         try apply(state, to: record, of: model, models: models)
@@ -79,7 +69,9 @@ extension WriterSession {
         into record: ObjectRecord,
         model: String,
         _ models: UpstreamModels
-    ) throws -> Bool {
+    )
+        throws -> Bool
+    {
         guard new.count == 1, models.models.isSimple(model) else { return false }
         let seen = new[0]
         // It gives an object neither its first values nor its shape.
@@ -129,9 +121,8 @@ extension WriterSession {
         record.isModified = true
     }
 
-    /// The version of a base under the current declaration of its model.
-    ///
-    /// It is a new one if the base was stored under an earlier declaration.
+    /// The version of a base under the current declaration of its model: a new one if it was stored under an earlier
+    /// one.
     private func upToDate(_ base: Contribution, of record: ObjectRecord, model: String, _ models: Models) throws
         -> VersionID
     {
@@ -143,11 +134,8 @@ extension WriterSession {
             .version
     }
 
-    /// Numbers the change of an object, and publishes it with the commit.
-    ///
-    /// - Parameters:
-    ///   - wasKnown: whether a response has shown the object before.
-    ///   - kind: the kind of change, if it does not follow from `wasKnown`.
+    /// Numbers the change of an object, and publishes it with the commit; the kind follows from `wasKnown` if it is not
+    /// given.
     func markChanged(
         _ record: ObjectRecord,
         wasKnown: Bool,

@@ -65,12 +65,10 @@ extension WriterSession {
 
     /// The names of objects; those that cannot be read are left out.
     func names(of records: [ObjectRecord]) -> Set<ObjectName> {
-        Set(
-            records.compactMap { record in
-                let collection = try? names.collection(record.collection, in: database)
-                return collection.map { ObjectName(model: $0.model, identity: record.identity.text) }
-            }
-        )
+        records.reduce(into: []) { found, record in
+            guard let collection = try? names.collection(record.collection, in: database) else { return }
+            found.insert(ObjectName(model: collection.model, identity: record.identity.text))
+        }
     }
 
     /// The known state of an object, migrated to the current version of its model.
@@ -80,11 +78,8 @@ extension WriterSession {
         state.gathered = GatheredValues(bytes: record.accumulated)
         guard let base = record.base else { return state }
         let found = try stored(base.version)
-        state.base = Contribution(
-            observation: try observation(base.observation),
-            version: base.version.rawValue,
-            payload: found.payload
-        )
+        let seen = try observation(base.observation)
+        state.base = Contribution(observation: seen, version: base.version.rawValue, payload: found.payload)
         let (model, models) = try model(of: record)
         state.bringUpToDate(from: found.declared, model, models?.models)
         state.base?.observation.end = try end(of: base.observation)
@@ -125,8 +120,7 @@ extension WriterSession {
     }
 
     private func writeRow(of record: ObjectRecord) throws {
-        let known = KnowledgeBytes.encode(record.knowledge)
-        let accumulated = record.accumulated
+        let (known, accumulated) = (KnowledgeBytes.encode(record.knowledge), record.accumulated)
         let sql: StaticString =
             record.isStored
             ? """
@@ -143,11 +137,8 @@ extension WriterSession {
         try writeMarkSource(of: record)
     }
 
-    /// Creates the observation of a new response, without uses.
-    ///
-    /// - Parameters:
-    ///   - document: the digest of its cache key; nil for a write.
-    ///   - dividedBy: as in `ReceivedDocument`.
+    /// Creates the observation of a new response, without uses; `document` is the digest of its cache key, nil for a
+    /// write.
     func newObservation(
         start: Int64,
         end: Int64,
@@ -187,12 +178,8 @@ extension WriterSession {
         if let known = observations[id] { return known }
         let found = try query("SELECT start, finish, kind, uses, document FROM _observations WHERE id = ?")
             .first(id) { row in
-                ObservationRecord(
-                    row.observation(id, from: 0),
-                    document: row.isNull(4) ? nil : row.integer(4),
-                    uses: row.count(3),
-                    isStored: true
-                )
+                let (seen, document) = (row.observation(id, from: 0), row.isNull(4) ? nil : row.integer(4))
+                return ObservationRecord(seen, document: document, uses: row.count(3), isStored: true)
             }
         guard let found else { throw StoreError.corrupt("observation \(id) is missing") }
         observations[id] = found

@@ -6,7 +6,7 @@ extension WriterSession {
     /// Deletes a document and everything that only it needed.
     ///
     /// - Parameters:
-    ///   - isNotified: whether the listener is notified, so that it drops what memory has under the document's key.
+    ///   - isNotified: whether the listener drops what memory has under the document's key.
     ///   - isErased: whether its URL is erased too, which otherwise stays as the source of its observation.
     func deleteDocument(_ id: DocumentID, notifying isNotified: Bool = true, erasingURL isErased: Bool = false) throws {
         let found = try query("SELECT scope, url, observation FROM _documents WHERE id = ?")
@@ -24,14 +24,7 @@ extension WriterSession {
         try query("DELETE FROM _used WHERE document = ?").run(id)
         try query("DELETE FROM _undivided WHERE document = ?").run(id)
         try query("DELETE FROM _documents WHERE id = ?").run(id)
-        let digest = hasher.digest(
-            CacheKey(
-                upstream: scope.upstream,
-                principal: scope.principal,
-                context: ObjectContext.key(of: scope.context),
-                url: found.url
-            )
-        )
+        let digest = hasher.digest(scope.key(ofURL: found.url))
         effects.vanished.insert(digest)
         if isNotified { effects.removed.append(digest) }
     }
@@ -96,9 +89,8 @@ extension WriterSession {
         record.entries[0].observation = .zero
     }
 
-    /// Deletes the versions of an object that nothing needs any more, and its rows if none is left; returns whether it is gone.
-    ///
-    /// Part of the flush of a batch.
+    /// Deletes the versions of an object that nothing needs any more, and its rows if none is left, in the flush of a
+    /// batch; returns whether it is gone.
     func deleteUnusedVersions(of record: ObjectRecord) throws -> Bool {
         for entry in record.entries where entry.uses == 0 && entry.observation == .zero {
             // An object that stays is not removed, however many of its versions go.

@@ -2,9 +2,8 @@ import GRDB
 import Mapping
 
 extension WriterSession {
-    /// Stores a response: document, versions and objects, all in this transaction.
-    ///
-    /// - Parameter coverage: the result of its `findCoverage`.
+    /// Stores a response, whose `findCoverage` gave `coverage`: document, versions and objects, all in this
+    /// transaction.
     func receive(_ response: QueuedResponse, _ coverage: TagCoverage?, _ prepared: PreparedBody) throws -> Receipt {
         let (document, pathHash) = (response.document, response.pathHash)
         let key = document.key
@@ -27,22 +26,13 @@ extension WriterSession {
         if try verdict == .dropped || document.isShared && mayBeRefused(document) { return receipt }
 
         receipt.sequence = nextSequence()
-        let scope = try self.scope(
-            .init(
-                upstream: key.upstream,
-                principal: key.principal,
-                context: ObjectContext(key: key.context, selectedBy: document.selectedBy).text
-            )
-        )
+        let context = ObjectContext(key: key.context, selectedBy: document.selectedBy).text
+        let scope = try self.scope(.init(upstream: key.upstream, principal: key.principal, context: context))
         let digest = hasher.digest(key)
         // Most responses are the first of their key.
         let mayHavePredecessors = presence.mayContain(digest.low)
-        let predecessors =
-            !mayHavePredecessors
-            ? []
-            : try [document.variant, document.variantForAllFields].compactMap(\.self).flatMap {
-                try documents(of: key, under: digest, variant: $0)
-            }
+        let variants = mayHavePredecessors ? [document.variant, document.variantForAllFields].compactMap(\.self) : []
+        let predecessors = try variants.flatMap { try documents(of: key, under: digest, variant: $0) }
         let isSuperseded =
             try verdict == .observed
             || predecessors.contains {
@@ -52,12 +42,13 @@ extension WriterSession {
         // While the document is there, so are its versions; the commit of this response leaves both.
         let known = try document.resembled.map { try KnownVersions(of: $0, in: database) } ?? .none
         let origin = Int64(bitPattern: digest.low)
+        let (start, end, division) = (document.start, document.end, document.dividedBy)
         let observation = newObservation(
-            start: document.start,
-            end: document.end,
+            start: start,
+            end: end,
             kind: document.kind,
             document: origin,
-            dividedBy: document.dividedBy
+            dividedBy: division
         )
         let observed = try observe(
             prepared,
@@ -134,10 +125,7 @@ extension WriterSession {
     /// The state of the object with a name; nil if nothing is known of it.
     func state(of name: ObjectName, scope: ScopeID) throws -> ObjectState? {
         let collection = try names.collection(scope: scope, model: name.model, in: database)
-        guard let record = try existingRecord(collection: collection, identity: StoredIdentity(name.identity)) else {
-            return nil
-        }
-        return try state(of: record)
+        return try existingRecord(collection: collection, identity: StoredIdentity(name.identity)).map(state)
     }
 
     /// The objects in one response, after they were merged.
@@ -191,10 +179,11 @@ extension WriterSession {
                     try apply(mark, to: record, by: recent.source)
                 }
             }
+            let (content, payload) = (prepared.contents[index], occurrence.payload)
             let (version, isNew) = try self.version(
                 of: record,
-                prepared.contents[index],
-                payload: occurrence.payload,
+                content,
+                payload: payload,
                 declared: declared,
                 sharing: known
             )
@@ -244,7 +233,8 @@ extension WriterSession {
         return observed
     }
 
-    /// The version of an object with a payload, and whether it is new to the object; stored if no version is known that has it.
+    /// The version of an object with a payload, and whether it is new to the object; stored if no version is known that
+    /// has it.
     ///
     /// The same bytes under another version of the model are another version of the object.
     func version(
@@ -273,8 +263,8 @@ extension WriterSession {
 
     /// Records the keys of an object.
     ///
-    /// The path of a read identifies the object in its response, perhaps by an alias. The path of a write identified the object
-    /// before the write: if the response shows another value of that key, the object may have been renamed.
+    /// The path of a read identifies the object in its response, perhaps by an alias. The path of a write identified
+    /// the object before the write: if the response shows another value of that key, the object may have been renamed.
     private func writeKeys(of occurrence: Occurrence, for record: ObjectRecord, _ kind: Observation.Kind) throws {
         for key in occurrence.keys {
             try query("INSERT OR IGNORE INTO _keys VALUES (?, ?, NULL)").run(record.id, keyHasher.keyHash(key.value))
@@ -346,12 +336,8 @@ extension WriterSession {
         _ = nextSequence()
         try move(found.observation, start: start, end: end)
         if let models = models[scope.upstream] {
-            try confirm(
-                stored,
-                observation: try observation(found.observation),
-                models: models,
-                by: MarkSource(method: "GET", path: String(found.url.beforeQuery))
-            )
+            let source = MarkSource(method: "GET", path: String(found.url.beforeQuery))
+            try confirm(stored, observation: try observation(found.observation), models: models, by: source)
         }
         try query("UPDATE _documents SET head = ?, policy = ?, verified = ? WHERE id = ?")
             .run(head, policy, numbers.sequence, id)
@@ -407,11 +393,8 @@ extension WriterSession {
     ) throws -> Bool {
         // The changes of this batch are only in memory so far.
         if !records.isEmpty { try flush() }
-        let changedObjects = try StoredBody.changedObjects(
-            among: Set(stored.pins.map(\.object)),
-            since: verified,
-            in: database
-        )
+        let shown = Set(stored.pins.map(\.object))
+        let changedObjects = try StoredBody.changedObjects(among: shown, since: verified, in: database)
         guard !changedObjects.isEmpty else { return false }
         guard let skeleton = stored.skeleton, let models = models[upstream] else { return true }
         return try models.composer.isDirty(

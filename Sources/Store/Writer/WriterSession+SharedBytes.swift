@@ -1,10 +1,10 @@
 import GRDB
 import Mapping
 
-/// Stores equal bytes of several principals once.
+/// Stores equal bytes of several principals once: immutable bytes alone, after they were compared.
 ///
-/// A response that a 304 has released has the bytes of another principal's document (`ReceivedDocument.resembled`). Its fields, its
-/// objects and its observation are rows of its own. Shared are immutable bytes alone, after they were compared.
+/// A response that a 304 has released has the bytes of another principal's document (`ReceivedDocument.resembled`). Its
+/// fields, its objects and its observation are rows of its own.
 extension WriterSession {
     /// The versions that a document shows, by their contents.
     struct KnownVersions {
@@ -40,17 +40,15 @@ extension WriterSession {
             .run(version)
     }
 
-    /// Deletes a version that an object does not need any more, unless another one has it, too.
-    ///
-    /// - Parameter isCounted: whether a clean counts its bytes.
+    /// Deletes a version that an object does not need any more, unless another one has it, too; a clean counts its
+    /// bytes on request.
     func release(_ version: VersionID, isCounted: Bool = false) throws {
         if let owners = try query("SELECT owners FROM _shared_versions WHERE version = ?").integer(version) {
-            if owners > 2 {
-                try query("UPDATE _shared_versions SET owners = owners - 1 WHERE version = ?").run(version)
-            } else {
-                try query("DELETE FROM _shared_versions WHERE version = ?").run(version)
-            }
-            return
+            let change: StaticString =
+                owners > 2
+                ? "UPDATE _shared_versions SET owners = owners - 1 WHERE version = ?"
+                : "DELETE FROM _shared_versions WHERE version = ?"
+            return try query(change).run(version)
         }
         if isCounted, let bytes = deletedBytes {
             deletedBytes = bytes + (try query(StoreCount.bytesOfVersion).integer(version) ?? 0)

@@ -20,12 +20,8 @@ extension WriterSession {
                 dividedBy: document.dividedBy,
                 objects: []
             )
-            return ShownValues(
-                upstream: document.key.upstream,
-                observation: shown,
-                start: document.start,
-                end: document.end
-            )
+            let (start, end) = (document.start, document.end)
+            return ShownValues(upstream: document.key.upstream, observation: shown, start: start, end: end)
         }
         var (all, bytes) = ([values()], 0)
         for (record, contributions, wasKnown) in observed.news {
@@ -44,23 +40,17 @@ extension WriterSession {
                 bytes = 0
             }
             bytes += size
-            all[all.count - 1].observation.objects += contributions.map { contribution in
-                SharedObservation.Object(
-                    model: model,
-                    identity: record.identity.text,
-                    payload: contribution.payload,
-                    isEmbedded: contribution.isEmbedded
-                )
+            all[all.count - 1].observation.objects += contributions.map {
+                .init(model: model, identity: record.identity.text, payload: $0.payload, isEmbedded: $0.isEmbedded)
             }
         }
         effects.shown += all.filter { !$0.observation.objects.isEmpty || !$0.oversized.isEmpty }
     }
 
-    /// What a write's response has shown of the objects that it does not only mark; nil if other machines are not to know it.
+    /// What a write's response has shown of the objects that it does not only mark, and objects that are too large for
+    /// it; nil if other machines are not to know it.
     ///
     /// It has all of these objects, also those that are as they were known here.
-    ///
-    /// - Returns: it, and objects that are too large for it.
     func shown(by prepared: PreparedBody, at url: String, to write: CompletedWrite, except marked: [BoundObject]) throws
         -> (observation: SharedObservation, oversized: [BoundObject])?
     {
@@ -159,9 +149,8 @@ extension WriterSession {
 
     /// Merges what other machines have observed of an object, once a response has shown it here.
     ///
-    /// - Parameters:
-    ///   - fresh: what the response has shown of it.
-    ///   - fetch: the response's fetch, if it is another machine's: what that machine has announced of it is merged already.
+    /// - Parameter fetch: the response's fetch, if it is another machine's: what that machine has announced of it is
+    ///   merged already.
     func mergeRemembered(
         into record: ObjectRecord,
         besides fresh: [Contribution],
@@ -186,13 +175,7 @@ extension WriterSession {
     }
 
     private func newObservation(of seen: RecentObservations.Sighting, scope: ScopeID) throws -> Observation {
-        let scope = try names.scope(scope, in: database)
-        let key = CacheKey(
-            upstream: scope.upstream,
-            principal: scope.principal,
-            context: ObjectContext.key(of: scope.context),
-            url: seen.url
-        )
+        let key = try names.scope(scope, in: database).key(ofURL: seen.url)
         let observation = newObservation(
             start: seen.start,
             end: seen.end,

@@ -3,13 +3,11 @@ import Mapping
 
 /// Completes writes whose responses have arrived, or never will (law 10).
 extension WriterSession {
-    /// Stores the objects in a write's response, marks other objects that it may have changed, and removes the documents that
-    /// it invalidates.
+    /// Stores the objects in a write's response, marks other objects that it may have changed, and removes the
+    /// documents that it invalidates, except for those that match its patterns.
     ///
-    /// Documents that match its patterns are not removed here.
-    ///
-    /// - Parameter prepared: the body of its response, if it shows objects. If the write has no observation, because there is
-    ///   no room for it, these objects are only marked.
+    /// - Parameter prepared: the body of its response, if it shows objects. If the write has no observation, because
+    ///   there is no room for it, these objects are only marked.
     func complete(_ write: CompletedWrite, _ prepared: PreparedBody?) throws -> WriteCompletion {
         _ = nextSequence()
         let owner = try existingScope(NameTable.Scope(of: write))
@@ -94,10 +92,10 @@ extension WriterSession {
         var isShown = false
     }
 
-    /// The objects that a write concerns, each once, deleted ones first: if an object has two marks of the same time by two
-    /// names, the first holds.
+    /// The objects that a write concerns, each once, deleted ones first.
     ///
-    /// - Parameter owner: the scope of the writing principal. Nil if nothing of it is stored.
+    /// If an object has two marks of the same time by two names, the first holds. Without anything stored, the writing
+    /// principal has no scope.
     func subjects(of write: CompletedWrite, by owner: ScopeID?, _ prepared: PreparedBody?) throws -> [Subject] {
         guard let models = models[write.upstream]?.models, !models.declarations.isEmpty else { return [] }
         let roots = try write.path.isEmpty ? [] : self.roots(upstream: write.upstream, path: write.path)
@@ -226,11 +224,8 @@ extension WriterSession {
         guard !write.path.isEmpty, models[write.upstream]?.models.declarations.isEmpty == false else { return }
         var rest = write
         (rest.observation, rest.paths, rest.collections, rest.patterns) = (nil, [], [], [])
-        let written = Bans.PathWrite(
-            write: rest,
-            named: Set(subjects.map(\.object)),
-            hasDeleted: subjects.contains { $0.own?.isTombstone == true }
-        )
+        let hasDeleted = subjects.contains { $0.own?.isTombstone == true }
+        let written = Bans.PathWrite(write: rest, named: Set(subjects.map(\.object)), hasDeleted: hasDeleted)
         bans.written(written, to: hasher.pathHash(upstream: write.upstream, url: write.path))
     }
 
