@@ -1,11 +1,12 @@
 import CachePolicy
 import HTTPSemantics
+import Yams
 
 /// How an upstream makes its entity tags (`etag:`).
 ///
 /// A tag is the SHA-256, in hexadecimal digits, of the values of these request fields as far as the request has them, each
 /// followed by a colon, and then of the body.
-package struct EntityTagRecipe: Sendable, ConfigSection, Equatable {
+package struct EntityTagRecipe: Sendable, Equatable {
     /// The names of the request fields, and at the end `body`; empty if no recipe is declared.
     var sha256: [String] = []
 
@@ -23,19 +24,23 @@ package struct EntityTagRecipe: Sendable, ConfigSection, Equatable {
         for member in members where !seen.insert(member.lowercased()).inserted { return "\"\(member)\" occurs twice" }
         return nil
     }
+}
 
+extension EntityTagRecipe: ConfigSection {
     static let keys: [ConfigKey<EntityTagRecipe>] = documented([
         """
         A tag is the SHA-256 of the values of these request fields, as far as a request has them and each followed by a \
         colon, and then of the body, before compression.
-        """:
-            .texts(
-                "sha256",
-                \.sha256,
-                example: "[Accept, Authorization, Cookie, body]",
-                check: FieldName.complaint,
-                checkAll: EntityTagRecipe.complaint
-            )
+        """: ConfigKey(
+            "sha256",
+            .list(.text),
+            example: "[Accept, Authorization, Cookie, body]",
+            comparing: ConfigChange.comparison(of: \.sha256, .list(.text))
+        ) { node, recipe, reader in
+            guard let members = reader.checkedTexts(node, FieldName.complaint) else { return }
+            if let complaint = EntityTagRecipe.complaint(members) { return reader.errorHere(node.place, complaint) }
+            recipe.sha256 = members
+        }
     ])
 }
 
