@@ -102,7 +102,9 @@ extension CompositionAttempt {
         // Null shows no style.
         let siblings = siblings.filter { $0.value.target() != nil || $0.value.kind == .object }
         guard let first = siblings.first else { return .unknown }
-        if siblings.allSatisfy({ $0.value.target().map { $0.name == nil } ?? false }) { return .bare(like: first.value) }
+        if siblings.allSatisfy({ $0.value.target().map { $0.name == nil } ?? false }) {
+            return .bare(like: first.value)
+        }
         let shapes = siblings.compactMap(objectShape)
         guard shapes.count == siblings.count else { return .unknown }
         let common = signature(of: shapes[0])
