@@ -5,7 +5,6 @@ import Foundation
 ///     Measure normalise [FILE]      MB/s; FILE has one JSON object per line: model, isList, root, path, body
 ///     Measure ingest STORE [FILE]   the same responses, into a new store
 ///     Measure preset PRESET FILE    MB/s with the models and routes of a preset, as JSON; FILE: path, status, body
-///     Measure change COUNT          an object changes that COUNT ready responses show: milliseconds of the writer
 ///     Measure showing STORE COUNT   COUNT documents show one object: what a change, a search and a clean cost
 @main
 enum Measure {
@@ -17,12 +16,11 @@ enum Measure {
         case ("preset", let preset?): report(try Presets.measure(preset, arguments.dropFirst(2).first ?? ""))
         case ("showing", let store?):
             report(try await Showing.measure(store, arguments.dropFirst(2).first.flatMap { Int($0) } ?? 1_000_000))
-        case ("change", let count?): report(Changing.measure(Int(count) ?? 10_000))
         default:
             FileHandle.standardError.write(
                 Data(
                     """
-                    usage: Measure normalise [FILE] | Measure preset PRESET FILE | Measure ingest STORE [FILE] | Measure change COUNT \
+                    usage: Measure normalise [FILE] | Measure preset PRESET FILE | Measure ingest STORE [FILE] \
                     | Measure showing STORE COUNT
 
                     """.utf8

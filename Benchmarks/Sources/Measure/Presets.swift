@@ -49,7 +49,8 @@ enum Presets {
         for text in try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n") {
             let line = try JSONDecoder().decode(Line.self, from: Data(text.utf8))
             let path = String(line.path.prefix { $0 != "?" })
-            guard let body = line.body, let match = table.match(method: "GET", path: path, status: line.status) else {
+            let subject = RouteSubject(method: "GET", path: path, status: line.status)
+            guard let body = line.body, let match = table.match(subject) else {
                 others += 1
                 continue
             }
