@@ -49,7 +49,7 @@ final class ModelCompiler {
         }
     }
 
-    /// Compiles the model; its choices are known by the models that they lead to.
+    /// Compiles the model, given the compiled models of its choices.
     func compile(choices: [ModelsCompiler.Choice]) {
         attempt { () throws(MappingError) in try checkMigrations() }
         addProperties()

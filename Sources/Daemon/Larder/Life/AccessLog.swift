@@ -29,7 +29,7 @@ final class AccessLog: Sendable {
         var isReopened = false
     }
 
-    /// - Parameter dropped: gets numbers of lines not written.
+    /// - Parameter dropped: called with the number of lines not written.
     init(_ settings: Configuration.AccessLog, form: LogForm, log: Logger, dropped: @escaping @Sendable (Int) -> Void) {
         self.dropped = dropped
         writer = Mutex(AccessLogWriter(settings, form: form, log: log))

@@ -5,7 +5,9 @@ import Settings
 enum ChildProcess {
     struct StartError: Error { let code: Int32 }
 
-    /// Starts a program of the `PATH`, whose end the caller awaits; one with an `output` for its text reads nothing.
+    /// Starts a program, which is looked for in the `PATH`; the caller has to wait for its end.
+    ///
+    /// - Parameter output: where its standard output goes; it then reads nothing. Nil for both as they are here.
     static func start(_ command: [String], _ variables: [String: String], output: Int32? = nil) throws(StartError)
         -> pid_t
     {
@@ -40,7 +42,7 @@ enum ChildProcess {
     /// Why a program gave no output; a sentence that repeats nothing of it.
     struct OutputError: Error, CustomStringConvertible { let description: String }
 
-    /// Runs a program to its end, or kills it at the limit; returns what it prints; blocks.
+    /// Runs a program to its end and returns what it prints; kills it at the limit; blocks.
     static func output(of command: [String], within limit: Duration) throws(OutputError) -> [UInt8] {
         var ends: [Int32] = [-1, -1]
         // In place of a pipe, which another thread's child may inherit before it is set to close.

@@ -397,7 +397,7 @@ enum HarmlessSignals {
     /// Whether the daemon's terminal has been closed since its start.
     static var hasLostTerminal: Bool { hadTerminal && !hasTerminal }
 
-    /// Lets them wait until the daemon can handle them; called first of all, so that all threads begin with this.
+    /// Lets them wait until the daemon can handle them; called before any other thread starts, as threads inherit this.
     static func hold() {
         _ = hadTerminal
         setHeld(SIG_BLOCK)
