@@ -52,6 +52,7 @@ let package = Package(
             dependencies: [
                 "Basics",
                 "Mapping",
+                "CCompression",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],

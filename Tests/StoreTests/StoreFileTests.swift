@@ -204,6 +204,7 @@ struct StoreFileTests {
             DROP TABLE _recent_marks;
             DROP TABLE _deliveries;
             ALTER TABLE _bodies DROP COLUMN shared;
+            ALTER TABLE _bodies DROP COLUMN compressed;
             DROP TABLE _shared_bodies;
             DROP TABLE _shared_versions;
             DELETE FROM grdb_migrations WHERE identifier >= '1002';

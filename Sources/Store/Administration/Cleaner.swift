@@ -238,7 +238,7 @@ private struct Cleaner {
             let length = try database.query("\(StoreCount.bytesOfDocument)")
             let body = try database.query(
                 """
-                SELECT s.id, s.documents, ifnull(length(s.skeleton), 0) + ifnull(length(s.body), 0) FROM _bodies b
+                SELECT s.id, s.documents, length(coalesce(s.skeleton, s.compressed, s.body)) FROM _bodies b
                 JOIN _shared_bodies s ON s.id = b.shared AND s.documents > 1 WHERE b.document = ?
                 """
             )
@@ -330,9 +330,9 @@ private struct Cleaner {
 extension StoreCount {
     /// The query for the size of a document, without the objects that it shows, and without what others share with it.
     static let bytesOfDocument: StaticString = """
-        SELECT length(d.head) + length(d.policy) + length(b.pins) + ifnull(length(b.skeleton), 0)
-            + ifnull(length(b.body), 0)
-            + CASE WHEN s.documents = 1 THEN ifnull(length(s.skeleton), 0) + ifnull(length(s.body), 0) ELSE 0 END
+        SELECT length(d.head) + length(d.policy) + length(b.pins)
+            + ifnull(length(coalesce(b.skeleton, b.compressed, b.body)), 0)
+            + CASE WHEN s.documents = 1 THEN ifnull(length(coalesce(s.skeleton, s.compressed, s.body)), 0) ELSE 0 END
         FROM _documents d JOIN _bodies b ON b.document = d.id LEFT JOIN _shared_bodies s ON s.id = b.shared
         WHERE d.id = ?
         """

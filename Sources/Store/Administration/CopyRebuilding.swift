@@ -113,7 +113,7 @@ struct CopyRebuilding {
         "_shared_versions": ["version": .id, "owners": .count],
         "_shared_bodies": [
             "id": .id, "documents": .count, "skeleton": .orNull(.blob), "body": .orNull(.blob),
-            "keyed": .orNull(.blob),
+            "keyed": .orNull(.blob), "compressed": .orNull(.blob),
         ],
         "_keys": ["object": .id, "value": .digest, "bound": .orNull(.number(0...1))],
         "_models": ["upstream": .line, "model": .line, "version": .number(0...Int64(Int32.max))],
@@ -141,7 +141,7 @@ struct CopyRebuilding {
         "_bodies",
         [
             "pins": .blob, "skeleton": .orNull(.blob), "body": .orNull(.blob), "keyed": .orNull(.blob),
-            "shared": .orNull(.id),
+            "shared": .orNull(.id), "compressed": .orNull(.blob),
         ],
         "WHERE document = ?"
     )

@@ -12,7 +12,8 @@ struct StoredBody {
     init(document id: DocumentID, in database: Database) throws {
         let found = try database.query(
             """
-            SELECT b.pins, coalesce(b.skeleton, s.skeleton), coalesce(b.body, s.body), coalesce(b.keyed, s.keyed)
+            SELECT b.pins, coalesce(b.skeleton, s.skeleton), coalesce(b.body, s.body), coalesce(b.keyed, s.keyed),
+                coalesce(b.compressed, s.compressed)
             FROM _bodies b LEFT JOIN _shared_bodies s ON s.id = b.shared WHERE b.document = ?
             """
         ).first(id, read: StoredBody.init)
@@ -23,7 +24,12 @@ struct StoredBody {
     private init(_ row: QueryRow) throws {
         pins = try Pins.decode(row.bytes(0))
         skeleton = row.isNull(1) ? nil : row.bytes(1)
-        literal = row.isNull(2) ? nil : row.bytes(2)
+        literal =
+            if !row.isNull(4) {
+                try row.withBytes(4, CompressedBody.body)
+            } else {
+                row.isNull(2) ? nil : row.bytes(2)
+            }
         keyed = try Self.decode(row.bytes(3))
     }
 

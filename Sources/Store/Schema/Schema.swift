@@ -93,6 +93,15 @@ enum Schema {
                     """
             )
         }
+        migrator.registerMigration("1008") { database in
+            try database.execute(
+                sql: """
+                    -- compressed: the exact bytes in a frame of Zstandard, in place of `body`.
+                    ALTER TABLE _bodies ADD COLUMN compressed BLOB;
+                    ALTER TABLE _shared_bodies ADD COLUMN compressed BLOB;
+                    """
+            )
+        }
         return migrator
     }
 

@@ -73,12 +73,19 @@ extension WriterSession {
             document.length, document.head, document.policy, document.coverage?.rawValue,
         ])
         let shared = try document.resembled.flatMap { try share(document, with: $0) }
-        try query("INSERT INTO _bodies (document, pins, skeleton, body, keyed, shared) VALUES (?, ?, ?, ?, ?, ?)").run(
-            values: [
-                id, Pins.encode(document.pins), shared == nil ? document.skeleton : nil,
-                shared == nil && document.skeleton == nil ? document.literal.sql : .null,
-                shared == nil && !document.keyed.isEmpty ? StoredBody.encode(document.keyed).sql : .null, shared,
-            ])
+        let literal = shared == nil && document.skeleton == nil ? document.literal : nil
+        let compressed = literal.flatMap(compressor.compress)
+        try query(
+            """
+            INSERT INTO _bodies (document, pins, skeleton, body, keyed, shared, compressed)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
+            """
+        ).run(values: [
+            id, Pins.encode(document.pins), shared == nil ? document.skeleton : nil,
+            compressed == nil ? literal : nil,
+            shared == nil && !document.keyed.isEmpty ? StoredBody.encode(document.keyed).sql : .null, shared,
+            compressed,
+        ])
         try query("INSERT INTO _used VALUES (?, ?)").run(id, seconds)
         if document.isUndivided { try query("INSERT INTO _undivided VALUES (?, ?)").run(id, document.key.upstream) }
         // This must precede the commit: a look-up must never miss a stored document.

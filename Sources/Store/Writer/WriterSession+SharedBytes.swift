@@ -83,13 +83,17 @@ extension WriterSession {
         }
         try query(
             """
-            INSERT INTO _shared_bodies (documents, skeleton, body, keyed)
-            SELECT 2, skeleton, body, keyed FROM _bodies WHERE document = ?
+            INSERT INTO _shared_bodies (documents, skeleton, body, keyed, compressed)
+            SELECT 2, skeleton, body, keyed, compressed FROM _bodies WHERE document = ?
             """
         ).run(other)
         let new = SharedBodyID(rawValue: database.lastInsertedRowID)
-        try query("UPDATE _bodies SET skeleton = NULL, body = NULL, keyed = NULL, shared = ? WHERE document = ?")
-            .run(new, other)
+        try query(
+            """
+            UPDATE _bodies SET skeleton = NULL, body = NULL, keyed = NULL, compressed = NULL, shared = ?
+            WHERE document = ?
+            """
+        ).run(new, other)
         return new
     }
 

@@ -63,6 +63,7 @@ final class WriterSession {
     var keyHasher: KeyHasher
     let clock: StoreClock
     let presence: KeyPresence
+    let compressor = BodyCompressor()
     /// Whether dispensable jobs are dropped, because the store is being closed.
     var isGivenUp: @Sendable () -> Bool = { false }
     /// Called with the effects of each transaction when all is written but the commit.
