@@ -259,8 +259,7 @@ extension Explanation {
         freshness = selected.map { Freshness($0, of: request.upstream, route: request.overrides, now: now) }
         mode = explained.mode.rawValue
         if let stream = explained.stream {
-            online = .events(isShown: stream.online != nil, isAsked: !request.directives.onlyIfCached)
-            offline = .events(isShown: stream.offline != nil, isAsked: false)
+            (online, offline) = (Outcome(stream.online), Outcome(stream.offline))
         } else {
             online = Outcome(explained.online, request, after: explained.pause, now: now)
             offline = Outcome(explained.offline, request, now: now)
@@ -301,16 +300,18 @@ extension Explanation.Outcome {
         reason += "; first it waits for the upstream's limit, which is reset in \(seconds) s"
     }
 
-    static func events(isShown: Bool, isAsked: Bool) -> Explanation.Outcome {
-        let shown = isShown ? "`cached` with what is stored" : ""
-        let asked = isAsked ? (isShown ? "then what the upstream says" : "what the upstream says") : "then the end"
-        return .init(
-            action: "events",
-            status: 200,
-            cacheStatus: isAsked ? CacheStatus.forwarded(isShown ? .request : .uriMiss).text : "",
-            reason: isShown
-                ? "\(shown), \(asked)" : isAsked ? asked : "`error`: nothing is stored, and the upstream is not asked"
-        )
+    init(_ stream: ExplainedStream) {
+        (action, cacheStatus) = ("events", stream.cacheStatus.text)
+        status = stream.isOver ? 204 : 200
+        let problem = stream.problem.map { $0.detail ?? $0.title }
+        reason =
+            switch (stream.use, problem) {
+            case _ where stream.isOver: "the client has seen the last event, and is to stay away"
+            case (nil, nil): "what the upstream says"
+            case (_?, nil): "`cached` with what is stored, then what the upstream says"
+            case (nil, let problem?): "`error`: \(problem)"
+            case (_?, let problem?): "`cached` with what is stored; the upstream is not asked: \(problem)"
+            }
     }
 }
 

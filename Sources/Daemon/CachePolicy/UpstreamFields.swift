@@ -59,13 +59,10 @@ package enum UpstreamFields {
 
     private static let methodOverrides: Set<String> = ["x-http-method-override", "x-http-method", "x-method-override"]
 
-    /// Whether a field names another method than the request line.
-    package static func overridesMethod(_ line: Fields.Line) -> Bool {
-        line.isOne(of: knownOverrides)
-            || line.known == nil && line.name.contains(0x5F) && methodOverrides.contains(dashed(line.lowercasedName))
+    /// Whether a field of this name names another method than the request line.
+    package static func overridesMethod(_ name: [UInt8]) -> Bool {
+        methodOverrides.contains(dashed(String(decoding: FieldSyntax.lowercased(name), as: UTF8.self)))
     }
-
-    private static let knownOverrides: KnownFields = [.httpMethodOverride, .httpMethod, .methodOverride]
 
     /// The name as gateways such as CGI and WSGI read it, to which `_` and `-` are the same.
     private static func dashed(_ name: String) -> String {

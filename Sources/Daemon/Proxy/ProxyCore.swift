@@ -102,7 +102,7 @@ package actor ProxyCore {
         if live == nil, let plan = planAtOnce(request, modes.current), case .ask(let inquiry) = plan,
             fetches.pause(before: plan) == nil
         {
-            log.decided(plan, on: request, at: now)
+            log.decided(fetches.foretold(plan), on: request, at: now)
             return ask(inquiry, for: request, reply)
         }
         Task.immediate(executorPreference: loop.taskExecutor) { await serve(request, live, reply) }
@@ -223,7 +223,7 @@ package actor ProxyCore {
     }
 
     private func carryOut(_ plan: Plan, _ request: ProxyRequest, _ reply: Reply) async {
-        log.decided(plan, on: request, at: now)
+        log.decided(fetches.foretold(plan), on: request, at: now)
         switch plan {
         case .serve(let ready, let use, _): await serveStored(request, reply, ready, use)
         case .serveAndRefresh(let ready, let use, _, let inquiry):

@@ -264,7 +264,8 @@ package final class ProxyHandler: HTTPHandler {
         guard !request.namesFieldsInConnection,
             !request.has(.range), !request.has(.larderView), !request.has(.larderLive), !request.has(.larderPosition),
             !request.has(.pragma),
-            !request.has(.ifMatch), !request.has(.ifUnmodifiedSince), !request.has(.ifRange), !request.has(.origin)
+            !request.has(.ifMatch), !request.has(.ifUnmodifiedSince), !request.has(.ifRange), !request.has(.origin),
+            !request.has(.via) || !Via.isLoop(request.owned().fields)
         else { return nil }
         guard let value = request[.cacheControl] else { return RequestDirectives.none }
         guard request.count(of: .cacheControl) == 1 else { return nil }

@@ -1,4 +1,4 @@
-import CachePolicy
+package import CachePolicy
 import EventLoops
 package import HTTPSemantics
 import Mapping
@@ -17,8 +17,8 @@ package struct ExplainedRequest: Sendable {
     package let pause: Duration?
     /// The request that would go upstream, if one would.
     package let inquiry: Plan.Inquiry?
-    /// For a stream: how the stored response is shown in each mode; nil for any other request.
-    package let stream: (online: CacheUse?, offline: CacheUse?)?
+    /// For a stream: what it shows in each mode; nil for any other request.
+    package let stream: (online: ExplainedStream, offline: ExplainedStream)?
     package let selected: ReadyResponse?
     /// The mapped view of its object, made of what is known of it, if no response is stored.
     package let assembled: ReadyResponse?
@@ -30,6 +30,17 @@ package struct ExplainedRequest: Sendable {
     package let mode: Mode
     /// In seconds of the store's clock.
     package let now: Int64
+}
+
+/// What a stream shows when it begins.
+package struct ExplainedStream: Sendable {
+    /// Whether the client has seen its end already, so that it is told to stay away.
+    package let isOver: Bool
+    /// How the stored response is shown; nil if it is not.
+    package let use: CacheUse?
+    /// Why the upstream is not asked now; nil if it is.
+    package let problem: ProblemDocument?
+    package let cacheStatus: CacheStatus
 }
 
 extension ProxyCore {
@@ -44,13 +55,15 @@ extension ProxyCore {
         let variants = try await cache.variants(under: request)
         let planned = await plan(request, mode: .online, admits: false).plan
         let pause = incoming.live == nil ? fetches.pause(before: planned) : nil
-        let online = pause == nil ? fetches.foretold(planned) : planned
+        let online = pause == nil ? fetches.foretold(planned, assembled: found.assembled) : planned
         let (shownOnline, shownOffline) = (try await shown(online, to: request), try await shown(offline, to: request))
-        var (inquiry, stream): (Plan.Inquiry?, (CacheUse?, CacheUse?)?) = (shownOnline.inquiry, nil)
-        if incoming.live != nil {
+        var (inquiry, stream): (Plan.Inquiry?, (ExplainedStream, ExplainedStream)?) = (shownOnline.inquiry, nil)
+        if let live = incoming.live {
             inquiry = inquiry ?? Plan.Inquiry(request, stored: found.whole)
-            func use(_ plan: Plan) -> CacheUse? { found.whole.flatMap { plan.useByStream(of: $0, now: now) } }
-            stream = (use(online), use(offline))
+            stream = (
+                explained(live, request, planned, found.whole, mode: .online),
+                explained(live, request, offline, found.whole, mode: .offline)
+            )
         }
         return ExplainedRequest(
             request: request,
@@ -67,6 +80,28 @@ extension ProxyCore {
             unstored: fetches.notStored[request.key],
             mode: modes.current,
             now: now
+        )
+    }
+
+    /// What a stream shows first, as `opening` and its first look have it.
+    private func explained(_ live: LiveMode, _ request: ProxyRequest, _ plan: Plan, _ found: ReadyResponse?, mode: Mode)
+        -> ExplainedStream
+    {
+        if case .over = live {
+            return ExplainedStream(isOver: true, use: nil, problem: nil, cacheStatus: .refused("live-over"))
+        }
+        let use = found.flatMap { plan.useByStream(of: $0, now: now) }
+        let refusal = refusal(of: request, plan, mode)
+        var status = refusal?.cacheStatus ?? .forwarded(use == nil ? .uriMiss : .request)
+        if let found, let use, refusal != nil {
+            status = use.cacheStatus(of: found, sent: found.response.status, isCollapsed: false, now: now)
+        }
+        let hold = refusal == nil ? fetches.hold(on: request, as: .background) : nil
+        return ExplainedStream(
+            isOver: false,
+            use: use,
+            problem: refusal ?? hold?.problem(request),
+            cacheStatus: status
         )
     }
 

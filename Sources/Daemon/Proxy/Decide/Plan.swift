@@ -219,13 +219,20 @@ extension Plan {
     var withoutStored: Plan { if case .ask(let inquiry) = self { .ask(Inquiry(inquiry.request)) } else { self } }
 
     /// The plan while the upstream is not asked: what the request would get after a failure.
-    func heldBack(by hold: Hold, now: Int64) -> Plan {
+    ///
+    /// - Parameter assembled: the mapped view of the request's object, if it is known.
+    func heldBack(by hold: Hold, assembled: ReadyResponse? = nil, now: Int64) -> Plan {
         switch self {
         case .ask(let inquiry) where hold.concerns(inquiry.request):
             if let stored = inquiry.stored, stored.maySubstitute(at: now, for: inquiry.request) {
                 return .serve(stored, hold.use, .held(hold))
             }
-            return .refuse(hold.problem(inquiry.request))
+            let problem = hold.problem(inquiry.request)
+            guard case .outage = hold, inquiry.stored == nil, let assembled,
+                assembled.maySubstitute(at: now, for: inquiry.request)
+            else { return .refuse(problem) }
+            return inquiry.request.view == .mapped
+                ? .serve(assembled, hold.use, .held(hold)) : .refuse(problem.namingMappedView)
         case .write(let request) where hold.concerns(request): return .refuse(hold.problem(request))
         case .serveAndRefresh(let ready, let use, let reason, _): return .serveAndRefresh(ready, use, reason, nil)
         case .serve, .ask, .write, .refuse, .refuseAndExpire: return self

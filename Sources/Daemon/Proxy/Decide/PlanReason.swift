@@ -95,7 +95,7 @@ extension Plan {
         case .serve(let ready, let use, _), .serveAndRefresh(let ready, let use, _, _):
             use.cacheStatus(of: ready, sent: sent ?? ready.response.status, isCollapsed: false, now: now).text
         case .ask(let inquiry): inquiry.request.forwarded(isCollapsed: inquiry.isCollapsed).text
-        case .write: CacheStatus.forwarded(.method).text
+        case .write(let request): request.forwardedAsWrite.text
         case .refuse(let problem), .refuseAndExpire(let problem): problem.cacheStatus.text
         }
     }

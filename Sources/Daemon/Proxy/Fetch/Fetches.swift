@@ -120,13 +120,15 @@ final class Fetches {
     }
 
     /// A plan as it would be carried out now: what would be sent may be held back, or join a fetch.
-    func foretold(_ plan: Plan) -> Plan {
+    ///
+    /// - Parameter assembled: the mapped view of the request's object, if it is known.
+    func foretold(_ plan: Plan, assembled: ReadyResponse? = nil) -> Plan {
         switch plan {
         case .ask(var inquiry):
             inquiry.isCollapsed = underWay(for: inquiry.request) != nil && !isUnreachable(for: inquiry.request)
             guard !inquiry.isCollapsed, let hold = hold(on: inquiry.request, as: inquiry.urgency(at: now))
             else { return .ask(inquiry) }
-            return plan.heldBack(by: hold, now: now)
+            return plan.heldBack(by: hold, assembled: assembled, now: now)
         case .write(let request):
             return hold(onWrite: request).map { plan.heldBack(by: $0, now: now) } ?? plan
         case .serveAndRefresh(let ready, let use, let reason, let inquiry?) where !mayRefresh(inquiry):

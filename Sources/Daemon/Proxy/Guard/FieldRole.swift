@@ -19,6 +19,8 @@ struct FieldRole: OptionSet, Sendable {
     static let live = FieldRole(rawValue: 8)
     /// A parameter that may identify the principal: see `WeighedName`.
     static let weighed = FieldRole(rawValue: 16)
+    /// It names another method than the request line, in whatever spelling.
+    static let methodOverride = FieldRole(rawValue: 32)
 }
 
 extension FieldRole {
@@ -35,6 +37,7 @@ extension FieldRole {
         } else if isEmpty, isForwarded, !principal.isHarmless(field: name) {
             insert(.other)
         }
+        if UpstreamFields.overridesMethod(name) { insert(.methodOverride) }
     }
 
     /// The roles of the known fields, by their raw values.

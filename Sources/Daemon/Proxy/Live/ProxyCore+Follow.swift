@@ -159,6 +159,16 @@ extension ProxyCore {
         }
     }
 
+    /// Why a stream does not ask the upstream; nil if it does, as far as the request and the mode decide it.
+    func refusal(of request: ProxyRequest, _ plan: Plan, _ mode: Mode) -> ProblemDocument? {
+        guard mode == .offline || request.directives.onlyIfCached else { return nil }
+        return switch plan {
+        case .refuse(let problem): problem
+        case _ where mode == .offline: .offline(request.message.method)
+        default: .notCached
+        }
+    }
+
     /// Why the upstream is not asked, if so, and the `Cache-Status` of new streams; counts these.
     private func opening(
         of document: LiveDocument,
@@ -166,16 +176,7 @@ extension ProxyCore {
         _ stored: LiveDocument.StoredResponse?,
         asks: Bool
     ) -> (refusal: ProblemDocument?, cacheStatus: String) {
-        let isOffline = modes.current == .offline
-        var refusal: ProblemDocument?
-        if !asks {
-            refusal =
-                switch plan {
-                case .refuse(let problem): problem
-                case _ where isOffline: .offline(document.request.message.method)
-                default: .notCached
-                }
-        }
+        let refusal = refusal(of: document.request, plan, modes.current)
         let status: CacheStatus
         if let stored, refusal != nil {
             let sent = stored.ready.response.status

@@ -162,6 +162,9 @@ struct CacheKeyBuilder {
             }
             let role = roles.role(of: field, upstream)
             if role.isEmpty || isLive && LiveMode.isOfTheStream(field.name) { continue }
+            if role.contains(.methodOverride) {
+                throw .guarded(.methodOverride(String(decoding: field.name, as: UTF8.self)))
+            }
             if role.contains(.principal) { OtherFields.append(field.name, field.value, to: &credentials) }
             if !named.isEmpty, named.contains(where: { FieldSyntax.equalsIgnoringCase(field.name, $0.utf8) }) {
                 continue

@@ -69,10 +69,6 @@ extension IncomingRequest {
         message = request.owned()
         route = upstream.redactedRoute(ofURL: target)
         live = try LiveMode(request, message.fields, parameters: key.liveParameters)
-        // `Guard` knows only the usual spellings.
-        if let line = message.fields.first(where: UpstreamFields.overridesMethod) {
-            throw .guarded(.methodOverride(String(decoding: line.name, as: UTF8.self)))
-        }
         guard !Via.isLoop(message.fields) else { throw .loop }
         context = String(decoding: key.context, as: UTF8.self)
         otherLines = key.otherLines

@@ -363,6 +363,13 @@ extension ProxyRequest {
         return status
     }
 
+    /// `Cache-Status` of the response to a write.
+    var forwardedAsWrite: CacheStatus {
+        var status = CacheStatus.forwarded(reason.forward)
+        status.detail = notRead?.rawValue
+        return status
+    }
+
     func failed(_ error: UpstreamError) -> CacheStatus {
         var status = CacheStatus.forwarded(reason.forward)
         status.detail = error.label

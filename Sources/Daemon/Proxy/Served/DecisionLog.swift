@@ -5,8 +5,9 @@ package import Store
 
 /// What the daemon decides and stores, line by line at the level debug; hits from memory on a worker's loop are not logged.
 extension Logger {
-    func decided(_ plan: Plan, on request: ProxyRequest, at now: Int64) {
+    func decided(_ plan: @autoclosure () -> Plan, on request: ProxyRequest, at now: Int64) {
         guard logLevel <= .debug else { return }
+        let plan = plan()
         debug(
             "decided",
             metadata: [

@@ -131,9 +131,7 @@ final class RunningWrite: TransferDelegate {
             Rendering.describe(mapped, in: &fields)
             length = mapped.body.count
         }
-        var status = CacheStatus.forwarded(request.reason.forward)
-        status.detail = request.notRead?.rawValue
-        request.decorate(&fields, of: head.status, with: status)
+        request.decorate(&fields, of: head.status, with: request.forwardedAsWrite)
         let framing = BodyFraming(ofBodyWith: length)
         reply.start(status: head.status, reason: head.reasonPhrase, fields: fields, framing: framing)
     }
