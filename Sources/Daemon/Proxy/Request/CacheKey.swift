@@ -88,7 +88,10 @@ struct CacheKeyBuilder {
         }
         target.append(contentsOf: UnsafeRawBufferPointer(rebasing: request.target[prefix...]))
         isTargetCanonical = !upstream.hasKeyRules || request.query == nil
-        if !isTargetCanonical { findURL(upstream, hasher) }
+        guard !isTargetCanonical else { return }
+        canonicalURL = urls.value(for: Self.digest(target, upstream, hasher)) { [target] in
+            upstream.keyURL(ofTarget: target)
+        }
     }
 
     /// Whether a target needs no change but that of its prefix, and contains no credential.
@@ -98,9 +101,7 @@ struct CacheKeyBuilder {
             !upstream.normaliser.hasAlias(request.path)
         else { return false }
         guard let query = request.query else { return true }
-        var start = 0
-        var isName = true
-        var hasNameToWeigh = false
+        var (start, isName, hasNameToWeigh) = (0, true, false)
         for index in 0...query.count {
             let byte = index < query.count ? query[index] : 0x26
             guard byte == 0x26 || byte == 0x3B || byte == 0x3D else {
@@ -132,13 +133,6 @@ struct CacheKeyBuilder {
         // No field begins with a question mark.
         guard let parameters = upstream.principal.canonical(target: target, fields: Fields()) else { return }
         credentials += [0x3F] + parameters + [0x0A]
-    }
-
-    /// Finds the URL for the key if routes may change the query; computed once for each target.
-    private mutating func findURL(_ upstream: ProxiedUpstream, _ hasher: KeyHasher) {
-        canonicalURL = urls.value(for: Self.digest(target, upstream, hasher)) { [target] in
-            upstream.keyURL(ofTarget: target)
-        }
     }
 
     // MARK: The fields
@@ -186,14 +180,10 @@ struct CacheKeyBuilder {
         }
         // A stream's `Accept` says more than the responses in its events depend on.
         if isLive { contextLines.append(0x0A) }
-        let digest = Self.digest(contextLines, upstream, hasher)
-        if let known = contexts[digest] {
-            context = known
-            return
+        context = contexts.value(for: Self.digest(contextLines, upstream, hasher)) { [isLive] in
+            let fields = request.owned().fields.withoutHopByHop()
+            return Array(upstream.context.canonical(isLive ? LiveMode.plain(fields) : fields).utf8)
         }
-        let fields = request.owned().fields.withoutHopByHop()
-        context = Array(upstream.context.canonical(isLive ? LiveMode.plain(fields) : fields).utf8)
-        contexts[digest] = context
     }
 }
 
@@ -226,8 +216,12 @@ extension ProxiedUpstream {
     }
 
     /// The path, without query, under which responses to an upstream's target are stored.
-    func keyPath(of target: String) -> String {
-        let path = TargetNormaliser.keyPath(of: target)
+    func keyPath(of target: String) -> String { redacted(path: TargetNormaliser.keyPath(of: target)) }
+
+    /// The path for matching routes; captures of routes are stored, so it contains no credentials.
+    func redactedRoute(ofURL url: String) -> String { redacted(path: route(ofURL: url)) }
+
+    private func redacted(path: String) -> String {
         // Only a path parameter can contain a credential.
         guard path.utf8.contains(0x3B) else { return path }
         return String(decoding: principal.redacted(target: Array(path.utf8)), as: UTF8.self)
@@ -259,7 +253,9 @@ struct KeyRules: Sendable, Equatable {
     func applied(to url: [UInt8]) -> [UInt8] {
         guard let mark = url.firstIndex(of: 0x3F), mark + 1 < url.count else { return url }
         let pieces = url[(mark + 1)...].split(separator: 0x26, omittingEmptySubsequences: false)
-        var parameters = pieces.enumerated().map { (place: $0.offset, name: Self.name(of: $0.element)) }
+        var parameters = pieces.enumerated().map { place, piece in
+            (place: place, name: TargetNormaliser.unescaped(piece.prefix { $0 != 0x3D }))
+        }
         if !ignored.isEmpty {
             parameters.removeAll { parameter in
                 !pieces[parameter.place].isEmpty && !demanded.contains(parameter.name)
@@ -274,9 +270,5 @@ struct KeyRules: Sendable, Equatable {
             }
         }
         return Array(url[...mark]) + Array(parameters.map { pieces[$0.place] }.joined(separator: [0x26]))
-    }
-
-    private static func name(of parameter: ArraySlice<UInt8>) -> [UInt8] {
-        TargetNormaliser.unescaped(parameter.prefix { $0 != 0x3D })
     }
 }

@@ -52,9 +52,7 @@ extension IncomingRequest {
         request.url = body.url(of: url)
         return request
     }
-}
 
-extension IncomingRequest {
     /// Makes it of a request that the builder has just read; throws the problem to respond with.
     init(
         _ request: borrowing RequestHead,
@@ -134,9 +132,7 @@ extension IncomingRequest {
         // Responses to the upstream's credential belong to its principal, whoever the client is.
         return Array("credential:\(credential.name)".utf8) + [0] + (clientCredentials ?? [])
     }
-}
 
-extension IncomingRequest {
     /// Turns a response's links for the client's address back into the upstream's.
     package func withUpstreamLinks(_ fields: Fields, body: [UInt8]) -> (fields: Fields, body: [UInt8]) {
         let url = upstream.settings.url
@@ -155,14 +151,6 @@ extension IncomingRequest {
 }
 
 extension ProxiedUpstream {
-    /// The path for matching routes; captures of routes are stored, so it contains no credentials.
-    func redactedRoute(ofURL url: String) -> String {
-        let route = route(ofURL: url)
-        // Only a path parameter can contain a credential.
-        guard route.utf8.contains(0x3B) else { return route }
-        return String(decoding: principal.redacted(target: Array(route.utf8)), as: UTF8.self)
-    }
-
     /// The canonical credentials in a request; nil for an anonymous one.
     package func credentials(target: String, fields: Fields) -> [UInt8]? {
         principal.canonical(target: TargetNormaliser.normalisingEscapes(Array(target.utf8)), fields: fields)

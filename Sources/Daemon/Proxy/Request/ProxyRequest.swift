@@ -5,7 +5,7 @@ package import Store
 import Upstream
 
 /// The facts of a `ProxyRequest`.
-private struct RequestFacts: Sendable {
+struct RequestFacts: Sendable {
     var message: Request
     /// The body of a POST that reads; the message is then that of a GET.
     let read: ReadBody?
@@ -110,25 +110,7 @@ package struct ProxyRequest: Sendable {
 
     private let box: Box
 
-    init(
-        _ incoming: IncomingRequest,
-        principal: PrincipalID,
-        otherFields: Digest128?,
-        _ hasher: KeyHasher,
-        credentialHasher: KeyHasher
-    ) {
-        box = Box(
-            RequestFacts(
-                incoming,
-                principal: principal,
-                otherFields: otherFields,
-                hasher,
-                credentialHasher: credentialHasher
-            )
-        )
-    }
-
-    private init(_ facts: RequestFacts) { box = Box(facts) }
+    init(_ facts: RequestFacts) { box = Box(facts) }
 
     package var message: Request { box.facts.message }
     package var read: ReadBody? { box.facts.read }
@@ -186,8 +168,7 @@ package struct ProxyRequest: Sendable {
     ///
     /// The client's conditions are evaluated here; those sent upstream validate the stored responses (RFC 9111 §4.3).
     var asksForItself: Bool {
-        isShareable
-            || isHead && !isPassed && !directives.noStore && message.body == nil && overrides.cache != .never
+        isShareable || isHead && !isPassed && !directives.noStore && message.body == nil && overrides.cache != .never
     }
 
     /// The client's conditions; the time is zero, because it does not matter which conditions there are.
@@ -319,8 +300,7 @@ extension ProxyRequest {
     /// Until a response has come it is unknown whether it is for everyone, so different credentials do not share a fetch (RFC
     /// 9111 §3.5).
     func mayShare(with other: ProxyRequest) -> Bool {
-        !upstream.settings.shared
-            || message.fields.all("authorization") == other.message.fields.all("authorization")
+        !upstream.settings.shared || message.fields.all("authorization") == other.message.fields.all("authorization")
     }
 
     /// Whether the objects in a response to this request may be shown to everyone of its principal.
@@ -329,9 +309,8 @@ extension ProxyRequest {
     func mayShareObjects(_ fields: Fields) -> Bool {
         let settings = upstream.policySettings
         guard settings.isShared else { return true }
-        let directives =
-            TargetedDirectives.find(in: fields, targets: settings.targets)?.directives
-            ?? ResponseDirectives(fields)
+        let targeted = TargetedDirectives.find(in: fields, targets: settings.targets)
+        let directives = targeted?.directives ?? ResponseDirectives(fields)
         if directives.isPrivate || directives.noStore { return false }
         let isAuthorized = message.fields.contains("authorization") || settings.addsCredential
         return !isAuthorized || directives.permitsAuthorization

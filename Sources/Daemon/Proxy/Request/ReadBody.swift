@@ -36,9 +36,7 @@ package final class ReadBody: Sendable {
         guard let outline = JSONOutline(bytes) else { throw .notJSON }
         guard let canonical = outline.unambiguous else { throw .ambiguous }
         if kind == .graphQL {
-            for request in outline.elements ?? [outline] {
-                try persisted.check(request, of: upstream)
-            }
+            for request in outline.elements ?? [outline] { try persisted.check(request, of: upstream) }
             if outline.elements?.isEmpty == true { throw .noDocument }
         }
         let type = FieldSyntax.lowercased(FieldSyntax.essence(of: (fields[first: "content-type"] ?? [])[...]))
@@ -46,9 +44,8 @@ package final class ReadBody: Sendable {
         (self.bytes, self.kind, self.share) = (bytes, kind, share)
     }
 
-    private init(digest: String, _ kind: ReadingPost) {
-        (bytes, self.kind, self.digest, share) = ([], kind, digest, nil)
-    }
+    /// A body of which only the digest is known, for an explanation.
+    init(digest: String, _ kind: ReadingPost) { (bytes, self.kind, self.digest, share) = ([], kind, digest, nil) }
 
     // MARK: URLs
 
@@ -68,9 +65,6 @@ package final class ReadBody: Sendable {
         let isDigest = digest.utf8.allSatisfy { 0x30...0x39 ~= $0 || 0x61...0x66 ~= $0 }
         return isDigest ? (String(url[..<start]), String(digest)) : nil
     }
-
-    /// A body of which only the digest is known, for an explanation.
-    static func known(by digest: String, _ kind: ReadingPost) -> ReadBody { ReadBody(digest: digest, kind) }
 }
 
 extension IncomingRequest {
@@ -89,9 +83,7 @@ extension IncomingRequest {
         share: HeldBytes.Share?
     ) -> IncomingRequest {
         do throws(NotReadReason) {
-            return reading(
-                try ReadBody(bytes, kind, message.fields, of: upstream.storeKey, persisted, share: share)
-            )
+            return reading(try ReadBody(bytes, kind, message.fields, of: upstream.storeKey, persisted, share: share))
         } catch { return passed(because: error) }
     }
 }
@@ -243,8 +235,7 @@ final class PersistedQueries: Sendable {
             guard known.withLock({ $0[name] }) == true else { throw .unknownQuery }
             return
         }
-        guard let text = query.text else { throw .malformed }
-        guard let document = GraphQLDocument(text.utf8) else { throw .malformed }
+        guard let text = query.text, let document = GraphQLDocument(text.utf8) else { throw .malformed }
         if document.kinds.contains(.mutation) { throw .mutation }
         if document.kinds.contains(.subscription) { throw .subscription }
         guard document.onlyReads else { throw .malformed }
