@@ -114,7 +114,7 @@ extension ProblemDocument {
     }
 
     static func guarded(_ refusal: Guard.Refusal) -> ProblemDocument {
-        make(refusal.status, "guard", refusal.title) { refusal.message }
+        make(refusal.kind.status, "guard", refusal.kind.title) { refusal.message }
     }
 
     static func noUpstream(path: String, prefixes: [String]) -> ProblemDocument {
