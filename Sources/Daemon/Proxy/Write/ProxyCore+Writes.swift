@@ -35,15 +35,9 @@ extension ProxyCore {
         let write = fetches.write(request, reply)
         let outcome = await write.ended()
         let times = ExchangeTimes(request: requestTime, response: now, wall: wall)
-        let targetIsUntouched = await complete(
-            outcome,
-            of: request,
-            suspect: suspect,
-            since: start,
-            announced: announced
-        )
+        let isUntouched = await complete(outcome, of: request, suspect: suspect, since: start, announced: announced)
         // Another write may have invalidated the target meanwhile, and may have been the later one.
-        if targetIsUntouched, let posted = outcome.representation(ofTargetOf: request, times) {
+        if isUntouched, let posted = outcome.representation(ofTargetOf: request, times) {
             fetches.admit(posted, of: request)
         }
         write.committed()
@@ -162,11 +156,8 @@ extension ProxyCore {
                 let completion = try await cache.store.complete(write)
                 var invalidation = write.invalidation
                 invalidation.paths.formUnion(completion.removed)
-                await announcement(in: upstream.storeKey)?.announce(
-                    completion.objects,
-                    paths: invalidation.paths,
-                    at: write.time
-                )
+                let announcement = announcement(in: upstream.storeKey)
+                await announcement?.announce(completion.objects, paths: invalidation.paths, at: write.time)
                 // Fetches begun since then are newer than what the store has.
                 invalidation.time = cache.now
                 invalidate(invalidation)
@@ -181,9 +172,7 @@ extension ProxyCore {
         var charge = write.observation?.body.count ?? 0
         fetches.release(&charge)
         liveDocuments.invalidationsCommitted()
-        let (subject, path): (Logger.Metadata, Logger.Metadata) = (
-            ["upstream": "\(upstream.name)"], ["path": "\(write.path)"]
-        )
-        repeated.log(.notice, "what a write changed is stored now", about: subject, path)
+        let subject: Logger.Metadata = ["upstream": "\(upstream.name)"]
+        repeated.log(.notice, "what a write changed is stored now", about: subject, ["path": "\(write.path)"])
     }
 }
