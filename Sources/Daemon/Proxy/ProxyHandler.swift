@@ -303,12 +303,7 @@ package final class ProxyHandler: HTTPHandler {
     // MARK: Webhooks
 
     /// Hands a request to a webhook over; no credential but its signature counts.
-    private func deliver(
-        _ request: borrowing RequestHead,
-        _ name: String,
-        _ site: Site,
-        _ connection: HTTPConnection
-    ) {
+    private func deliver(_ request: borrowing RequestHead, _ name: String, _ site: Site, _ connection: HTTPConnection) {
         let started = RequestClock.nanoseconds
         let known = site.webhook(named: name)
         if case .refused(let refusal) = site.check(request, at: known?.position) {
