@@ -98,8 +98,7 @@ enum CodedContent {
             try Self.change(&changed, head, depth: depth + 1, change)
             guard changed != content else { return }
             guard let encoded = encode(changed) else { throw UndecodableContent(reason: "cannot be encoded again") }
-            body = encoded
-            return
+            return body = encoded
         }
         if let parts = MultipartBody(body, head.boundary) {
             var edits: [Edit] = []

@@ -19,9 +19,8 @@ enum HARFile {
                 continue
             }
             guard MessageSyntax.finalStatuses.contains(status), url.hasPrefix("http") else {
-                recording.lose(
-                    status == 0 ? "requests without a response" : "responses that are not final, or not HTTP"
-                )
+                let isAnswered = status != 0
+                recording.lose(isAnswered ? "responses that are not final, or not HTTP" : "requests without a response")
                 continue
             }
             let content = response["content"] as? [String: Any] ?? [:]
@@ -97,12 +96,10 @@ enum HARFile {
     }
 
     private static func time(_ text: String) -> Double? {
-        (try? Date(
-            text,
-            strategy: .iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted)
-        ))?
-        .timeIntervalSince1970 ?? (try? Date(text, strategy: .iso8601))?.timeIntervalSince1970
-            ?? RecordingTime.seconds(text).map(Double.init)
+        let day = Date.ISO8601FormatStyle().year().month().day()
+        let precise = day.time(includingFractionalSeconds: true).timeZone(separator: .omitted)
+        let date = (try? Date(text, strategy: precise)) ?? (try? Date(text, strategy: .iso8601))
+        return date?.timeIntervalSince1970 ?? RecordingTime.seconds(text).map(Double.init)
     }
 
     // MARK: Writing

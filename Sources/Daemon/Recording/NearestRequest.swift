@@ -57,11 +57,9 @@ struct ComparedRequest: Sendable, Equatable {
         credential: Int?,
         anyRepresentation: Bool = false
     ) {
-        title = "\(method) \(target)"
-        (self.upstream, self.method) = (upstream, method)
+        (title, self.upstream, self.method) = ("\(method) \(target)", upstream, method)
         (self.session, self.credential) = (session, credential)
-        representation = anyRepresentation ? nil : key.representation
-        body = key.body
+        (representation, body) = (anyRepresentation ? nil : key.representation, key.body)
         let parts = target.split(separator: "?", maxSplits: 1)
         segments = (parts.first ?? "").split(separator: "/")
         let pairs = (parts.dropFirst().first ?? "").split(separator: "&").map { pair in

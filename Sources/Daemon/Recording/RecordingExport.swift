@@ -26,10 +26,8 @@ package enum RecordingExport {
             return (bytes, losses)
         }
         guard path.hasSuffix(".yaml") || path.hasSuffix(".yml") else {
-            throw RecordingError(
-                path,
-                "the ending of its name says what is written: .har, or .yaml for a cassette of VCR"
-            )
+            let endings = ".har, or .yaml for a cassette of VCR"
+            throw RecordingError(path, "the ending of its name says what is written: \(endings)")
         }
         losses.append("the times of the exchanges")
         return (try VCRFile.write(recording, upstreams), losses)

@@ -40,10 +40,8 @@ package struct RecordingImport {
     package init(_ files: [ForeignRecording], origins: [Origin], into folder: RecordingFolder) throws(RecordingError) {
         let config = Self.config(try Self.chosen(origins, of: files))
         guard !folder.exists else {
-            throw RecordingError(
-                folder.path,
-                "there is a recording already; add to it with --into, or name a new folder"
-            )
+            let remedy = "add to it with --into, or name a new folder"
+            throw RecordingError(folder.path, "there is a recording already; \(remedy)")
         }
         let replacement = try RecordingReplacement(folder)
         let began = files.lazy.flatMap(\.exchanges).compactMap(\.time).first ?? Date().timeIntervalSince1970
@@ -105,13 +103,8 @@ package struct RecordingImport {
         var exchange = exchange
         exchange.target = target
         let owner = upstream.credentials(target: target, fields: exchange.requestFields ?? Fields())
-        let omission = try writer.append(
-            exchange,
-            of: upstream.name,
-            route: upstream.route(ofURL: target),
-            credential: owner.map { writer.number(of: $0) }
-        )
-        switch omission {
+        let (route, number) = (upstream.route(ofURL: target), owner.map { writer.number(of: $0) })
+        switch try writer.append(exchange, of: upstream.name, route: route, credential: number) {
         case .unfit(let flaw): losses.add("exchanges whose \(flaw.part) HTTP does not allow", at: place)
         case .unsearchable(let reason): losses.add("exchanges with a body that \(reason)", at: place)
         case nil: count += 1
@@ -149,9 +142,7 @@ package struct RecordingImport {
                     + "(--origin URL=/PREFIX) where there is more than one:\(list)"
             )
         }
-        do {
-            return [try Origin(first.text)]
-        } catch { throw RecordingError(path, "\(error)") }
+        do { return [try Origin(first.text)] } catch { throw RecordingError(path, "\(error)") }
     }
 
     private static func config(_ origins: [Origin]) -> String {

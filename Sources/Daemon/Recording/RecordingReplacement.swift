@@ -90,10 +90,8 @@ package final class RecordingReplacement {
         let new = RecordingFolder(complete(folder))
         func move(_ file: String, to old: String) throws(RecordingError) {
             guard access(file, F_OK) != 0 || rename(file, old) == 0 else {
-                throw RecordingError(
-                    file,
-                    "the new recording cannot be put in its place: \(RecordingFolder.reason(errno))"
-                )
+                let reason = RecordingFolder.reason(errno)
+                throw RecordingError(file, "the new recording cannot be put in its place: \(reason)")
             }
         }
         if access(folder.attributes, F_OK) != 0 { try move(new.attributes, to: folder.attributes) }

@@ -174,8 +174,7 @@ extension Recordings {
         let folder = RecordingFolder("\(root)/\(name)")
         guard !folder.hasManifest else { throw RecordingError(name, "there is a recording of this name already") }
         let rows = try await Self.rows(selection, store)
-        let now = Date().timeIntervalSince1970
-        let recording = try RecordingWriter(folder, config: config, recorded: now)
+        let recording = try RecordingWriter(folder, config: config, recorded: Date().timeIntervalSince1970)
         let writer = RedactedWriter(recording, upstreams: upstreams)
         let known = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
         var summary = RecordingSummary()
@@ -197,13 +196,8 @@ extension Recordings {
                     response: .init(status: document.status, fields: fields, body: document.body),
                     time: Double(row.end) / 1_000_000
                 )
-                let credential = row.principal == Self.anonymous ? nil : 1
-                let omission = try writer.append(
-                    exchange,
-                    of: row.upstream,
-                    route: upstream.route(ofURL: row.url),
-                    credential: credential
-                )
+                let (route, owner) = (upstream.route(ofURL: row.url), row.principal == Self.anonymous ? nil : 1)
+                let omission = try writer.append(exchange, of: row.upstream, route: route, credential: owner)
                 if let omission { summary.leaveOut(exchange, omission) }
             }
             try writer.lookThrough()

@@ -113,10 +113,8 @@ package final class Replayer: Sendable {
         return try recording.exchanges.indices.mapOnAllProcessors { number throws(RecordingError) in
             let (exchange, place) = (recording.exchanges[number], "exchange \(number + 1)")
             guard let upstream = upstreams[exchange.upstream] else {
-                throw RecordingError(
-                    folder.exchanges,
-                    "\(place) is of an upstream \"\(exchange.upstream)\" that \(RecordingFolder.manifestName) does not name"
-                )
+                let lack = "\"\(exchange.upstream)\" that \(RecordingFolder.manifestName) does not name"
+                throw RecordingError(folder.exchanges, "\(place) is of an upstream \(lack)")
             }
             let fields = Fields(recorded: exchange.request.fields ?? [])
             let (method, target) = (exchange.request.method, exchange.request.target)
@@ -203,9 +201,9 @@ package final class Replayer: Sendable {
     }
 
     /// A response to serve: its fields, shifted to the clock of the replay, its body and its time.
-    func response(_ exchange: RecordedExchange) throws(RecordingError) -> (
-        fields: Fields, body: [UInt8], moment: Int64
-    ) {
+    func response(_ exchange: RecordedExchange)
+        throws(RecordingError) -> (fields: Fields, body: [UInt8], moment: Int64)
+    {
         let body = try recording.folder.body(exchange.response.body)
         var fields = Fields(recorded: exchange.response.fields)
         let moment = exchange.seconds ?? start

@@ -75,15 +75,14 @@ enum WireMockFile {
                 recording.lose("mappings without a request or a response")
                 return nil
             }
+            let before = mapping["requiredScenarioState"] as? String ?? "Started"
             return Mapping(
                 path: path,
                 part: recording.part,
                 request: request,
                 response: response,
                 scenario: mapping["scenarioName"] as? String,
-                state: (
-                    mapping["requiredScenarioState"] as? String ?? "Started", mapping["newScenarioState"] as? String
-                ),
+                state: (before, mapping["newScenarioState"] as? String),
                 hasPriority: mapping["priority"] != nil
             )
         }
@@ -199,11 +198,8 @@ enum WireMockFile {
     }
 
     private static func bytes(_ json: Any) -> [UInt8] {
-        (try? JSONSerialization.data(
-            withJSONObject: json,
-            options: [.fragmentsAllowed, .sortedKeys, .withoutEscapingSlashes]
-        ))
-        .map(Array.init) ?? []
+        let options: JSONSerialization.WritingOptions = [.fragmentsAllowed, .sortedKeys, .withoutEscapingSlashes]
+        return (try? JSONSerialization.data(withJSONObject: json, options: options)).map(Array.init) ?? []
     }
 
     private static func content(_ response: [String: Any], _ path: String, _ files: inout AttachedFiles)
