@@ -68,11 +68,8 @@ package final class ProxyHandler: HTTPHandler {
         }
         guard let position else {
             let path = String(decoding: request.path, as: UTF8.self)
-            return refuse(
-                .noUpstream(path: path, prefixes: site.upstreams.prefix(20).map(\.settings.prefix)),
-                request,
-                connection
-            )
+            let prefixes = site.upstreams.prefix(20).map(\.settings.prefix)
+            return refuse(.noUpstream(path: path, prefixes: prefixes), request, connection)
         }
         let upstream = site.upstreams[position]
         // A TRACE response would echo the credentials (RFC 9110 §9.3.8).
@@ -156,10 +153,8 @@ package final class ProxyHandler: HTTPHandler {
         guard let responses = cache.memory.responses(at: digest) else { return false }
         let now = seconds()
         for ready in responses {
-            guard
-                ready.upstream === upstream, ready.key.principal == principal, ready.isClean,
-                !ready.isDoubtDue(at: now),
-                ready.isGood(for: request),
+            guard ready.upstream === upstream, ready.key.principal == principal, ready.isClean,
+                !ready.isDoubtDue(at: now), ready.isGood(for: request),
                 !ready.isForSameOtherFields
                     || ready.otherFields == proxy.principals.otherFields(cacheKey.otherLines),
                 case .fresh(let age, let timeToLive) = ready.policy.reuse(at: now, for: directives)
@@ -263,8 +258,8 @@ package final class ProxyHandler: HTTPHandler {
         // fields that `Connection` keeps from the upstream.
         guard !request.namesFieldsInConnection,
             !request.has(.range), !request.has(.larderView), !request.has(.larderLive), !request.has(.larderPosition),
-            !request.has(.pragma),
-            !request.has(.ifMatch), !request.has(.ifUnmodifiedSince), !request.has(.ifRange), !request.has(.origin)
+            !request.has(.pragma), !request.has(.ifMatch), !request.has(.ifUnmodifiedSince), !request.has(.ifRange),
+            !request.has(.origin)
         else { return nil }
         guard let value = request[.cacheControl] else { return RequestDirectives.none }
         guard request.count(of: .cacheControl) == 1 else { return nil }
