@@ -218,7 +218,6 @@ private enum QuotedPrintable {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// The first place of some bytes from a position on; nil if there is none.
     func place(of bytes: [UInt8], from position: Int) -> Int? {
         guard let first = bytes.first else { return nil }
         var position = position
@@ -252,7 +251,6 @@ extension ArraySlice<UInt8> {
 }
 
 extension [UInt8] {
-    /// The bytes with all occurrences of some replaced.
     func replacing(_ bytes: [UInt8], with other: [UInt8]) -> [UInt8] {
         var edits: [Edit] = []
         withUnsafeBufferPointer { text in

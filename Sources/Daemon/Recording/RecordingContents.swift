@@ -79,7 +79,6 @@ struct ExchangeLines: Sendable {
     private(set) var numbers: [Int] = []
     /// The end of the last complete line.
     private(set) var end = 0
-    /// Whether an incomplete line follows.
     private(set) var isCutShort = false
 
     init(_ bytes: [UInt8]) {

@@ -23,7 +23,6 @@ package struct RecordingImport {
 
         init(_ upstream: Configuration.Upstream) { (url, prefix) = (upstream.url, upstream.prefix) }
 
-        /// The form of `--origin`.
         var text: String { url.description + (prefix.isEmpty ? "" : "=\(prefix)") }
     }
 
@@ -421,7 +420,6 @@ struct AttachedFiles {
 
     init(_ folder: String) { self.folder = folder }
 
-    /// Reads one by its name relative to the folder.
     mutating func read(_ name: String) throws(FileBytesError) -> [UInt8] {
         if let bytes = known[name] { return bytes }
         let bytes = try FileBytes.read(name, below: folder, limit: min(RecordingFolder.bodyLimit, Self.limit - size))

@@ -93,7 +93,6 @@ package final class Recordings: ExchangeInterceptor {
 
     package func stopAll() { for name in running.withLock({ Array($0.keys) }) { _ = try? stop(name) } }
 
-    /// All recordings, sorted by name.
     package var list: [Entry] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []
         let running = running.withLock { $0 }

@@ -63,7 +63,6 @@ package final class Replayer: Sendable {
     }
 
     package struct Miss: Sendable, Equatable {
-        /// Method and target, redacted.
         package var request: String
         /// Empty if it was recorded, but less often than it was made.
         package var nearest: [NearestRequest]

@@ -17,7 +17,6 @@ struct RequestKey: Sendable {
     /// The request's conditions and ranges, which count if the recorded response depends on them.
     let conditions: String
 
-    /// The whole key as an entry of the index.
     func text(credential: Int?, anyRepresentation: Bool = false, withConditions: Bool) -> String {
         let parts = [
             request, credential.map { "\($0)" } ?? "", anyRepresentation ? "*" : representation,

@@ -7,9 +7,7 @@ import Store
 struct FieldRole: OptionSet, Sendable {
     let rawValue: UInt8
 
-    /// It identifies the principal.
     static let principal = FieldRole(rawValue: 1)
-    /// It may select the representation.
     static let context = FieldRole(rawValue: 2)
     /// It is neither known to be harmless nor in the key: see `OtherFields`.
     static let other = FieldRole(rawValue: 4)

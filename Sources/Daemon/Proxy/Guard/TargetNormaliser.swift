@@ -199,7 +199,6 @@ package struct TargetNormaliser: Sendable {
         return normalisingEscapes(inPart: Array(target[..<end])) + normalisingEscapes(inPart: Array(target[end...]))
     }
 
-    /// The same for a path or a query alone.
     private static func normalisingEscapes(inPart target: [UInt8]) -> [UInt8] {
         let decodes = PercentEncoding.isWellFormed(target)
         return PercentEncoding.replacingEscapes(target) { byte, escape, result in

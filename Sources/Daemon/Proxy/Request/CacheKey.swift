@@ -18,7 +18,6 @@ struct CacheKeyBuilder {
     private(set) var otherLines: [UInt8] = []
     /// The values of the parameter that asks for a stream of events, which is no part of the key.
     private(set) var liveParameters: [String] = []
-    /// Whether the request asks for a stream of events.
     private(set) var isLive = false
 
     /// The URL of the key, if it is not the target.

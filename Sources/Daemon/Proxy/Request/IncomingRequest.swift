@@ -6,14 +6,12 @@ import Store
 /// A request as the worker read it, on its way to `ProxyCore`: its upstream, its cache key but for the principal, and how it wants
 /// to be served.
 package struct IncomingRequest: Sendable {
-    /// As the client sent it.
     package var message: Request
     package let upstream: ProxiedUpstream
     /// Path and query as they go upstream, spelled as the client did.
     package let target: String
     /// The path that routes are matched against: without prefix, base path and query.
     package let route: String
-    /// The query that routes are matched against.
     package var query: String? { ProxiedUpstream.query(ofURL: target) }
     /// The URL of the cache key: with redacted credentials, in its canonical spelling.
     package private(set) var url: String

@@ -180,7 +180,6 @@ package final class ProxiedUpstream: Sendable {
         bodyMatch(request.sentMethod, request.route, url: request.target, status: status, fields: fields())
     }
 
-    /// The routes' rule for a response's body, if any.
     func bodyMatch(_ method: String, _ route: String, url: String, status: Int, fields: @autoclosure () -> Fields)
         -> CompiledUpstream.BodyMatch?
     {
@@ -296,7 +295,6 @@ package final class ProxiedUpstream: Sendable {
         return fields != former
     }
 
-    /// A rewriter of links to the address that a client used.
     func links(for base: ClientAuthority) -> LinkRewriter { links.leading(to: base.authority, by: scheme(for: base)) }
 
     /// The scheme by which a client has used an address: `http`, unless a proxy serves the name by HTTPS according to `hosts:`.

@@ -4,27 +4,21 @@ import Settings
 package import Store
 import Upstream
 
-/// The facts of a `ProxyRequest`.
+/// The facts of a `ProxyRequest`; see `IncomingRequest` for those that it has from there.
 struct RequestFacts: Sendable {
     var message: Request
-    /// The body of a POST that reads; the message is then that of a GET.
     let read: ReadBody?
-    /// Why a POST whose route says that it reads is a write nonetheless.
     let notRead: NotReadReason?
     let upstream: ProxiedUpstream
-    /// Path and query as they go upstream, spelled as the client did.
     let target: String
-    /// The path for matching routes: without prefix, base path and query.
     let route: String
     let key: CacheKey
     let digest: Digest128
-    /// The digest of `partsKey`.
     let partsDigest: Digest128
     /// Digests credentials; its secret is not in the store.
     let credentialHasher: KeyHasher
     var directives: RequestDirectives
     let view: View
-    /// The address that the client used, for rewritten links.
     let base: ClientAuthority
     /// The route's caching settings for its response.
     let overrides: CacheOverrides
@@ -45,7 +39,6 @@ struct RequestFacts: Sendable {
     /// Whether it is passed on without a look-up, and its response not stored.
     var isPassed = false
     let note: RequestNote?
-    /// The number of the clients among whom entity tags stand for content; nil if there are none.
     let group: Int64?
     /// Why the upstream is asked; set by the plan.
     var reason = Plan.Reason.forward(.uriMiss)
@@ -54,9 +47,6 @@ struct RequestFacts: Sendable {
     /// The age in seconds from which on a response may be older than what its client has seen; nil if it has named no position.
     var ageOfPosition: Int64?
 
-    /// - Parameters:
-    ///   - otherFields: the digest of the request's `OtherFields`; nil for none.
-    ///   - credentialHasher: digests credentials; its secret is not in the store.
     init(
         _ incoming: IncomingRequest,
         principal: PrincipalID,
@@ -161,7 +151,6 @@ package struct ProxyRequest: Sendable {
         !isPassed && overrides.cache != .never && message.method == "GET" && !directives.noStore && message.body == nil
     }
 
-    /// Whether the client wants the upstream asked, whatever is stored.
     var insistsOnAsking: Bool { directives.noCache || directives.maxAge == 0 }
 
     /// Whether Larder asks with conditions of its own.
@@ -376,7 +365,6 @@ extension ProxyRequest {
 
     var forWhole: ProxyRequest { with { $0.isForWhole = true } }
 
-    /// The key for stored parts of the response.
     var partsKey: CacheKey { key.forParts }
 
     /// The key of the requested part, for requests that may share a fetch; nil if the response depends on the client's own copy,

@@ -126,8 +126,6 @@ package final class TopLists: Sendable {
 
     private let state = Mutex(State())
 
-    /// Counts a request.
-    ///
     /// - Parameters:
     ///   - weight: for how many requests it stands.
     ///   - now: in seconds since 1970.
