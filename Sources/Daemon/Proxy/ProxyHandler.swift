@@ -33,12 +33,7 @@ package final class ProxyHandler: HTTPHandler {
     private var sites: [ObjectIdentifier: Site] = [:]
     private var latest: (entrance: Entrance, site: Site)?
 
-    package init(
-        proxy: ProxyCore,
-        loop: EventLoop,
-        metrics: WorkerMetrics,
-        interceptor: (any ExchangeInterceptor)? = nil
-    ) {
+    package init(proxy: ProxyCore, loop: EventLoop, metrics: WorkerMetrics, interceptor: (any ExchangeInterceptor)?) {
         (self.interceptor, self.proxy) = (interceptor, proxy)
         configuration = proxy.configuration
         replacements = configuration.replacements

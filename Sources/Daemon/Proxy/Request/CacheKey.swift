@@ -46,7 +46,16 @@ struct CacheKeyBuilder {
         try readTarget(request, upstream, hasher)
         isLive = !liveParameters.isEmpty || request.has(.larderLive)
         try readFields(request, upstream)
-        findContext(request, upstream, hasher)
+        guard !contextLines.isEmpty else {
+            if !context.isEmpty { context = [] }
+            return
+        }
+        // A stream's `Accept` says more than the responses in its events depend on.
+        if isLive { contextLines.append(0x0A) }
+        context = contexts.value(for: Self.digest(contextLines, upstream, hasher)) { [isLive] in
+            let fields = request.owned().fields.withoutHopByHop()
+            return Array(upstream.context.canonical(isLive ? LiveMode.plain(fields) : fields).utf8)
+        }
     }
 
     /// A digest of what identifies the principal, valid within this process; nil for an anonymous request.
@@ -166,23 +175,6 @@ struct CacheKeyBuilder {
         }
         // A stream's `Accept` counts without `text/event-stream` (`LiveMode.plain`), so the same lines may name another principal.
         if isLive, !credentials.isEmpty { credentials.append(0x02) }
-    }
-
-    private mutating func findContext(
-        _ request: borrowing RequestHead,
-        _ upstream: ProxiedUpstream,
-        _ hasher: KeyHasher
-    ) {
-        guard !contextLines.isEmpty else {
-            if !context.isEmpty { context = [] }
-            return
-        }
-        // A stream's `Accept` says more than the responses in its events depend on.
-        if isLive { contextLines.append(0x0A) }
-        context = contexts.value(for: Self.digest(contextLines, upstream, hasher)) { [isLive] in
-            let fields = request.owned().fields.withoutHopByHop()
-            return Array(upstream.context.canonical(isLive ? LiveMode.plain(fields) : fields).utf8)
-        }
     }
 }
 

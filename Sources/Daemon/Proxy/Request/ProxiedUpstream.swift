@@ -72,9 +72,9 @@ package final class ProxiedUpstream: Sendable {
     init(_ rules: CompiledUpstream, of daemon: Configuration = Configuration()) {
         (self.rules, self.daemon) = (rules, daemon)
         settings = rules.settings
-        let url = settings.url
+        let (url, prefix) = (settings.url, settings.prefix)
         origin = url.origin
-        normaliser = TargetNormaliser(prefix: settings.prefix, aliases: settings.aliases, basePath: url.basePath)
+        normaliser = TargetNormaliser(prefix: prefix, aliases: settings.aliases, basePath: url.basePath)
         principal = PrincipalFields(settings.principal, isShared: settings.shared)
         context = ContextFields(settings.context)
         cors = CORS(origins: settings.cors)
@@ -89,12 +89,7 @@ package final class ProxiedUpstream: Sendable {
         hasReads = settings.routes.contains { $0.read != nil }
         graphQLPaths = settings.routes.filter { $0.read == .graphQL }
             .compactMap { try? RoutePattern($0.declaration.path) }
-        links = LinkRewriter(
-            upstream: url.description,
-            authority: "",
-            prefix: settings.prefix,
-            rewritesAll: settings.rewriteLinks
-        )
+        links = LinkRewriter(upstream: "\(url)", authority: "", prefix: prefix, rewritesAll: settings.rewriteLinks)
         secureHosts = settings.hosts.compactMap { OwnHost($0) }.filter(\.isSecure)
         let passesView = (settings.routes + settings.errors).allSatisfy { $0.body == nil }
         self.passesView = passesView

@@ -148,14 +148,8 @@ struct WriteOutcome: Sendable {
             // The document stored at its URL counts as deleted, whether or not it shows an object.
             write.paths = [upstream.keyPath(of: request.target)]
         }
-        if let (rule, body, surroundings) = observed(by: request) {
-            write.observation = ReceivedObservation(
-                body: body,
-                start: start,
-                rule: rule,
-                url: key.url,
-                surroundings: surroundings
-            )
+        write.observation = observed(by: request).map { rule, body, surroundings in
+            ReceivedObservation(body: body, start: start, rule: rule, url: key.url, surroundings: surroundings)
         }
         return write
     }
