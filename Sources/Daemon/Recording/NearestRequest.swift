@@ -63,8 +63,8 @@ struct ComparedRequest: Sendable, Equatable {
         let parts = target.split(separator: "?", maxSplits: 1)
         segments = (parts.first ?? "").split(separator: "/")
         let pairs = (parts.dropFirst().first ?? "").split(separator: "&").map { pair in
-            let halves = pair.split(separator: "=", maxSplits: 1)
-            return (String(halves.first ?? ""), String(halves.dropFirst().first ?? ""))
+            let halves = pair.split(separator: "=", maxSplits: 1).map(String.init)
+            return (halves.first ?? "", halves.dropFirst().first ?? "")
         }
         query = Dictionary(pairs) { "\($0),\($1)" }
     }

@@ -49,7 +49,7 @@ package final class RecordingReplacement {
         // The new recording must survive a power loss before an old one goes. It may have very many files.
         if folder.exists { sync() }
         // Larder makes no link of this name. Only the link itself is removed, not what it leads to.
-        if Self.isLink(Self.complete(folder)) { unlink(Self.complete(folder)) }
+        if Self.kind(Self.complete(folder)) == S_IFLNK { unlink(Self.complete(folder)) }
         guard rename(draft.path, Self.complete(folder)) == 0 else {
             isLeft = true
             throw RecordingError(draft.path, "the new recording stays here: \(RecordingFolder.reason(errno))")
@@ -77,7 +77,6 @@ package final class RecordingReplacement {
 
     /// Whether a folder itself is there: a link would lead to files that are none of this recording's.
     private static func isFolder(_ path: String) -> Bool { kind(path) == S_IFDIR }
-    private static func isLink(_ path: String) -> Bool { kind(path) == S_IFLNK }
 
     private static func kind(_ path: String) -> mode_t? {
         var status = stat()
