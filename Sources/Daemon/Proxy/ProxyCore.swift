@@ -279,9 +279,7 @@ package actor ProxyCore {
             return try await cache.variants(besides: request)
         } catch .corrupt {
             // The store has already logged the cause.
-        } catch {
-            unreadable("variants could not be read", error, request)
-        }
+        } catch { unreadable("variants could not be read", error, request) }
         return []
     }
 
@@ -299,9 +297,7 @@ package actor ProxyCore {
             return fetches.acrossTag(tag, of: document, for: request, isAlone: isAlone)
         } catch .corrupt {
             // The store has already logged the cause.
-        } catch {
-            unreadable("the responses of others could not be read", error, request)
-        }
+        } catch { unreadable("the responses of others could not be read", error, request) }
         return nil
     }
 
@@ -312,9 +308,7 @@ package actor ProxyCore {
             guard let shown = try await cache.inView(of: request, ready)
             else { return fetches.ask(Plan.Inquiry(request.asking(because: .receivedBytesGone)), reply) }
             reply.serve(shown, for: request, as: use, now: now)
-        } catch {
-            reply.refuse(.storeFailed(error))
-        }
+        } catch { reply.refuse(.storeFailed(error)) }
     }
 
     // MARK: Life

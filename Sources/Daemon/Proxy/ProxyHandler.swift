@@ -71,9 +71,7 @@ package final class ProxyHandler: HTTPHandler {
         if request.method == .trace { return refuse(.traceRefused, request, connection) }
         do {
             try cacheKey.read(request, upstream, cache.store.hasher)
-        } catch {
-            return refuse(error, request, connection)
-        }
+        } catch { return refuse(error, request, connection) }
         if let interceptor, interceptor.isActive {
             if request.method == .get, !request.hasBody, replay(request, upstream, connection, interceptor) { return }
         } else if request.method == .get || request.method == .head, !request.hasBody,
@@ -326,9 +324,7 @@ package final class ProxyHandler: HTTPHandler {
         var incoming: IncomingRequest
         do {
             incoming = try IncomingRequest(request, upstream, cacheKey, cache.store.hasher)
-        } catch {
-            return refuse(error, request, connection)
-        }
+        } catch { return refuse(error, request, connection) }
         let reply = connection.deferReply(request, &incoming.message)
         let note = RequestNote(incoming, at: connection.entrance.address, started: started, proxy)
         incoming.note = note

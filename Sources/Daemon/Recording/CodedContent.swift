@@ -133,9 +133,7 @@ enum CodedContent {
             inner.type = ""
             return (content, inner, { EncodedBody.encode($0, coding: coding, like: body) })
         }
-        if body.starts(with: WideText.utf8Mark) {
-            return (Array(body.dropFirst(3)), inner, { WideText.utf8Mark + $0 })
-        }
+        if body.starts(with: WideText.utf8Mark) { return (Array(body.dropFirst(3)), inner, { WideText.utf8Mark + $0 }) }
         guard let text = try WideText(body, head) else { return nil }
         inner.type = head.essence
         return (text.utf8, inner, text.encoded)
@@ -252,9 +250,8 @@ extension ArraySlice<UInt8> {
 
 extension [UInt8] {
     func replacing(_ bytes: [UInt8], with other: [UInt8]) -> [UInt8] {
-        var edits: [Edit] = []
+        var (edits, position): ([Edit], Int) = ([], 0)
         withUnsafeBufferPointer { text in
-            var position = 0
             while let place = text.place(of: bytes, from: position) {
                 position = place + bytes.count
                 edits.append(Edit(range: place..<position, text: other))

@@ -83,15 +83,13 @@ enum HARFile {
     }
 
     private static func lines(_ value: Any?) -> [(String, String)] {
-        var lines: [(String, String)] = []
-        for header in value as? [Any] ?? [] {
+        (value as? [Any] ?? []).flatMap { header -> [(String, String)] in
             guard let header = header as? [String: Any], let name = header["name"] as? String,
                 let value = header["value"] as? String
-            else { continue }
+            else { return [] }
             // Browsers merge lines of one name into one value, separated by line feeds.
-            lines += value.split(separator: "\n", omittingEmptySubsequences: false).map { (name, String($0)) }
+            return value.split(separator: "\n", omittingEmptySubsequences: false).map { (name, String($0)) }
         }
-        return lines
     }
 
     private static func time(_ text: String) -> Double? {

@@ -35,17 +35,11 @@ package enum RecordingExport {
 
     /// The keys of a recording's config that no other tool knows.
     private static func settings(of manifest: RecordingManifest) -> [String] {
-        var names: [String] = []
-        for (key, value) in (try? BoundedYAML.compose(manifest.config))?.mapping ?? [:] {
-            guard key.scalar?.string == "upstreams" else {
-                names += [key.scalar?.string].compactMap(\.self)
-                continue
-            }
-            for (_, upstream) in value.mapping ?? [:] {
-                names += (upstream.mapping ?? [:]).compactMap { $0.key.scalar?.string }
-            }
+        let names = ((try? BoundedYAML.compose(manifest.config))?.mapping ?? [:]).flatMap { key, value -> [String?] in
+            guard key.scalar?.string == "upstreams" else { return [key.scalar?.string] }
+            return (value.mapping ?? [:]).flatMap { ($0.value.mapping ?? [:]).map { $0.key.scalar?.string } }
         }
-        return names.counted.map(\.text).filter { !["url", "prefix"].contains($0) }
+        return names.compactMap(\.self).counted.map(\.text).filter { !["url", "prefix"].contains($0) }
     }
 }
 

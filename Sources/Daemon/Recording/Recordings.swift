@@ -217,8 +217,7 @@ extension Recordings {
     {
         let earliest = selection.maxAge.map { store.clock.now() - $0 } ?? .min
         var found: [DocumentRow] = []
-        var indices: [String: Int] = [:]
-        var principals: [String: Int] = [:]
+        var (indices, principals): ([String: Int], [String: Int]) = ([:], [:])
         var listing = DocumentListing(isDescending: false, principal: selection.principal, limit: 1000)
         repeat {
             let page: Page<DocumentRow>

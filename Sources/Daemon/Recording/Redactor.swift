@@ -194,9 +194,8 @@ final class Redactor {
     private func redacted(_ fields: Fields, _ side: SecretNames.Side, _ upstream: ProxiedUpstream, _ names: SecretNames)
         -> Fields
     {
-        var result = fields
+        var (result, isTokenNext) = (fields, false)
         var others: [Int] = []
-        var isTokenNext = false
         for index in fields.lines.indices {
             let (line, value) = (fields.lines[index], fields.lines[index].value)
             switch line.lowercasedName {

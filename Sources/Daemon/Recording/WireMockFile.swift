@@ -10,9 +10,8 @@ enum WireMockFile {
         guard own.isEmpty || lstat("\(path)/mappings", &status) == 0 && status.st_mode & S_IFMT == S_IFDIR else {
             throw RecordingError("\(path)/mappings", "this is not a folder; put the folder itself there")
         }
-        let names = ((try? FileManager.default.subpathsOfDirectory(atPath: "\(path)/\(own)")) ?? []).filter {
-            $0.hasSuffix(".json")
-        }
+        let all = (try? FileManager.default.subpathsOfDirectory(atPath: "\(path)/\(own)")) ?? []
+        let names = all.filter { $0.hasSuffix(".json") }
         guard !names.isEmpty else { throw RecordingError(path, "there is no mapping of WireMock in this folder") }
         var (recording, mappings, files) = (ForeignRecording(path), [Mapping](), AttachedFiles(path))
         for name in names.sorted() {
@@ -98,9 +97,7 @@ enum WireMockFile {
             // Requests recorded several times form a scenario, whose files have random names.
             let mapping = mapping.scenario.flatMap { chains[$0]?.popLast() } ?? mapping
             recording.part = mapping.part
-            if let exchange = try exchange(mapping, &files, &recording) {
-                recording.exchanges.append(exchange)
-            }
+            if let exchange = try exchange(mapping, &files, &recording) { recording.exchanges.append(exchange) }
             if mapping.hasPriority { recording.lose("priorities") }
         }
         recording.part = ""

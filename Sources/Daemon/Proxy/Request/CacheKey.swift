@@ -134,9 +134,7 @@ struct CacheKeyBuilder {
         liveParameters = LiveMode.takeParameters(from: &query)
         do {
             target = try upstream.normaliser.normalise(path: Array(request.path), query: query)
-        } catch {
-            throw .badTarget(error.message)
-        }
+        } catch { throw .badTarget(error.message) }
         (canonicalURL, isTargetCanonical) = (upstream.keyURL(ofTarget: target), false)
         // No field begins with a question mark.
         guard let parameters = upstream.principal.canonical(target: target, fields: Fields()) else { return }
@@ -180,9 +178,7 @@ struct CacheKeyBuilder {
 
 extension [UInt8] {
     /// Removes all bytes, but keeps the memory; costs nothing if there are none.
-    fileprivate mutating func empty() {
-        if !isEmpty { removeAll(keepingCapacity: true) }
-    }
+    fileprivate mutating func empty() { if !isEmpty { removeAll(keepingCapacity: true) } }
 }
 
 extension IncomingRequest {

@@ -87,9 +87,7 @@ package final class PrincipalResolver: Sendable {
 }
 
 extension PrincipalResolver: ChangeListener {
-    package func principalsForgotten() {
-        known.withLock { $0 = Known(generation: $0.generation + 1) }
-    }
+    package func principalsForgotten() { known.withLock { $0 = Known(generation: $0.generation + 1) } }
 }
 
 /// The secret that turns credentials into principals: 32 bytes in a file that only its owner may read (law 4).

@@ -342,12 +342,8 @@ extension CompiledUpstream.BodyMatch {
 
     /// The context of the body, from which identities and properties may be taken.
     func context(url: String, fields: Fields) -> MappingContext {
-        var values: [String: String] = [:]
-        for line in fields.lines {
-            let name = line.lowercasedName
-            // Of several lines the first counts; a field used for identities never occurs twice.
-            if values[name] == nil { values[name] = line.text }
-        }
+        // Of several lines the first counts; a field used for identities never occurs twice.
+        let values = Dictionary(fields.lines.lazy.map { ($0.lowercasedName, $0.text) }) { first, _ in first }
         return MappingContext(url: url, captures: captures, bound: bound, fields: values)
     }
 }

@@ -164,9 +164,7 @@ package struct ProxyRequest: Sendable {
     var conditions: Preconditions { Preconditions(fields: message.fields, now: 0) }
 
     /// Whether it has a condition that only the origin may evaluate (RFC 9111 §4.3.2).
-    var isForOrigin: Bool {
-        message.fields.contains(oneOf: Self.forOrigin) && conditions.isForOrigin
-    }
+    var isForOrigin: Bool { message.fields.contains(oneOf: Self.forOrigin) && conditions.isForOrigin }
 
     private static let forOrigin: KnownFields = [.ifMatch, .ifUnmodifiedSince]
 

@@ -179,9 +179,7 @@ package struct ServedRequest: Sendable, Equatable {
         self.upstream = upstream
     }
 
-    package var keyText: String? {
-        key.map { $0.high.hexadecimal(width: 16) + $0.low.hexadecimal(width: 16) }
-    }
+    package var keyText: String? { key.map { $0.high.hexadecimal(width: 16) + $0.low.hexadecimal(width: 16) } }
 }
 
 /// The sender of a request: a machine's address, or the user at the other end of a Unix socket.
@@ -190,9 +188,7 @@ package struct ClientAddress: Sendable, Equatable {
     let bytes: [UInt8]
     let isUser: Bool
 
-    init(peer: [UInt8], at entrance: Address) {
-        (bytes, isUser) = (peer, entrance.isUnix)
-    }
+    init(peer: [UInt8], at entrance: Address) { (bytes, isUser) = (peer, entrance.isUnix) }
 
     /// `127.0.0.1`, `::1`, `uid:1000`; `-` where it is unknown.
     package var text: String {

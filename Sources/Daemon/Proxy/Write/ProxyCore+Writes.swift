@@ -89,9 +89,7 @@ extension ProxyCore {
         do {
             completion = try await cache.store.complete(write)
             invalidation.paths.formUnion(completion.removed)
-        } catch {
-            retryLater(write, of: upstream, because: error)
-        }
+        } catch { retryLater(write, of: upstream, because: error) }
         if let announced, let turn { await announced.end(invalidation, completion, turn, since: start, at: write.time) }
         let targetIsUntouched = fetches.invalidations.change(since: token, for: request) != .invalidated
         // Repeated, because responses read from disk before the commit may have returned to memory meanwhile.
@@ -108,9 +106,7 @@ extension ProxyCore {
         invalidate(invalidation)
         do {
             try await cache.store.invalidate([path], of: request.upstream.storeKey)
-        } catch {
-            log.storeFailed("an invalidation could not be stored", error)
-        }
+        } catch { log.storeFailed("an invalidation could not be stored", error) }
         invalidation.time = cache.now
         invalidate(invalidation)
         liveDocuments.invalidationsCommitted()
@@ -164,9 +160,7 @@ extension ProxyCore {
                 break
             } catch .closed {
                 return
-            } catch {
-                log.debug("what a write changed still cannot be stored", metadata: ["error": "\(error)"])
-            }
+            } catch { log.debug("what a write changed still cannot be stored", metadata: ["error": "\(error)"]) }
         }
         cache.uncommittedWrites.end(number)
         var charge = write.observation?.body.count ?? 0

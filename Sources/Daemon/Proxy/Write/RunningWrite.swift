@@ -94,9 +94,7 @@ final class RunningWrite: TransferDelegate {
 
     // MARK: Actions
 
-    private func handle(_ event: Write.Event) {
-        for action in state.handle(event) { perform(action) }
-    }
+    private func handle(_ event: Write.Event) { for action in state.handle(event) { perform(action) } }
 
     private func perform(_ action: Write.Action) {
         switch action {
