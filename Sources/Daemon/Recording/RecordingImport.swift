@@ -33,9 +33,7 @@ package struct RecordingImport {
 
     /// Makes a new recording.
     ///
-    /// - Parameters:
-    ///   - files: What was read from each file, in their order.
-    ///   - origins: The origins to import; empty for the only one in the files.
+    /// - Parameter origins: The origins to import; empty for the only one in the files.
     package init(_ files: [ForeignRecording], origins: [Origin], into folder: RecordingFolder) throws(RecordingError) {
         let config = Self.config(try Self.chosen(origins, of: files))
         guard !folder.exists else {

@@ -24,13 +24,10 @@ package final class Recordings: ExchangeInterceptor {
         let began: Double
     }
 
-    /// - Parameters:
-    ///   - folder: The parent folder of the recordings' own folders.
-    ///   - config: The config to put into each, see `ConfigFile.portable`.
+    /// - Parameter config: See `ConfigFile.portable`.
     package init(folder: String, config: String, upstreams: [ProxiedUpstream], log: Logger) {
-        root = folder
+        (root, self.log) = (folder, log)
         subject = Mutex((config, upstreams))
-        self.log = log
     }
 
     /// Replaces the configuration, for recordings that are started from now on.

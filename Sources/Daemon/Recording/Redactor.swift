@@ -25,9 +25,7 @@ final class Redactor {
     /// The maximum number of values to search for; beyond it, the older half is dropped.
     private static let knownLimit = 2_000
 
-    /// - Parameters:
-    ///   - numbers: Whether placeholders are numbered; otherwise all are alike.
-    ///   - first: The first number.
+    /// - Parameter numbers: Whether placeholders are numbered; otherwise all are alike.
     init(numbers: Bool, first: Int = 1) {
         self.numbers = numbers ? [:] : nil
         next = first
@@ -43,9 +41,7 @@ final class Redactor {
 
     /// Redacts one exchange.
     ///
-    /// - Parameters:
-    ///   - upstream: Whose it is.
-    ///   - route: The path that selects the route of its response.
+    /// - Parameter route: The path that selects the route of its response.
     /// - Throws: The reason why a body cannot be read; the exchange must then not be recorded.
     func redact(_ exchange: inout WholeExchange, of upstream: ProxiedUpstream, route: String) throws(UndecodableContent)
     {

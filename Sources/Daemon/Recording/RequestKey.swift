@@ -27,9 +27,7 @@ struct RequestKey: Sendable {
 
     /// Makes the key, the same for a live request and for a recorded one.
     ///
-    /// - Parameters:
-    ///   - incoming: The request, either not redacted at all or completely. Of a live one, the plain request counts.
-    ///   - body: Its whole body.
+    /// - Parameter incoming: Either not redacted at all or completely. Of a live one, the plain request counts.
     init(_ incoming: IncomingRequest, body: [UInt8]) {
         let upstream = incoming.upstream
         let message = incoming.live == nil ? incoming.message : incoming.message.plain

@@ -6,8 +6,7 @@ import Settings
 enum WireMockFile {
     static func read(folder path: String) throws(RecordingError) -> ForeignRecording {
         let own = access("\(path)/mappings", F_OK) == 0 ? "mappings/" : ""
-        var status = stat()
-        guard own.isEmpty || lstat("\(path)/mappings", &status) == 0 && status.st_mode & S_IFMT == S_IFDIR else {
+        guard own.isEmpty || RecordingFolder.kind("\(path)/mappings") == S_IFDIR else {
             throw RecordingError("\(path)/mappings", "this is not a folder; put the folder itself there")
         }
         let all = (try? FileManager.default.subpathsOfDirectory(atPath: "\(path)/\(own)")) ?? []

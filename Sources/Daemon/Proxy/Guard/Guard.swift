@@ -217,14 +217,9 @@ extension Guard.Facts {
     /// The facts of a parsed request, without a copy.
     @inline(__always)
     package init(_ head: borrowing RequestHead, authority: UnsafeRawBufferPointer?) {
-        self.init(
-            authority: authority,
-            origin: head[.origin],
-            secFetchSite: head[.secFetchSite],
-            referer: head[.referer],
-            isOptions: head.method == .options,
-            asksForMethod: head.has(.accessControlRequestMethod)
-        )
+        self.init(authority: authority, origin: head[.origin])
+        (secFetchSite, referer) = (head[.secFetchSite], head[.referer])
+        (isOptions, asksForMethod) = (head.method == .options, head.has(.accessControlRequestMethod))
         isRepeated =
             origin != nil && head.count(of: .origin) > 1 || secFetchSite != nil && head.count(of: .secFetchSite) > 1
             || referer != nil && head.count(of: .referer) > 1
@@ -232,8 +227,7 @@ extension Guard.Facts {
         if head.has(.httpMethodOverride) { methodOverride = .httpMethodOverride }
         if head.has(.httpMethod) { methodOverride = .httpMethod }
         if head.has(.methodOverride) { methodOverride = .methodOverride }
-        userAgent = head[.userAgent]
-        hasLanguage = head.has(.acceptLanguage)
+        (userAgent, hasLanguage) = (head[.userAgent], head.has(.acceptLanguage))
         hasOwnField = head.has(.larderView) || head.has(.larderLive) || head.has(.larderPosition)
     }
 

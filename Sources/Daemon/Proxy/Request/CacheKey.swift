@@ -190,9 +190,7 @@ extension IncomingRequest {
 extension ProxiedUpstream {
     /// The URL in the cache key of a target: credentials redacted, spelled by its route's rules.
     ///
-    /// - Parameters:
-    ///   - target: path and query as they go upstream.
-    ///   - method: GET, or POST for one that reads.
+    /// - Parameter method: GET, or POST for one that reads.
     func keyURL(ofTarget target: [UInt8], method: String = "GET") -> [UInt8] {
         let url = principal.redacted(target: TargetNormaliser.normalisingEscapes(target))
         guard hasKeyRules, url.contains(0x3F) else { return url }
