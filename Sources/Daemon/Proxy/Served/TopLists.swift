@@ -9,11 +9,7 @@ import Synchronization
 package final class TopLists: Sendable {
     /// What requests are counted by.
     package enum Subject: String, CaseIterable, Sendable {
-        case program
-        case principal
-        case upstream
-        case route
-        case url
+        case program, principal, upstream, route, url
 
         fileprivate var place: Int {
             switch self {
@@ -28,9 +24,7 @@ package final class TopLists: Sendable {
 
     /// The time that a list covers, up to now.
     package enum Period: String, CaseIterable, Sendable {
-        case minute
-        case hour
-        case day
+        case minute, hour, day
 
         /// The seconds of one interval, and how many of them are kept.
         fileprivate var intervals: (seconds: Int64, count: Int64) {
@@ -46,8 +40,7 @@ package final class TopLists: Sendable {
     package enum Order: String, CaseIterable, Sendable {
         case requests
         case upstreamRequests = "upstream_requests"
-        case bytes
-        case seconds
+        case bytes, seconds
 
         fileprivate func value(of counts: Counts) -> Double {
             switch self {

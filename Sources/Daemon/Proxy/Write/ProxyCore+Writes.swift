@@ -12,9 +12,9 @@ extension ProxyCore {
     func write(_ request: ProxyRequest, _ reply: Reply) async {
         // Each write that could not be stored keeps its response in memory until it is.
         guard !cache.uncommittedWrites.isFull else { return reply.refuse(.storeFailed(.queueFull)) }
-        guard !isHeldBack(request, reply), await waitsForTurn(request, reply) else { return }
-        // While it waited, others may have spent what was left.
-        guard !isHeldBack(request, reply) else { return }
+        // While it waits, others may spend what was left.
+        guard !isHeldBack(request, reply), await waitsForTurn(request, reply), !isHeldBack(request, reply)
+        else { return }
         let suspect: SuspectID
         do {
             let further = request.upstream.routeInvalidations(by: request, status: nil)
