@@ -38,13 +38,14 @@ enum ProxyFixture {
             live: nil,
             base: ClientAuthority(authority: "localhost:8787")
         )
-        return ProxyRequest(
+        let facts = RequestFacts(
             incoming,
             principal: .anonymous,
             otherFields: nil,
             hasher,
             credentialHasher: KeyHasher(secret: (3, 4))
         )
+        return ProxyRequest(facts)
     }
 
     /// A response that arrived at second 1000 with these fields.

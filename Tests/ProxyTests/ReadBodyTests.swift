@@ -13,7 +13,7 @@ import Testing
         _ fields: Fields = json,
         _ persisted: PersistedQueries = PersistedQueries()
     ) throws(NotReadReason) -> String {
-        if let reason = NotReadReason(fields, target: "/graphql", kind) { throw reason }
+        if let reason = NotReadReason(fields, target: "/graphql", kind, length: 0) { throw reason }
         return try ReadBody(Array(body.utf8), kind, fields, of: "a", persisted).digest
     }
 
@@ -113,8 +113,8 @@ import Testing
 
     @Test(arguments: ["/graphql?query=mutation", "/graphql?x=1&%51uery=a", "/graphql?operationName=A", "/graphql?id=7"])
     func `a URL that may name the document is passed on`(_ target: String) {
-        #expect(NotReadReason(Self.json, target: target, .graphQL) == .elsewhere)
-        #expect(NotReadReason(Self.json, target: target, .json) == nil)
+        #expect(NotReadReason(Self.json, target: target, .graphQL, length: 0) == .elsewhere)
+        #expect(NotReadReason(Self.json, target: target, .json, length: 0) == nil)
     }
 
     @Test func `a persisted query is known once a request has shown it with its SHA-256`() throws {

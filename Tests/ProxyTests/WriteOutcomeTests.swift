@@ -74,13 +74,14 @@ import Testing
 
     private func request(_ method: String, _ route: String, of upstream: ProxiedUpstream) throws -> ProxyRequest {
         let recorded = IncomingRequest(recorded: method, "/v2\(route)", fields: Fields(), upstream)
-        return ProxyRequest(
+        let facts = RequestFacts(
             try #require(recorded),
             principal: .anonymous,
             otherFields: nil,
             ProxyFixture.hasher,
             credentialHasher: ProxyFixture.hasher
         )
+        return ProxyRequest(facts)
     }
 
     @Test(arguments: [

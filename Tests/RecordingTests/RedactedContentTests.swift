@@ -377,7 +377,7 @@ import Testing
         let before = exchange
         try redactor.redact(&exchange, of: try Self.upstream(), route: "/x")
         #expect(exchange == before)
-        #expect(redactor.lookalikeCounts.keys.sorted() == expected)
+        #expect(redactor.lookalikes.found.keys.sorted() == expected)
     }
 
     @Test(
@@ -393,6 +393,6 @@ import Testing
         let redactor = Redactor(numbers: true)
         var exchange = WholeExchange(method: "GET", target: path, requestFields: Fields())
         try redactor.redact(&exchange, of: try Self.upstream(), route: path)
-        #expect(redactor.lookalikeCounts.keys.sorted() == (expected.map { [$0] } ?? []))
+        #expect(redactor.lookalikes.found.keys.sorted() == (expected.map { [$0] } ?? []))
     }
 }

@@ -120,7 +120,7 @@ import Testing
         let before = exchange
         try redactor.redact(&exchange, of: try Self.upstream(), route: "/x")
         #expect(exchange == before)
-        #expect(redactor.lookalikeCounts == ["webhook_secret": 1])
+        #expect(redactor.lookalikes.found == ["webhook_secret": 1])
     }
 
     @Test func `a credential is redacted at once in the exchanges that were written before it appeared`() throws {

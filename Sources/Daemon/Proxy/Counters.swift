@@ -35,9 +35,7 @@ package final class Metrics: Sendable {
         }
     }
 
-    package func total(_ read: (WorkerMetrics) -> UInt64) -> UInt64 {
-        workers.reduce(0) { $0 &+ read($1) }
-    }
+    package func total(_ read: (WorkerMetrics) -> UInt64) -> UInt64 { workers.reduce(0) { $0 &+ read($1) } }
 
     /// All upstreams that have received requests, by name.
     package var allUpstreams: [(name: String, metrics: UpstreamMetrics)] {

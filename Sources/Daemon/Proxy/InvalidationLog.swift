@@ -69,7 +69,5 @@ extension Invalidation {
     /// Whether it covers the response to a request, by its URL.
     ///
     /// Which objects a response shows is known when the store takes it apart. The store's marks decide on those.
-    func covers(_ request: ProxyRequest) -> Bool {
-        covers(request.key.url, of: request.upstream.storeKey, shown: [])
-    }
+    func covers(_ request: ProxyRequest) -> Bool { covers(request.key.url, of: request.upstream.storeKey, shown: []) }
 }

@@ -33,7 +33,5 @@ package final class ModeSwitch: Sendable {
     }
 
     /// Calls `listener` after each change from now on; it must be quick and must not change the mode itself.
-    func onChange(_ listener: @escaping @Sendable (Mode) -> Void) {
-        listeners.withLock { $0.append(listener) }
-    }
+    func onChange(_ listener: @escaping @Sendable (Mode) -> Void) { listeners.withLock { $0.append(listener) } }
 }

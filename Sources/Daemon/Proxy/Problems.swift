@@ -8,10 +8,18 @@ import Upstream
 ///
 /// Only this file maps failures to statuses.
 extension ProblemDocument {
-    private static func make(_ status: Int, _ type: String, _ title: String, _ detail: () -> String) -> ProblemDocument
-    {
+    private static func make(
+        _ status: Int,
+        _ type: String,
+        _ title: String,
+        retryAfter: Int64? = nil,
+        fields: Fields = [:],
+        extra: [(name: String, value: JSONText)] = [],
+        _ detail: () -> String
+    ) -> ProblemDocument {
         var problem = ProblemDocument(status: status, title: title, detail: detail())
         problem.type = prefix + type
+        (problem.retryAfter, problem.fields, problem.extra) = (retryAfter, fields, extra)
         return problem
     }
 
@@ -33,9 +41,9 @@ extension ProblemDocument {
             ? "The request's body came too slowly"
             : error.isTimeout ? "The upstream did not respond in time" : "The upstream could not be asked"
         let status = isTooSlow ? 408 : error.isTimeout || isValidation ? 504 : 502
-        var problem = make(status, "upstream-failed", title) { "Upstream \"\(upstream)\": \(error.message)" }
-        problem.extra = [(name: "error", value: .string(error.label))]
-        return problem
+        return make(status, "upstream-failed", title, extra: [("error", .string(error.label))]) {
+            "Upstream \"\(upstream)\": \(error.message)"
+        }
     }
 
     /// The upstream's own refusal, repeated without asking it again.
@@ -43,22 +51,18 @@ extension ProblemDocument {
         let (word, title) =
             pause.isForLimit
             ? ("budget", "The rate limit is used up") : ("retry-after", "The upstream has asked clients to wait")
-        var problem = make(pause.status, word, title) {
+        return make(pause.status, word, title, retryAfter: seconds) {
             "Upstream \"\(upstream)\": \(pause.cause). Larder asks it again in \(seconds) s. Nothing stored may be used meanwhile."
         }
-        problem.retryAfter = seconds
-        return problem
     }
 
     /// The upstream cannot be reached, and nothing stored may be used.
     static func unreachable(_ outage: Outage, _ method: String, upstream: String) -> ProblemDocument {
-        var problem = make(504, "unreachable", "The upstream cannot be reached") {
+        let (title, left) = ("The upstream cannot be reached", outage.secondsLeft)
+        return make(504, "unreachable", title, retryAfter: left, extra: [("error", .string(outage.error.label))]) {
             "Upstream \"\(upstream)\": \(outage.error.message). \(method) was not sent. Larder tries again in "
-                + "\(outage.secondsLeft) s; in the mode `online` it sends every request."
+                + "\(left) s; in the mode `online` it sends every request."
         }
-        problem.extra = [(name: "error", value: .string(outage.error.label))]
-        problem.retryAfter = outage.secondsLeft
-        return problem
     }
 
     static let unknownOffline = make(504, "offline", "Not stored, and Larder is offline") {
@@ -114,7 +118,7 @@ extension ProblemDocument {
     }
 
     static func guarded(_ refusal: Guard.Refusal) -> ProblemDocument {
-        make(refusal.status, "guard", refusal.title) { refusal.message }
+        make(refusal.kind.status, "guard", refusal.kind.title) { refusal.message }
     }
 
     static func noUpstream(path: String, prefixes: [String]) -> ProblemDocument {
@@ -207,16 +211,13 @@ extension ProblemDocument {
             nearest.first.map { known in
                 " The nearest is \(([known.request] + known.differences).joined(separator: "; "))."
             } ?? ""
-        var problem = make(504, "not-recorded", "Not in the recording") {
+        let members = nearest.map { known -> JSONText in
+            ["request": .string(known.request), "differences": .array(known.differences.map { .string($0) })]
+        }
+        return make(504, "not-recorded", "Not in the recording", extra: [("nearest", .array(members))]) {
             "\(request) is not in the recording, and a replay asks no upstream.\(closest) "
                 + "Record it: larder run --record new FOLDER -- COMMAND."
         }
-        let members = nearest.map { known -> JSONText in
-            let differences = known.differences.map { JSONText.string($0) }
-            return ["request": .string(known.request), "differences": .array(differences)]
-        }
-        problem.extra = [(name: "nearest", value: .array(members))]
-        return problem
     }
 
     /// All recorded responses to a request were served, and a strict replay repeats none.
@@ -240,18 +241,15 @@ extension ProblemDocument {
     }
 
     static func webhookMethod(_ method: String) -> ProblemDocument {
-        var problem = make(405, "webhook-method", "A webhook takes POST") {
+        make(405, "webhook-method", "A webhook takes POST", fields: ["Allow": "POST"]) {
             "Deliveries are sent with POST; this was \(method.printable)."
         }
-        problem.fields = ["Allow": "POST"]
-        return problem
     }
 
     /// RFC 9110 §11.6.1 wants a challenge; no scheme is registered for what services sign deliveries with.
     static func webhookUnsigned(_ reason: String) -> ProblemDocument {
-        var problem = make(401, "webhook-unsigned", "The delivery is not signed as it should be") { reason }
-        problem.fields = ["WWW-Authenticate": "Signature realm=\"webhook\""]
-        return problem
+        let challenge: Fields = ["WWW-Authenticate": "Signature realm=\"webhook\""]
+        return make(401, "webhook-unsigned", "The delivery is not signed as it should be", fields: challenge) { reason }
     }
 
     static func webhookType(_ type: String?) -> ProblemDocument {
@@ -269,13 +267,9 @@ extension ProblemDocument {
         make(400, "webhook-malformed", "The delivery cannot be used") { reason }
     }
 
-    static let webhookBusy: ProblemDocument = {
-        var problem = make(503, "webhook-busy", "Too much is being delivered") {
-            "The deliveries on their way have reached their limit of memory. Send it again later."
-        }
-        problem.retryAfter = 10
-        return problem
-    }()
+    static let webhookBusy = make(503, "webhook-busy", "Too much is being delivered", retryAfter: 10) {
+        "The deliveries on their way have reached their limit of memory. Send it again later."
+    }
 
     static let loop = make(508, "loop", "Larder sends requests to itself") {
         "The request has passed through Larder too often; the upstream's URL seems to lead back here."
@@ -288,13 +282,9 @@ extension Logger {
     /// The store itself logs once that nothing can be written, so each unstored response need not be logged.
     func storeFailed(_ message: Message, _ error: StoreError, url: String? = nil) {
         // The store has logged the cause of these itself.
-        let level: Level =
-            switch error {
-            case .unwritable, .lockedOut: .debug
-            default: .error
-            }
+        let isLogged = if case .unwritable = error { true } else if case .lockedOut = error { true } else { false }
         var metadata: Metadata = ["error": "\(error)"]
         if let url { metadata["url"] = "\(url)" }
-        log(level: level, message, metadata: metadata)
+        log(level: isLogged ? .debug : .error, message, metadata: metadata)
     }
 }

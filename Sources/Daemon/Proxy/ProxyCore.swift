@@ -110,13 +110,9 @@ package actor ProxyCore {
 
     func makeRequest(_ incoming: IncomingRequest, of principal: PrincipalID) -> ProxyRequest {
         let other = principals.otherFields(incoming.otherLines)
-        let request = ProxyRequest(
-            incoming,
-            principal: principal,
-            otherFields: other,
-            cache.store.hasher,
-            credentialHasher: principals.fieldHasher
-        )
+        let (hasher, own) = (cache.store.hasher, principals.fieldHasher)
+        let facts = RequestFacts(incoming, principal: principal, otherFields: other, hasher, credentialHasher: own)
+        let request = ProxyRequest(facts)
         return fleet.map { shared(request, incoming, $0) } ?? request
     }
 
@@ -174,9 +170,9 @@ package actor ProxyCore {
     ///   - mode: nil for the current one.
     ///   - admits: whether what is read from disk is put into memory, as for a request that is served.
     /// - Returns: the plan, and what was looked up for it.
-    func plan(_ request: ProxyRequest, mode: Mode? = nil, admits: Bool = true) async -> (
-        plan: Plan, found: LookUpResult
-    ) {
+    func plan(_ request: ProxyRequest, mode: Mode? = nil, admits: Bool = true) async
+        -> (plan: Plan, found: LookUpResult)
+    {
         if let plan = planAtOnce(request, mode ?? modes.current) { return (plan, LookUpResult()) }
         for repetitionsLeft in (0...Self.repetitionLimit).reversed() {
             var found = LookUpResult()
@@ -268,14 +264,13 @@ package actor ProxyCore {
             guard !hasChanged(request, at: digest, since: moment) else { return cache.partsInMemory(request) }
             return cache.admitParts(found, for: request, since: admits ? moment.number : nil)
         } catch {
-            repeated.log(
-                .error,
-                "parts could not be read",
-                about: ["error": "\(error)"],
-                ["url": "\(request.shownURL)"]
-            )
+            unreadable("parts could not be read", error, request)
             return nil
         }
+    }
+
+    func unreadable(_ message: Logger.Message, _ error: StoreError, _ request: ProxyRequest) {
+        repeated.log(.error, message, about: ["error": "\(error)"], ["url": "\(request.shownURL)"])
     }
 
     private func variants(besides found: ReadyResponse?, for request: ProxyRequest) async -> [Variant] {
@@ -284,14 +279,7 @@ package actor ProxyCore {
             return try await cache.variants(besides: request)
         } catch .corrupt {
             // The store has already logged the cause.
-        } catch {
-            repeated.log(
-                .error,
-                "variants could not be read",
-                about: ["error": "\(error)"],
-                ["url": "\(request.shownURL)"]
-            )
-        }
+        } catch { unreadable("variants could not be read", error, request) }
         return []
     }
 
@@ -309,32 +297,18 @@ package actor ProxyCore {
             return fetches.acrossTag(tag, of: document, for: request, isAlone: isAlone)
         } catch .corrupt {
             // The store has already logged the cause.
-        } catch {
-            repeated.log(
-                .error,
-                "the responses of others could not be read",
-                about: ["error": "\(error)"],
-                ["url": "\(request.shownURL)"]
-            )
-        }
+        } catch { unreadable("the responses of others could not be read", error, request) }
         return nil
     }
 
-    private func serveStored(
-        _ request: ProxyRequest,
-        _ reply: Reply,
-        _ ready: ReadyResponse,
-        _ use: CacheUse
-    ) async {
+    private func serveStored(_ request: ProxyRequest, _ reply: Reply, _ ready: ReadyResponse, _ use: CacheUse) async {
         cache.memory.recordUse(of: ready)
         request.note?.recordOutcome(use.outcome(of: ready))
         do {
             guard let shown = try await cache.inView(of: request, ready)
             else { return fetches.ask(Plan.Inquiry(request.asking(because: .receivedBytesGone)), reply) }
             reply.serve(shown, for: request, as: use, now: now)
-        } catch {
-            reply.refuse(.storeFailed(error))
-        }
+        } catch { reply.refuse(.storeFailed(error)) }
     }
 
     // MARK: Life
@@ -343,14 +317,12 @@ package actor ProxyCore {
     package func start() {
         started = Fetches(of: self)
         followed = LiveDocuments(of: self)
-        cache.watch.onChange { [self] in loop.enqueue { self.assumeIsolated { $0.liveDocuments.wake() } } }
-        modes.onChange { [self] _ in loop.enqueue { self.assumeIsolated { $0.liveDocuments.lookAtAll() } } }
+        cache.watch.onChange { [self] in enqueue { $0.liveDocuments.wake() } }
+        modes.onChange { [self] _ in enqueue { $0.liveDocuments.lookAtAll() } }
     }
 
     /// Ends the open streams, so that stopping need not wait for them; any thread.
-    package nonisolated func endStreams() {
-        loop.enqueue { self.assumeIsolated { $0.liveDocuments.end() } }
-    }
+    package nonisolated func endStreams() { enqueue { $0.liveDocuments.end() } }
 
     var liveDocuments: LiveDocuments {
         guard let followed else { preconditionFailure("the proxy was not started") }
@@ -412,12 +384,8 @@ extension ProxyCore {
         await cache.store.flush()
         let (settings, upstreams) = (configuration.value.settings, configuration.value.upstreams)
         let replaysCookies = upstreams.contains { $0.settings.cookies == .replay }
-        let result = try await cache.store.load(
-            path,
-            principalKey: principals.keyDigest,
-            replacing: replacing,
-            bodyLimit: settings.limits.document
-        ) {
+        let (key, limit) = (principals.keyDigest, settings.limits.document)
+        let result = try await cache.store.load(path, principalKey: key, replacing: replacing, bodyLimit: limit) {
             CachedResponse.isServable($0, replaysCookies: replaysCookies)
         }
         fetches.invalidations.append(Invalidation(of: nil, at: cache.now))

@@ -33,12 +33,7 @@ package final class ProxyHandler: HTTPHandler {
     private var sites: [ObjectIdentifier: Site] = [:]
     private var latest: (entrance: Entrance, site: Site)?
 
-    package init(
-        proxy: ProxyCore,
-        loop: EventLoop,
-        metrics: WorkerMetrics,
-        interceptor: (any ExchangeInterceptor)? = nil
-    ) {
+    package init(proxy: ProxyCore, loop: EventLoop, metrics: WorkerMetrics, interceptor: (any ExchangeInterceptor)?) {
         (self.interceptor, self.proxy) = (interceptor, proxy)
         configuration = proxy.configuration
         replacements = configuration.replacements
@@ -68,20 +63,15 @@ package final class ProxyHandler: HTTPHandler {
         }
         guard let position else {
             let path = String(decoding: request.path, as: UTF8.self)
-            return refuse(
-                .noUpstream(path: path, prefixes: site.upstreams.prefix(20).map(\.settings.prefix)),
-                request,
-                connection
-            )
+            let prefixes = site.upstreams.prefix(20).map(\.settings.prefix)
+            return refuse(.noUpstream(path: path, prefixes: prefixes), request, connection)
         }
         let upstream = site.upstreams[position]
         // A TRACE response would echo the credentials (RFC 9110 §9.3.8).
         if request.method == .trace { return refuse(.traceRefused, request, connection) }
         do {
             try cacheKey.read(request, upstream, cache.store.hasher)
-        } catch {
-            return refuse(error, request, connection)
-        }
+        } catch { return refuse(error, request, connection) }
         if let interceptor, interceptor.isActive {
             if request.method == .get, !request.hasBody, replay(request, upstream, connection, interceptor) { return }
         } else if request.method == .get || request.method == .head, !request.hasBody,
@@ -156,10 +146,8 @@ package final class ProxyHandler: HTTPHandler {
         guard let responses = cache.memory.responses(at: digest) else { return false }
         let now = seconds()
         for ready in responses {
-            guard
-                ready.upstream === upstream, ready.key.principal == principal, ready.isClean,
-                !ready.isDoubtDue(at: now),
-                ready.isGood(for: request),
+            guard ready.upstream === upstream, ready.key.principal == principal, ready.isClean,
+                !ready.isDoubtDue(at: now), ready.isGood(for: request),
                 !ready.isForSameOtherFields
                     || ready.otherFields == proxy.principals.otherFields(cacheKey.otherLines),
                 case .fresh(let age, let timeToLive) = ready.policy.reuse(at: now, for: directives)
@@ -263,9 +251,8 @@ package final class ProxyHandler: HTTPHandler {
         // fields that `Connection` keeps from the upstream.
         guard !request.namesFieldsInConnection,
             !request.has(.range), !request.has(.larderView), !request.has(.larderLive), !request.has(.larderPosition),
-            !request.has(.pragma),
-            !request.has(.ifMatch), !request.has(.ifUnmodifiedSince), !request.has(.ifRange), !request.has(.origin),
-            !request.has(.via) || !Via.isLoop(request.owned().fields)
+            !request.has(.pragma), !request.has(.ifMatch), !request.has(.ifUnmodifiedSince), !request.has(.ifRange),
+            !request.has(.origin), !request.has(.via) || !Via.isLoop(request.owned().fields)
         else { return nil }
         guard let value = request[.cacheControl] else { return RequestDirectives.none }
         guard request.count(of: .cacheControl) == 1 else { return nil }
@@ -304,12 +291,7 @@ package final class ProxyHandler: HTTPHandler {
     // MARK: Webhooks
 
     /// Hands a request to a webhook over; no credential but its signature counts.
-    private func deliver(
-        _ request: borrowing RequestHead,
-        _ name: String,
-        _ site: Site,
-        _ connection: HTTPConnection
-    ) {
+    private func deliver(_ request: borrowing RequestHead, _ name: String, _ site: Site, _ connection: HTTPConnection) {
         let started = RequestClock.nanoseconds
         let known = site.webhook(named: name)
         if case .refused(let refusal) = site.check(request, at: known?.position) {
@@ -342,9 +324,7 @@ package final class ProxyHandler: HTTPHandler {
         var incoming: IncomingRequest
         do {
             incoming = try IncomingRequest(request, upstream, cacheKey, cache.store.hasher)
-        } catch {
-            return refuse(error, request, connection)
-        }
+        } catch { return refuse(error, request, connection) }
         let reply = connection.deferReply(request, &incoming.message)
         let note = RequestNote(incoming, at: connection.entrance.address, started: started, proxy)
         incoming.note = note

@@ -49,17 +49,15 @@ package struct RecordedResponse: Sendable {
     /// - Parameter incoming: the request that it is served to now.
     package func ready(for incoming: IncomingRequest) -> ReadyResponse? {
         let request = incoming.message
-        let unusual = [
-            "larder-session", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
-            "range", "origin",
+        let unusual: KnownFields = [
+            .larderSession, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange, .range, .origin,
         ]
         let isPlain =
             request.method == "GET" && request.body == nil && incoming.live == nil && incoming.view == .wire
-            && !unusual.contains { request.fields.contains($0) }
+            && !request.fields.contains(oneOf: unusual)
         // Without a Date the connection must add one, and some statuses have no body.
-        guard isPlain, ready.fields.contains("date"), ![204, 205, 206, 304].contains(ready.response.status)
-        else { return nil }
-        return ready
+        let isServable = ready.fields.contains("date") && ![204, 205, 206, 304].contains(ready.response.status)
+        return isPlain && isServable ? ready : nil
     }
 
     private func finish(_ fields: inout Fields, _ incoming: IncomingRequest) {
@@ -100,20 +98,14 @@ extension ResponseCache {
         let moment = now
         let fields = StoredFields.storable(recorded.fields)
         let policy = upstream.policy(ofRecorded: recorded.status, fields, at: seconds)
+        let (method, route, url, status) = (incoming.sentMethod, incoming.route, incoming.target, recorded.status)
         let match =
             upstream.isJSON(fields) && !recorded.body.isEmpty
-            ? upstream.bodyMatch(
-                incoming.sentMethod,
-                incoming.route,
-                url: incoming.target,
-                status: recorded.status,
-                fields: fields
-            )
-            : nil
+            ? upstream.bodyMatch(method, route, url: url, status: status, fields: fields) : nil
         let document = ReceivedDocument(
             key: incoming.cacheKey(of: principal),
             variant: VarySelection.none.bytes,
-            status: recorded.status,
+            status: status,
             head: upstream.principal.redacted(fields).encoded,
             policy: policy.bytes,
             body: recorded.body,

@@ -98,8 +98,7 @@ enum CodedContent {
             try Self.change(&changed, head, depth: depth + 1, change)
             guard changed != content else { return }
             guard let encoded = encode(changed) else { throw UndecodableContent(reason: "cannot be encoded again") }
-            body = encoded
-            return
+            return body = encoded
         }
         if let parts = MultipartBody(body, head.boundary) {
             var edits: [Edit] = []
@@ -134,9 +133,7 @@ enum CodedContent {
             inner.type = ""
             return (content, inner, { EncodedBody.encode($0, coding: coding, like: body) })
         }
-        if body.starts(with: WideText.utf8Mark) {
-            return (Array(body.dropFirst(3)), inner, { WideText.utf8Mark + $0 })
-        }
+        if body.starts(with: WideText.utf8Mark) { return (Array(body.dropFirst(3)), inner, { WideText.utf8Mark + $0 }) }
         guard let text = try WideText(body, head) else { return nil }
         inner.type = head.essence
         return (text.utf8, inner, text.encoded)
@@ -219,7 +216,6 @@ private enum QuotedPrintable {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// The first place of some bytes from a position on; nil if there is none.
     func place(of bytes: [UInt8], from position: Int) -> Int? {
         guard let first = bytes.first else { return nil }
         var position = position
@@ -253,11 +249,9 @@ extension ArraySlice<UInt8> {
 }
 
 extension [UInt8] {
-    /// The bytes with all occurrences of some replaced.
     func replacing(_ bytes: [UInt8], with other: [UInt8]) -> [UInt8] {
-        var edits: [Edit] = []
+        var (edits, position): ([Edit], Int) = ([], 0)
         withUnsafeBufferPointer { text in
-            var position = 0
             while let place = text.place(of: bytes, from: position) {
                 position = place + bytes.count
                 edits.append(Edit(range: place..<position, text: other))

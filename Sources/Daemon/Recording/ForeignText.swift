@@ -13,7 +13,7 @@ struct ForeignText {
             (bytes, isExact) = (utf8, utf8.isEmpty)
             return
         }
-        let western = Self.isWestern(charset) ? Self.western(text) : nil
+        let western = Self.westernCharsets.contains(charset) ? Self.western(text) : nil
         // A label may be wrong, and a tool that decodes takes the byte order mark out. The size shows both.
         let forms = [western, utf8, WideText.utf8Mark + utf8].compactMap(\.self)
         if let form = forms.first(where: { $0.count == size }) ?? western {
@@ -26,26 +26,19 @@ struct ForeignText {
         isExact = isUTF8 || utf8.allSatisfy { $0 < 0x80 }
     }
 
-    /// Whether the charset is windows-1252, or one that browsers decode like it.
-    private static func isWestern(_ charset: String) -> Bool {
-        ["iso-8859-1", "iso8859-1", "latin1", "windows-1252", "cp1252", "us-ascii", "ascii"].contains(charset)
-    }
+    /// Windows-1252, and those that browsers decode like it.
+    private static let westernCharsets = [
+        "iso-8859-1", "iso8859-1", "latin1", "windows-1252", "cp1252", "us-ascii", "ascii",
+    ]
 
     /// A text in windows-1252; nil if it has other characters.
     ///
     /// What ISO 8859-1 has in their place, control characters, becomes the same bytes.
     private static func western(_ text: String) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        for scalar in text.unicodeScalars {
-            if scalar.value < 0x100 {
-                bytes.append(UInt8(scalar.value))
-            } else if let place = characters.firstIndex(of: scalar.value) {
-                bytes.append(0x80 + UInt8(place))
-            } else {
-                return nil
-            }
+        let bytes = text.unicodeScalars.map(\.value).map { value in
+            value < 0x100 ? UInt8(value) : characters.firstIndex(of: value).map { 0x80 + UInt8($0) }
         }
-        return bytes
+        return bytes.contains(nil) ? nil : bytes.compactMap(\.self)
     }
 
     /// The characters of the bytes from 0x80 to 0x9F.

@@ -19,9 +19,8 @@ enum HARFile {
                 continue
             }
             guard MessageSyntax.finalStatuses.contains(status), url.hasPrefix("http") else {
-                recording.lose(
-                    status == 0 ? "requests without a response" : "responses that are not final, or not HTTP"
-                )
+                let isAnswered = status != 0
+                recording.lose(isAnswered ? "responses that are not final, or not HTTP" : "requests without a response")
                 continue
             }
             let content = response["content"] as? [String: Any] ?? [:]
@@ -40,16 +39,15 @@ enum HARFile {
             }
             let sent = recording.fields(lines(request["headers"]))
             let asked = bytes(of: posted, sent, size: request["bodySize"], &recording)
-            recording.exchanges.append(
-                WholeExchange(
-                    method: method,
-                    target: url,
-                    requestFields: sent,
-                    requestBody: try attached(posted, &files, path) ?? asked,
-                    response: .init(status: status, fields: fields, body: body),
-                    time: (entry["startedDateTime"] as? String).flatMap(time)
-                )
+            let exchange = WholeExchange(
+                method: method,
+                target: url,
+                requestFields: sent,
+                requestBody: try attached(posted, &files, path) ?? asked,
+                response: .init(status: status, fields: fields, body: body),
+                time: (entry["startedDateTime"] as? String).flatMap(time)
             )
+            recording.exchanges.append(exchange)
         }
         recording.part = ""
         recording.name(log[ForeignRecording.originsName] as? [String] ?? [])
@@ -85,24 +83,20 @@ enum HARFile {
     }
 
     private static func lines(_ value: Any?) -> [(String, String)] {
-        var lines: [(String, String)] = []
-        for header in value as? [Any] ?? [] {
+        (value as? [Any] ?? []).flatMap { header -> [(String, String)] in
             guard let header = header as? [String: Any], let name = header["name"] as? String,
                 let value = header["value"] as? String
-            else { continue }
+            else { return [] }
             // Browsers merge lines of one name into one value, separated by line feeds.
-            lines += value.split(separator: "\n", omittingEmptySubsequences: false).map { (name, String($0)) }
+            return value.split(separator: "\n", omittingEmptySubsequences: false).map { (name, String($0)) }
         }
-        return lines
     }
 
     private static func time(_ text: String) -> Double? {
-        (try? Date(
-            text,
-            strategy: .iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted)
-        ))?
-        .timeIntervalSince1970 ?? (try? Date(text, strategy: .iso8601))?.timeIntervalSince1970
-            ?? RecordingTime.seconds(text).map(Double.init)
+        let day = Date.ISO8601FormatStyle().year().month().day()
+        let precise = day.time(includingFractionalSeconds: true).timeZone(separator: .omitted)
+        let date = (try? Date(text, strategy: precise)) ?? (try? Date(text, strategy: .iso8601))
+        return date?.timeIntervalSince1970 ?? RecordingTime.seconds(text).map(Double.init)
     }
 
     // MARK: Writing
@@ -115,7 +109,8 @@ enum HARFile {
         let origins = upstreams.originsByName
         for exchange in recording.exchanges {
             let url = (origins[exchange.upstream] ?? "") + exchange.request.target
-            let (sent, received) = (exchange.request.fields ?? [], exchange.response.fields)
+            let sent = Fields(recorded: exchange.request.fields ?? [])
+            let received = Fields(recorded: exchange.response.fields)
             let asked = try recording.folder.body(exchange.request.body)
             let body = try recording.folder.body(exchange.response.body)
             var request =
@@ -124,22 +119,21 @@ enum HARFile {
                     ("queryString", .array(query(url))),
                 ]
             if !asked.isEmpty {
-                let type = Fields(recorded: sent).text("content-type") ?? ""
+                let type = sent.text("content-type") ?? ""
                 let text = String(decoding: asked, as: UTF8.self)
                 if !asked.elementsEqual(text.utf8) { changed += 1 }
                 request.append(("postData", ["mimeType": .string(type), "text": .string(text)]))
             }
-            let text = text(of: body, Fields(recorded: received))
+            let (text, type) = (text(of: body, received), received.text("content-type") ?? "")
             let content = JSONText.object(present: [
-                "size": .integer(body.count),
-                "mimeType": .string(Fields(recorded: received).text("content-type") ?? ""),
+                "size": .integer(body.count), "mimeType": .string(type),
                 "text": .string(text ?? Data(body).base64EncodedString()), "encoding": text == nil ? "base64" : nil,
             ])
             let response =
                 message(received, size: -1) + [
                     ("status", .integer(exchange.response.status)),
                     ("statusText", .string(statusPhrase(exchange.response.status))), ("content", content),
-                    ("redirectURL", .string(Fields(recorded: received).text("location") ?? "")),
+                    ("redirectURL", .string(received.text("location") ?? "")),
                 ]
             entries.append([
                 "startedDateTime": .string(exchange.time ?? "1970-01-01T00:00:00.000Z"), "time": 0,
@@ -161,20 +155,20 @@ enum HARFile {
         return ForeignText(text, charset: ContentHead(fields).charset).bytes == body ? text : nil
     }
 
-    private static func message(_ lines: [String], size: Int) -> [(name: String, value: JSONText)] {
-        let fields: [JSONText] = Fields(recorded: lines).lines.map { line in
-            ["name": .string(String(decoding: line.name, as: UTF8.self)), "value": .string(line.text)]
-        }
+    private static func message(_ fields: Fields, size: Int) -> [(name: String, value: JSONText)] {
+        let lines = fields.lines.map { pair(String(decoding: $0.name, as: UTF8.self), $0.text) }
         return [
-            ("httpVersion", "HTTP/1.1"), ("headers", .array(fields)), ("cookies", []), ("headersSize", .integer(-1)),
+            ("httpVersion", "HTTP/1.1"), ("headers", .array(lines)), ("cookies", []), ("headersSize", .integer(-1)),
             ("bodySize", .integer(size)),
         ]
     }
 
     private static func query(_ url: String) -> [JSONText] {
-        (URLComponents(string: url)?.queryItems ?? []).map {
-            ["name": .string($0.name), "value": .string($0.value ?? "")]
-        }
+        (URLComponents(string: url)?.queryItems ?? []).map { pair($0.name, $0.value ?? "") }
+    }
+
+    private static func pair(_ name: String, _ value: String) -> JSONText {
+        ["name": .string(name), "value": .string(value)]
     }
 }
 

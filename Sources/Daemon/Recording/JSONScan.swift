@@ -33,7 +33,7 @@ struct JSONScan {
 
     private struct Frame {
         let object: Int
-        let container: Container
+        var container: Container
         let isList: Bool
         /// Whether it is the list of the values that its object names.
         var isOfName = false
@@ -58,19 +58,7 @@ struct JSONScan {
             case 0x7D, 0x5D:
                 close()
                 place += 1
-            case 0x22:
-                guard let end = end(ofString: place) else {
-                    place += 1
-                    continue
-                }
-                let string = place + 1..<end - 1
-                let colon = skippingSpace(end)
-                guard colon < text.count, text[colon] == 0x3A else {
-                    addElement(string, isString: true)
-                    place = end
-                    continue
-                }
-                place = readMember(string, skippingSpace(colon + 1))
+            case 0x22: place = readString(place)
             case 0x2D, 0x30...0x39:
                 let end = end(ofWord: place)
                 addElement(place..<end, isString: false)
@@ -83,6 +71,15 @@ struct JSONScan {
 
     /// What the members beside a value say.
     func company(of value: Value) -> Company { companies[value.object] ?? [] }
+
+    /// Reads an element, or a member with its value; returns the place after it, as far as it is read.
+    private mutating func readString(_ place: Int) -> Int {
+        guard let end = end(ofString: place) else { return place + 1 }
+        let (string, colon) = (place + 1..<end - 1, skippingSpace(end))
+        if colon < text.count, text[colon] == 0x3A { return readMember(string, skippingSpace(colon + 1)) }
+        addElement(string, isString: true)
+        return end
+    }
 
     /// Reads the value of a member; returns the place after it, or within it if it has members itself.
     private mutating func readMember(_ string: Range<Int>, _ place: Int) -> Int {
@@ -127,16 +124,11 @@ struct JSONScan {
         stack[stack.count - 1].count += 1
         if !isList { objects += 1 }
         // Deeper levels are all one.
-        if stack.count < 512 {
-            stack.append(
-                Frame(
-                    object: isList ? frame.object : objects,
-                    container: inner == .secretList && !isList ? .secretObject : inner,
-                    isList: isList,
-                    isOfName: isList && (isOfName || frame.isOfName)
-                )
-            )
-        }
+        guard stack.count < 512 else { return }
+        var next = Frame(object: isList ? frame.object : objects, container: inner, isList: isList)
+        if inner == .secretList, !isList { next.container = .secretObject }
+        next.isOfName = isList && (isOfName || frame.isOfName)
+        stack.append(next)
     }
 
     private mutating func close() {
@@ -164,9 +156,8 @@ struct JSONScan {
         let isNeeded = isString && TextForm.mayContainSecrets(text[range])
         guard !range.isEmpty, name != nil || isOfName || isNeeded || frame.container != .plain else { return }
         if isOfName { namedValues.append(values.count) }
-        values.append(
-            Value(name: name, range: range, isString: isString, object: frame.object, container: frame.container)
-        )
+        let (object, container) = (frame.object, frame.container)
+        values.append(Value(name: name, range: range, isString: isString, object: object, container: container))
     }
 
     /// The place after the quote that ends a string; nil if the line ends first, so that it is no string.

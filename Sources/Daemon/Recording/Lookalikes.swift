@@ -31,15 +31,10 @@ struct Lookalikes {
     mutating func record(path target: String, isCounted: Bool) {
         guard isCounted else { return }
         let segments = target.prefix { $0 != "?" && $0 != "#" }.split(separator: "/", omittingEmptySubsequences: false)
-        var shown = segments.map(String.init)
-        var isFound = false
-        for (index, segment) in segments.enumerated() {
-            let previous = index > 0 ? Array(segments[index - 1].utf8) : []
-            guard Self.isToken(Array(segment.utf8), after: previous) else { continue }
-            shown[index] = "…"
-            isFound = true
+        let shown = zip([""] + segments, segments).map { previous, segment in
+            Self.isToken(Array(segment.utf8), after: Array(previous.utf8)) ? "…" : segment
         }
-        if isFound { record("the path \(shown.joined(separator: "/").printable)") }
+        if shown != segments { record("the path \(shown.joined(separator: "/").printable)") }
     }
 
     private static func isToken(_ segment: [UInt8], after previous: [UInt8]) -> Bool {
@@ -51,9 +46,7 @@ struct Lookalikes {
         if segment.starts(with: "bot".utf8), segment.contains(0x3A), segment.count >= 30 { return true }
         // Ids in hexadecimal are usual, and file names have a dot.
         let isHexadecimal = segment.allSatisfy { FieldSyntax.hexDigit($0) != nil || $0 == 0x2D }
-        let isWord = segment.allSatisfy {
-            FieldSyntax.isLetter($0) || FieldSyntax.isDigit($0) || $0 == 0x2D || $0 == 0x5F
-        }
+        let isWord = segment.allSatisfy { isWordByte($0) && $0 != 0x2E }
         return segment.count >= 20 && isWord && !isHexadecimal && hasDigit
             && segment.contains { $0 &- 0x41 < 26 } && segment.contains { $0 &- 0x61 < 26 }
     }
@@ -75,7 +68,8 @@ struct Lookalikes {
                 if let kind = Self.kind(ofToken: word) {
                     record(kind)
                 } else if word.count <= 64, let value = Self.value(text, after: start..<place),
-                    Self.isSuspicious(text[value]), NameMeaning.isSecretField(Array(word))
+                    value.count >= KnownValues.shortest, !text[value].starts(with: Redactor.mark),
+                    NameMeaning.isSecretField(Array(word))
                 {
                     record(String(decoding: word, as: UTF8.self))
                     place = value.upperBound
@@ -86,10 +80,6 @@ struct Lookalikes {
 
     private static func isWordByte(_ byte: UInt8) -> Bool {
         FieldSyntax.isLetter(byte) || FieldSyntax.isDigit(byte) || byte == 0x5F || byte == 0x2D || byte == 0x2E
-    }
-
-    private static func isSuspicious(_ value: UnsafeBufferPointer<UInt8>.SubSequence) -> Bool {
-        value.count >= KnownValues.shortest && !value.starts(with: Redactor.mark)
     }
 
     /// The value that a word names: `word: "value"`, `word=value`, `<word>value<`, `name="word" value="value"`.
@@ -111,14 +101,12 @@ struct Lookalikes {
         case 0x3E where isTag: place += 1
         case _ where isQuoted && isQuote(before):
             // HTML's way: the value is in an attribute of its own.
-            let tag = text[place..<limit].prefix { $0 != 0x3E && $0 != 0x3C }
-            let attribute = ["value=", "content="].lazy.compactMap { name in
-                UnsafeBufferPointer(rebasing: tag).place(of: Array(name.utf8), from: 0).map {
-                    tag.startIndex + $0 + name.utf8.count
-                }
-            }.first
-            guard let attribute else { return nil }
-            place = attribute
+            let tag = UnsafeBufferPointer(rebasing: text[place..<limit].prefix { $0 != 0x3E && $0 != 0x3C })
+            let ends = ["value=", "content="].lazy.compactMap { name in
+                tag.place(of: Array(name.utf8), from: 0).map { $0 + name.utf8.count }
+            }
+            guard let end = ends.first else { return nil }
+            place += end
         default: return nil
         }
         skip { FieldSyntax.isWhitespace($0) || $0 == 0x0A || $0 == 0x0D }

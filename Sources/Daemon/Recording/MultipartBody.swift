@@ -17,8 +17,7 @@ struct MultipartBody {
     }
 
     private mutating func read(_ body: [UInt8], _ delimiter: [UInt8]) {
-        var start: Int?
-        var position = 0
+        var (start, position): (Int?, Int) = (nil, 0)
         body.withUnsafeBufferPointer { bytes in
             while parts.count < Self.limit, let place = bytes.place(of: delimiter, from: position) {
                 position = place + delimiter.count

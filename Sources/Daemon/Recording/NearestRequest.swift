@@ -57,16 +57,14 @@ struct ComparedRequest: Sendable, Equatable {
         credential: Int?,
         anyRepresentation: Bool = false
     ) {
-        title = "\(method) \(target)"
-        (self.upstream, self.method) = (upstream, method)
+        (title, self.upstream, self.method) = ("\(method) \(target)", upstream, method)
         (self.session, self.credential) = (session, credential)
-        representation = anyRepresentation ? nil : key.representation
-        body = key.body
+        (representation, body) = (anyRepresentation ? nil : key.representation, key.body)
         let parts = target.split(separator: "?", maxSplits: 1)
         segments = (parts.first ?? "").split(separator: "/")
         let pairs = (parts.dropFirst().first ?? "").split(separator: "&").map { pair in
-            let halves = pair.split(separator: "=", maxSplits: 1)
-            return (String(halves.first ?? ""), String(halves.dropFirst().first ?? ""))
+            let halves = pair.split(separator: "=", maxSplits: 1).map(String.init)
+            return (halves.first ?? "", halves.dropFirst().first ?? "")
         }
         query = Dictionary(pairs) { "\($0),\($1)" }
     }

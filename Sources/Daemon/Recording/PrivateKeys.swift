@@ -2,8 +2,8 @@ import HTTPSemantics
 
 /// Private keys in the text form of PEM (RFC 7468) and of OpenPGP, as they are, escaped, or in Base64 once more.
 enum PrivateKeys {
-    private static let (label, dashes, end) = (Array("PRIVATE KEY".utf8), Array("-----".utf8), Array("-----END".utf8))
-    private static let begin = Array("-----BEGIN".utf8)
+    private static let (label, dashes) = (Array("PRIVATE KEY".utf8), Array("-----".utf8))
+    private static let (begin, end) = (dashes + "BEGIN".utf8, dashes + "END".utf8)
     /// How the Base64 of `-----BEGIN` begins.
     private static let coded = Array("LS0tLS1CRUdJT".utf8)
     /// More keys are not looked for.
@@ -11,8 +11,7 @@ enum PrivateKeys {
 
     /// What stands between the first line of a key and the last, of each key.
     static func ranges(in text: UnsafeBufferPointer<UInt8>) -> [Range<Int>] {
-        var ranges: [Range<Int>] = []
-        var position = 0
+        var (ranges, position): ([Range<Int>], Int) = ([], 0)
         while ranges.count < limit, let place = text.place(of: label, from: position) {
             position = place + label.count
             let before = text[max(0, place - 60)..<place]
@@ -22,7 +21,7 @@ enum PrivateKeys {
             else { continue }
             // One that has no end goes on as long as it may.
             let last =
-                text.place(of: end, from: start) ?? text[start...].firstIndex { stops.contains($0) } ?? text.count
+                text.place(of: end, from: start) ?? text[start...].firstIndex(where: stops.contains) ?? text.count
             if start < last { ranges.append(start..<last) }
             position = last
         }
@@ -33,8 +32,7 @@ enum PrivateKeys {
     private static let stops: Set<UInt8> = [0x22, 0x26, 0x27, 0x3C, 0x3E]
 
     private static func codedRanges(in text: UnsafeBufferPointer<UInt8>) -> [Range<Int>] {
-        var ranges: [Range<Int>] = []
-        var position = 0
+        var (ranges, position): ([Range<Int>], Int) = ([], 0)
         while ranges.count < limit, let place = text.place(of: coded, from: position) {
             let digits = text[place...].prefix { Base64.isDigit($0) }
             position = digits.endIndex

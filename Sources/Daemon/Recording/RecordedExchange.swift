@@ -191,14 +191,13 @@ extension Fields {
 
     /// Reads a recording's field lines; a line without a colon is left out.
     package init(recorded: [String]) {
-        self.init(
-            recorded.compactMap { line in
-                let bytes = Array(line.utf8)
-                guard let colon = bytes.firstIndex(of: 0x3A), colon > 0 else { return nil }
-                let value = bytes[(colon + 1)...].drop { $0 == 0x20 || $0 == 0x09 }
-                return Field(name: Array(bytes[..<colon]), value: Array(value))
-            }
-        )
+        let fields = recorded.compactMap { line -> Field? in
+            let bytes = Array(line.utf8)
+            guard let colon = bytes.firstIndex(of: 0x3A), colon > 0 else { return nil }
+            let value = bytes[(colon + 1)...].drop { $0 == 0x20 || $0 == 0x09 }
+            return Field(name: Array(bytes[..<colon]), value: Array(value))
+        }
+        self.init(fields)
     }
 }
 

@@ -15,9 +15,7 @@ package final class Recorder: Sendable {
     private let queue = DispatchQueue(label: "larder.recording")
     private let work: RecorderWork
 
-    /// - Parameters:
-    ///   - writer: The writer, which the recorder owns from now on.
-    ///   - upstreams: All upstreams that may be requested.
+    /// - Parameter writer: The writer, which the recorder owns from now on.
     package init(_ writer: sending RecordingWriter, upstreams: [ProxiedUpstream], log: Logger) {
         work = RecorderWork(writer, upstreams: upstreams, log: log)
     }

@@ -31,13 +31,13 @@ package struct RecordingComparison: Sendable {
 
     /// A request that can be compared with the API, with the exchanges that it is compared with.
     package struct Candidate: Sendable {
-        /// The numbers of the exchanges of each session, in their order.
-        fileprivate var sessions: [[Int]] = []
+        /// The numbers of the exchanges, in their order.
+        fileprivate var numbers: [Int] = []
         /// A recorded write of any session that may have made what the request asks for; nil for none.
         fileprivate var maker: String?
 
         /// The exchange whose request is sent.
-        package var number: Int { sessions[0][0] }
+        package var number: Int { numbers[0] }
     }
 
     /// A request that was left out, and why.
@@ -85,7 +85,6 @@ package struct RecordingComparison: Sendable {
         var writes: [String: RecordedWrites] = [:]
         var all = RecordedWrites()
         var (places, found): ([String: Int], [Candidate]) = ([:], [])
-        var sessions: [[String: Int]] = []
         for (number, exchange) in recording.exchanges.enumerated() {
             let session = exchange.session ?? ""
             guard ["GET", "HEAD"].contains(exchange.request.method) else {
@@ -102,15 +101,9 @@ package struct RecordingComparison: Sendable {
             if place == found.count {
                 places[key] = place
                 found.append(Candidate())
-                sessions.append([:])
             }
             found[place].maker = found[place].maker ?? all.write(before: exchange)
-            if let index = sessions[place][session] {
-                found[place].sessions[index].append(number)
-            } else {
-                sessions[place][session] = found[place].sessions.count
-                found[place].sessions.append([number])
-            }
+            found[place].numbers.append(number)
         }
         return found
     }
@@ -126,14 +119,15 @@ package struct RecordingComparison: Sendable {
     ) throws(RecordingError) {
         let title = recording.exchanges[candidate.number].title
         var groups: [(old: WholeExchange.Response, numbers: [Int])] = []
-        for numbers in candidate.sessions {
+        let sessions = Dictionary(grouping: candidate.numbers) { recording.exchanges[$0].session ?? "" }
+        for numbers in sessions.values.sorted(by: { $0[0] < $1[0] }) {
             let last = try recording.folder.whole(recording.exchanges[numbers[numbers.count - 1]].response)
             var same: [Int] = []
-            for number in numbers {
-                let isLast = number == numbers[numbers.count - 1]
-                let old = isLast ? last : try recording.folder.whole(recording.exchanges[number].response)
+            for number in numbers.dropLast() {
+                let old = try recording.folder.whole(recording.exchanges[number].response)
                 if old.hasContent(of: last) { same.append(number) }
             }
+            same.append(numbers[numbers.count - 1])
             if same.count < numbers.count {
                 skip(title, "these responses came before another one, and the API has only one now")
             }

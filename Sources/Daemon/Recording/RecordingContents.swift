@@ -24,48 +24,34 @@ package struct RecordingContents: Sendable {
         manifest = try RecordingManifest.read(folder)
         if let complaint = folder.complaintAboutBodies { throw RecordingError(folder.bodies, complaint) }
         guard access(folder.exchanges, F_OK) == 0 || errno != ENOENT else {
-            throw RecordingError(
-                folder.exchanges,
-                "the file is missing; put it back, or record again with --record all of `larder run`"
-            )
+            let remedy = "put it back, or record again with --record all of `larder run`"
+            throw RecordingError(folder.exchanges, "the file is missing; \(remedy)")
         }
         let lines = ExchangeLines(try folder.read(folder.exchanges, limit: 4 << 30))
         exchanges = try lines.ranges.indices.mapOnAllProcessors { line throws(RecordingError) in
             try Self.decode(lines, line, folder)
         }
-        var notices: [String] = []
-        if lines.isCutShort {
-            notices.append(
-                "\(folder.exchanges): the last line is cut short, as by a crash while recording; it is left out"
-            )
-        }
-        if let unfinished {
-            notices.append(
-                given.hasManifest
-                    ? "\(unfinished.path): a new recording was begun and not completed; the next --record all removes it"
-                    : "\(unfinished.path): this recording was not completed, and may lack exchanges"
-            )
-        }
-        self.notices = notices
+        let cut = "\(folder.exchanges): the last line is cut short, as by a crash while recording; it is left out"
+        let lack =
+            given.hasManifest
+            ? "a new recording was begun and not completed; the next --record all removes it"
+            : "this recording was not completed, and may lack exchanges"
+        notices = (lines.isCutShort ? [cut] : []) + (unfinished.map { ["\($0.path): \(lack)"] } ?? [])
     }
 
     private static func decode(_ lines: ExchangeLines, _ index: Int, _ folder: RecordingFolder) throws(RecordingError)
         -> RecordedExchange
     {
-        let bytes = Array(lines.bytes[lines.ranges[index]])
+        let (bytes, number) = (Array(lines.bytes[lines.ranges[index]]), lines.numbers[index])
+        let exchange: RecordedExchange
         do {
-            let exchange =
-                try RecordedExchange(line: bytes) ?? JSONDecoder().decode(RecordedExchange.self, from: Data(bytes))
-            let complaint =
-                exchange.flaw.map { "\($0.part): \($0.complaint)" } ?? exchange.request.body.flatMap(folder.complaint)
-                ?? exchange.response.body.flatMap(folder.complaint)
-            guard let complaint else { return exchange }
-            throw RecordingError(folder.exchanges, line: lines.numbers[index], complaint)
-        } catch let error as RecordingError {
-            throw error
-        } catch {
-            throw RecordingError(folder.exchanges, line: lines.numbers[index], reason(error))
-        }
+            exchange = try .init(line: bytes) ?? JSONDecoder().decode(RecordedExchange.self, from: Data(bytes))
+        } catch { throw RecordingError(folder.exchanges, line: number, reason(error)) }
+        let complaint =
+            exchange.flaw.map { "\($0.part): \($0.complaint)" } ?? exchange.request.body.flatMap(folder.complaint)
+            ?? exchange.response.body.flatMap(folder.complaint)
+        guard let complaint else { return exchange }
+        throw RecordingError(folder.exchanges, line: number, complaint)
     }
 
     private static func reason(_ error: any Error) -> String {
@@ -93,7 +79,6 @@ struct ExchangeLines: Sendable {
     private(set) var numbers: [Int] = []
     /// The end of the last complete line.
     private(set) var end = 0
-    /// Whether an incomplete line follows.
     private(set) var isCutShort = false
 
     init(_ bytes: [UInt8]) {
@@ -191,46 +176,36 @@ package struct RecordingManifest: Sendable {
             root = try BoundedYAML.compose(text)
         } catch { throw RecordingError(file, line: error.line, error.description) }
         guard let format = root?["format"]?.scalar?.string else {
-            throw RecordingError(
-                file,
-                "the file names no format; a recording of this version has \"format: \(Self.newest)\""
-            )
+            let remedy = "a recording of this version has \"format: \(newest)\""
+            throw RecordingError(file, "the file names no format; \(remedy)")
         }
         guard let number = Int(format), number > 0 else {
-            throw RecordingError(file, "format: \"\(format)\" is not a version; write \(Self.newest)")
+            throw RecordingError(file, "format: \"\(format)\" is not a version; write \(newest)")
         }
-        guard number <= Self.newest else {
-            throw RecordingError(
-                file,
-                "the recording has format \(number), and this Larder reads up to \(Self.newest); use a newer Larder"
-            )
+        guard number <= newest else {
+            let limit = "this Larder reads up to \(newest); use a newer Larder"
+            throw RecordingError(file, "the recording has format \(number), and \(limit)")
         }
         try check(root, file)
         var lines = text.split(omittingEmptySubsequences: false) { $0.isNewline }.map(String.init)
         for index in lines.indices where ownKeys.contains(where: { lines[index].hasPrefix("\($0):") }) {
             lines[index] = ""
         }
-        var manifest = RecordingManifest(
-            recorded: root?["recorded"]?.scalar?.string,
-            config: lines.joined(separator: "\n")
-        )
-        manifest.format = number
-        return manifest
+        let recorded = root?["recorded"]?.scalar?.string
+        return RecordingManifest(recorded: recorded, config: lines.joined(separator: "\n"), format: number)
     }
 
     /// Refuses keys that only a config of the user's own may have: a recording may come from elsewhere.
     private static func check(_ root: Node?, _ file: String) throws(RecordingError) {
         let keys = ConfigFile.keys(notAllowedInRecordings: root ?? .mapping([:])).filter { !ownKeys.contains($0.key) }
         guard let first = keys.first else { return }
-        let others = keys.dropFirst().map { "\"\($0.key.printable)\" in line \($0.place?.line ?? 0)" }.joined(
-            separator: ", "
-        )
+        let others = keys.dropFirst().map { "\"\($0.key.printable)\" in line \($0.place?.line ?? 0)" }
         throw RecordingError(
             file,
             line: first.place?.line,
             "\"\(first.key.printable)\" is not allowed in a recording, which only says how requests and responses are read; "
                 + "remove it, or give a config of your own with --config"
-                + (others.isEmpty ? "" : " (the same goes for \(others))")
+                + (others.isEmpty ? "" : " (the same goes for \(others.joined(separator: ", ")))")
         )
     }
 

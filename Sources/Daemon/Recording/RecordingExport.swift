@@ -26,10 +26,8 @@ package enum RecordingExport {
             return (bytes, losses)
         }
         guard path.hasSuffix(".yaml") || path.hasSuffix(".yml") else {
-            throw RecordingError(
-                path,
-                "the ending of its name says what is written: .har, or .yaml for a cassette of VCR"
-            )
+            let endings = ".har, or .yaml for a cassette of VCR"
+            throw RecordingError(path, "the ending of its name says what is written: \(endings)")
         }
         losses.append("the times of the exchanges")
         return (try VCRFile.write(recording, upstreams), losses)
@@ -37,17 +35,11 @@ package enum RecordingExport {
 
     /// The keys of a recording's config that no other tool knows.
     private static func settings(of manifest: RecordingManifest) -> [String] {
-        var names: [String] = []
-        for (key, value) in (try? BoundedYAML.compose(manifest.config))?.mapping ?? [:] {
-            guard key.scalar?.string == "upstreams" else {
-                names += [key.scalar?.string].compactMap(\.self)
-                continue
-            }
-            for (_, upstream) in value.mapping ?? [:] {
-                names += (upstream.mapping ?? [:]).compactMap { $0.key.scalar?.string }
-            }
+        let names = ((try? BoundedYAML.compose(manifest.config))?.mapping ?? [:]).flatMap { key, value -> [String?] in
+            guard key.scalar?.string == "upstreams" else { return [key.scalar?.string] }
+            return (value.mapping ?? [:]).flatMap { ($0.value.mapping ?? [:]).map { $0.key.scalar?.string } }
         }
-        return names.counted.map(\.text).filter { !["url", "prefix"].contains($0) }
+        return names.compactMap(\.self).counted.map(\.text).filter { !["url", "prefix"].contains($0) }
     }
 }
 

@@ -107,9 +107,14 @@ package struct RecordingFolder: Sendable {
 
     /// The reason why the folder for bodies cannot be used; nil if it can, or does not exist.
     var complaintAboutBodies: String? {
-        var status = stat()
-        guard lstat(bodies, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else { return nil }
+        guard let kind = Self.kind(bodies), kind != S_IFDIR else { return nil }
         return "this is not a folder, and bodies are read from no other place; put the folder itself there"
+    }
+
+    /// What is at a path, such as `S_IFDIR`, links not followed; nil if nothing is.
+    static func kind(_ path: String) -> mode_t? {
+        var status = stat()
+        return lstat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
     }
 
     /// Whether it can be the name of a file in a folder of recordings.

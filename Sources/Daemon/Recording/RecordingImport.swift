@@ -23,7 +23,6 @@ package struct RecordingImport {
 
         init(_ upstream: Configuration.Upstream) { (url, prefix) = (upstream.url, upstream.prefix) }
 
-        /// The form of `--origin`.
         var text: String { url.description + (prefix.isEmpty ? "" : "=\(prefix)") }
     }
 
@@ -34,16 +33,12 @@ package struct RecordingImport {
 
     /// Makes a new recording.
     ///
-    /// - Parameters:
-    ///   - files: What was read from each file, in their order.
-    ///   - origins: The origins to import; empty for the only one in the files.
+    /// - Parameter origins: The origins to import; empty for the only one in the files.
     package init(_ files: [ForeignRecording], origins: [Origin], into folder: RecordingFolder) throws(RecordingError) {
         let config = Self.config(try Self.chosen(origins, of: files))
         guard !folder.exists else {
-            throw RecordingError(
-                folder.path,
-                "there is a recording already; add to it with --into, or name a new folder"
-            )
+            let remedy = "add to it with --into, or name a new folder"
+            throw RecordingError(folder.path, "there is a recording already; \(remedy)")
         }
         let replacement = try RecordingReplacement(folder)
         let began = files.lazy.flatMap(\.exchanges).compactMap(\.time).first ?? Date().timeIntervalSince1970
@@ -105,13 +100,8 @@ package struct RecordingImport {
         var exchange = exchange
         exchange.target = target
         let owner = upstream.credentials(target: target, fields: exchange.requestFields ?? Fields())
-        let omission = try writer.append(
-            exchange,
-            of: upstream.name,
-            route: upstream.route(ofURL: target),
-            credential: owner.map { writer.number(of: $0) }
-        )
-        switch omission {
+        let (route, number) = (upstream.route(ofURL: target), owner.map { writer.number(of: $0) })
+        switch try writer.append(exchange, of: upstream.name, route: route, credential: number) {
         case .unfit(let flaw): losses.add("exchanges whose \(flaw.part) HTTP does not allow", at: place)
         case .unsearchable(let reason): losses.add("exchanges with a body that \(reason)", at: place)
         case nil: count += 1
@@ -149,9 +139,7 @@ package struct RecordingImport {
                     + "(--origin URL=/PREFIX) where there is more than one:\(list)"
             )
         }
-        do {
-            return [try Origin(first.text)]
-        } catch { throw RecordingError(path, "\(error)") }
+        do { return [try Origin(first.text)] } catch { throw RecordingError(path, "\(error)") }
     }
 
     private static func config(_ origins: [Origin]) -> String {
@@ -430,7 +418,6 @@ struct AttachedFiles {
 
     init(_ folder: String) { self.folder = folder }
 
-    /// Reads one by its name relative to the folder.
     mutating func read(_ name: String) throws(FileBytesError) -> [UInt8] {
         if let bytes = known[name] { return bytes }
         let bytes = try FileBytes.read(name, below: folder, limit: min(RecordingFolder.bodyLimit, Self.limit - size))

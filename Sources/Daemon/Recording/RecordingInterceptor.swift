@@ -49,13 +49,8 @@ package final class RecordingInterceptor: ExchangeInterceptor {
         case .exchange(let recorded, let series):
             do throws(RecordingError) {
                 let (fields, body, moment) = try replayer.response(recorded)
-                let response = RecordedResponse(
-                    status: recorded.response.status,
-                    fields: fields,
-                    body: body,
-                    for: incoming,
-                    at: moment
-                )
+                let status = recorded.response.status
+                let response = RecordedResponse(status: status, fields: fields, body: body, for: incoming, at: moment)
                 if let delay = replayer.delay(before: recorded) {
                     Task {
                         try? await Task.sleep(for: delay)

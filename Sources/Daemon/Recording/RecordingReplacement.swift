@@ -49,7 +49,7 @@ package final class RecordingReplacement {
         // The new recording must survive a power loss before an old one goes. It may have very many files.
         if folder.exists { sync() }
         // Larder makes no link of this name. Only the link itself is removed, not what it leads to.
-        if Self.isLink(Self.complete(folder)) { unlink(Self.complete(folder)) }
+        if RecordingFolder.kind(Self.complete(folder)) == S_IFLNK { unlink(Self.complete(folder)) }
         guard rename(draft.path, Self.complete(folder)) == 0 else {
             isLeft = true
             throw RecordingError(draft.path, "the new recording stays here: \(RecordingFolder.reason(errno))")
@@ -76,13 +76,7 @@ package final class RecordingReplacement {
     }
 
     /// Whether a folder itself is there: a link would lead to files that are none of this recording's.
-    private static func isFolder(_ path: String) -> Bool { kind(path) == S_IFDIR }
-    private static func isLink(_ path: String) -> Bool { kind(path) == S_IFLNK }
-
-    private static func kind(_ path: String) -> mode_t? {
-        var status = stat()
-        return lstat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
-    }
+    private static func isFolder(_ path: String) -> Bool { RecordingFolder.kind(path) == S_IFDIR }
 
     /// Moves a complete new recording to its place, if there is one; the folder must be locked.
     static func finish(in folder: RecordingFolder) throws(RecordingError) {
@@ -90,10 +84,8 @@ package final class RecordingReplacement {
         let new = RecordingFolder(complete(folder))
         func move(_ file: String, to old: String) throws(RecordingError) {
             guard access(file, F_OK) != 0 || rename(file, old) == 0 else {
-                throw RecordingError(
-                    file,
-                    "the new recording cannot be put in its place: \(RecordingFolder.reason(errno))"
-                )
+                let reason = RecordingFolder.reason(errno)
+                throw RecordingError(file, "the new recording cannot be put in its place: \(reason)")
             }
         }
         if access(folder.attributes, F_OK) != 0 { try move(new.attributes, to: folder.attributes) }
@@ -109,7 +101,7 @@ package final class RecordingReplacement {
         var status = stat()
         if lstat(folder.exchanges, &status) == 0, status.st_size > 0 { return RecordingFolder.exchangesName }
         let isEmpty = (try? FileManager.default.contentsOfDirectory(atPath: folder.bodies))?.isEmpty
-        return lstat(folder.bodies, &status) == 0 && isEmpty != true ? RecordingFolder.bodiesName : nil
+        return RecordingFolder.kind(folder.bodies) != nil && isEmpty != true ? RecordingFolder.bodiesName : nil
     }
 }
 

@@ -122,16 +122,20 @@ package final class RecordingWriter {
     /// - Parameter change: Given a file's bytes and, if it is the body of a message, the message's fields.
     func rewrite(_ change: ([UInt8], Fields?) -> [UInt8]) throws(RecordingError) {
         let old = try folder.read(folder.exchanges, limit: 4 << 30)
-        let fields = Self.fieldsOfBodies(old)
+        // Those of the message that each body belongs to, by its name.
+        var fields: [String: Fields] = [:]
+        let known = ExchangeLines(old)
+        for exchange in known.ranges.lazy.compactMap({ RecordedExchange(line: Array(known.bytes[$0])) }) {
+            if let body = exchange.request.body { fields[body] = Fields(recorded: exchange.request.fields ?? []) }
+            if let body = exchange.response.body { fields[body] = Fields(recorded: exchange.response.fields) }
+        }
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.bodies)) ?? []
         for name in names.sorted() {
-            let file = "\(folder.bodies)/\(name)"
-            // Users may have put any files there.
             let path = "\(RecordingFolder.bodiesName)/\(name)"
+            // Users may have put any files there.
             guard let old = try? folder.body(path) else { continue }
             let new = change(old, fields[path] ?? Fields())
-            guard new != old else { continue }
-            try replace(file, with: new)
+            if new != old { try replace("\(folder.path)/\(path)", with: new) }
         }
         let new = change(old, nil)
         guard new != old else { return }
@@ -142,18 +146,6 @@ package final class RecordingWriter {
         else { throw RecordingError(folder.exchanges, RecordingFolder.reason(errno)) }
         close(lines)
         (lines, end) = (descriptor, new.count)
-    }
-
-    /// The fields of the message that each body belongs to, by its name.
-    private static func fieldsOfBodies(_ lines: [UInt8]) -> [String: Fields] {
-        var fields: [String: Fields] = [:]
-        let known = ExchangeLines(lines)
-        for range in known.ranges {
-            guard let exchange = RecordedExchange(line: Array(known.bytes[range])) else { continue }
-            if let body = exchange.request.body { fields[body] = Fields(recorded: exchange.request.fields ?? []) }
-            if let body = exchange.response.body { fields[body] = Fields(recorded: exchange.response.fields) }
-        }
-        return fields
     }
 
     /// Replaces a body's file; a crash leaves either the old one or the new one.
@@ -194,7 +186,7 @@ package final class RecordingWriter {
     /// Makes all written data survive a power loss; blocks.
     func flush() {
         // One call for very many files.
-        if unflushed.count > 64 { sync() } else { unflushed.forEach(flush(body:)) }
+        if unflushed.count > 64 { sync() } else { unflushed.forEach(flush) }
         unflushed = []
         fsync(lines)
         fsync(lock.descriptor)

@@ -24,13 +24,10 @@ package final class Recordings: ExchangeInterceptor {
         let began: Double
     }
 
-    /// - Parameters:
-    ///   - folder: The parent folder of the recordings' own folders.
-    ///   - config: The config to put into each, see `ConfigFile.portable`.
+    /// - Parameter config: See `ConfigFile.portable`.
     package init(folder: String, config: String, upstreams: [ProxiedUpstream], log: Logger) {
-        root = folder
+        (root, self.log) = (folder, log)
         subject = Mutex((config, upstreams))
-        self.log = log
     }
 
     /// Replaces the configuration, for recordings that are started from now on.
@@ -93,7 +90,6 @@ package final class Recordings: ExchangeInterceptor {
 
     package func stopAll() { for name in running.withLock({ Array($0.keys) }) { _ = try? stop(name) } }
 
-    /// All recordings, sorted by name.
     package var list: [Entry] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []
         let running = running.withLock { $0 }
@@ -174,8 +170,7 @@ extension Recordings {
         let folder = RecordingFolder("\(root)/\(name)")
         guard !folder.hasManifest else { throw RecordingError(name, "there is a recording of this name already") }
         let rows = try await Self.rows(selection, store)
-        let now = Date().timeIntervalSince1970
-        let recording = try RecordingWriter(folder, config: config, recorded: now)
+        let recording = try RecordingWriter(folder, config: config, recorded: Date().timeIntervalSince1970)
         let writer = RedactedWriter(recording, upstreams: upstreams)
         let known = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
         var summary = RecordingSummary()
@@ -197,13 +192,8 @@ extension Recordings {
                     response: .init(status: document.status, fields: fields, body: document.body),
                     time: Double(row.end) / 1_000_000
                 )
-                let credential = row.principal == Self.anonymous ? nil : 1
-                let omission = try writer.append(
-                    exchange,
-                    of: row.upstream,
-                    route: upstream.route(ofURL: row.url),
-                    credential: credential
-                )
+                let (route, owner) = (upstream.route(ofURL: row.url), row.principal == Self.anonymous ? nil : 1)
+                let omission = try writer.append(exchange, of: row.upstream, route: route, credential: owner)
                 if let omission { summary.leaveOut(exchange, omission) }
             }
             try writer.lookThrough()
@@ -224,8 +214,7 @@ extension Recordings {
     {
         let earliest = selection.maxAge.map { store.clock.now() - $0 } ?? .min
         var found: [DocumentRow] = []
-        var indices: [String: Int] = [:]
-        var principals: [String: Int] = [:]
+        var (indices, principals): ([String: Int], [String: Int]) = ([:], [:])
         var listing = DocumentListing(isDescending: false, principal: selection.principal, limit: 1000)
         repeat {
             let page: Page<DocumentRow>

@@ -55,20 +55,17 @@ final class RedactedWriter {
             redacted = try self.redacted(exchange, of: upstream, route: route)
         } catch { return .unsearchable(error.reason) }
         if looksBack { try lookThrough() }
+        let response = redacted.response
         let line = RecordedExchange(
             upstream: upstream,
             credential: credential,
             session: redacted.session,
             time: redacted.time.map { RecordingTime.text($0) },
             request: .init(method: redacted.method, target: redacted.target, fields: redacted.requestFields?.recorded),
-            response: .init(
-                status: redacted.response.status,
-                fields: redacted.response.fields.recorded,
-                delay: redacted.response.delay
-            )
+            response: .init(status: response.status, fields: response.fields.recorded, delay: response.delay)
         )
         if let flaw = line.flaw ?? flaw(ofTarget: redacted, upstream) { return .unfit(flaw) }
-        try writer.append(line, requestBody: redacted.requestBody, responseBody: redacted.response.body)
+        try writer.append(line, requestBody: redacted.requestBody, responseBody: response.body)
         return nil
     }
 
@@ -113,5 +110,5 @@ final class RedactedWriter {
     }
 
     /// What looks secret and was not redacted, with how often each was seen.
-    var lookalikes: [String: Int] { redactor.lookalikeCounts }
+    var lookalikes: [String: Int] { redactor.lookalikes.found }
 }

@@ -18,17 +18,14 @@ final class Redactor {
     private var isLearned: Set<[UInt8]> = []
     private var known = KnownValues()
     private(set) var learned = 0
-    var lookalikeCounts: [String: Int] { lookalikes.found }
-    private var lookalikes = Lookalikes()
+    private(set) var lookalikes = Lookalikes()
     private var names: [String: SecretNames] = [:]
 
     static let mark = Redaction.mark
     /// The maximum number of values to search for; beyond it, the older half is dropped.
     private static let knownLimit = 2_000
 
-    /// - Parameters:
-    ///   - numbers: Whether placeholders are numbered; otherwise all are alike.
-    ///   - first: The first number.
+    /// - Parameter numbers: Whether placeholders are numbered; otherwise all are alike.
     init(numbers: Bool, first: Int = 1) {
         self.numbers = numbers ? [:] : nil
         next = first
@@ -44,15 +41,12 @@ final class Redactor {
 
     /// Redacts one exchange.
     ///
-    /// - Parameters:
-    ///   - upstream: Whose it is.
-    ///   - route: The path that selects the route of its response.
+    /// - Parameter route: The path that selects the route of its response.
     /// - Throws: The reason why a body cannot be read; the exchange must then not be recorded.
     func redact(_ exchange: inout WholeExchange, of upstream: ProxiedUpstream, route: String) throws(UndecodableContent)
     {
-        let (request, response) = (
-            ContentHead(exchange.requestFields ?? Fields()), ContentHead(exchange.response.fields)
-        )
+        let request = ContentHead(exchange.requestFields ?? Fields())
+        let response = ContentHead(exchange.response.fields)
         let names = names(of: upstream)
         let places = declaredPlaces(of: exchange, upstream, route)
         // What is known comes first each time: a name that is found within a value must not cut it in two.
@@ -70,7 +64,12 @@ final class Redactor {
             if let declared, !declared.isEmpty { replace(declared, in: &content) }
             redactNamed(&content, head, Look(names: names, side: .response, usesDeclared: declared == nil))
         }
-        try replaceKnown(in: &exchange, request, response)
+        exchange.target = String(decoding: replacingKnown(Array(exchange.target.utf8)), as: UTF8.self)
+        exchange.requestFields = exchange.requestFields.map(replacingKnown)
+        exchange.response.fields = replacingKnown(exchange.response.fields)
+        lookalikes.record(path: exchange.target, isCounted: numbers != nil)
+        try CodedContent.change(&exchange.requestBody, request, replaceKnownAndRecord)
+        try CodedContent.change(&exchange.response.body, response, replaceKnownAndRecord)
     }
 
     /// Redacts the secrets in a target that its names show.
@@ -80,21 +79,9 @@ final class Redactor {
     }
 
     private func names(of upstream: ProxiedUpstream) -> SecretNames {
-        if let names = names[upstream.name] { return names }
-        let names = SecretNames(upstream)
-        self.names[upstream.name] = names
-        return names
-    }
-
-    private func replaceKnown(in exchange: inout WholeExchange, _ request: ContentHead, _ response: ContentHead)
-        throws(UndecodableContent)
-    {
-        exchange.target = String(decoding: replacingKnown(Array(exchange.target.utf8)), as: UTF8.self)
-        exchange.requestFields = exchange.requestFields.map(replacingKnown)
-        exchange.response.fields = replacingKnown(exchange.response.fields)
-        lookalikes.record(path: exchange.target, isCounted: numbers != nil)
-        try CodedContent.change(&exchange.requestBody, request, replaceKnownAndRecord)
-        try CodedContent.change(&exchange.response.body, response, replaceKnownAndRecord)
+        let known = names[upstream.name] ?? SecretNames(upstream)
+        names[upstream.name] = known
+        return known
     }
 
     private func replaceKnownAndRecord(_ content: inout [UInt8], _ head: ContentHead) {
@@ -124,14 +111,12 @@ final class Redactor {
         isLearned.insert(value)
         learnedValues.append((value, placeholder))
         learned += 1
-        if learnedValues.count > Self.knownLimit { forgetOlderHalf() }
+        if learnedValues.count > Self.knownLimit {
+            learnedValues.removeFirst(Self.knownLimit / 2)
+            isLearned = Set(learnedValues.map(\.value))
+            known = KnownValues((numbers == nil ? [Self.mark + [0x2D]] : []) + learnedValues.map(\.value))
+        }
         return placeholder
-    }
-
-    private func forgetOlderHalf() {
-        learnedValues.removeFirst(Self.knownLimit / 2)
-        isLearned = Set(learnedValues.map(\.value))
-        known = KnownValues((numbers == nil ? [Self.mark + [0x2D]] : []) + learnedValues.map(\.value))
     }
 
     /// Replaces all values known so far in bytes that have no content coding.
@@ -205,9 +190,8 @@ final class Redactor {
     private func redacted(_ fields: Fields, _ side: SecretNames.Side, _ upstream: ProxiedUpstream, _ names: SecretNames)
         -> Fields
     {
-        var result = fields
+        var (result, isTokenNext) = (fields, false)
         var others: [Int] = []
-        var isTokenNext = false
         for index in fields.lines.indices {
             let (line, value) = (fields.lines[index], fields.lines[index].value)
             switch line.lowercasedName {
@@ -377,10 +361,7 @@ final class Redactor {
         guard url.place(of: 0x3D, from: 0) != nil else { return edits }
         let bytes = Array(url)
         let pairs = URLParameters(bytes).map { parameter in
-            (
-                TargetNormaliser.unescaped(bytes[parameter.name]),
-                parameter.value ?? parameter.name.upperBound..<parameter.name.upperBound
-            )
+            (TargetNormaliser.unescaped(bytes[parameter.name]), parameter.value ?? 0..<0)
         }
         return edits + parameterEdits(url, pairs, look, isForm: false)
     }

@@ -43,8 +43,8 @@ struct ReplayIndex: Sendable {
         }
         credentials = numbers.subtracting([0]).sorted()
         let hasSessions = exchanges.contains { $0.session != nil }
-        var (all, sessions): ([String: [Int]], [String: [String: [Int]]]) = ([:], [:])
-        var used: [String: [Int]] = [:]
+        var (all, used): ([String: [Int]], [String: [Int]]) = ([:], [:])
+        var sessions: [String: [String: [Int]]] = [:]
         all.reserveCapacity(exchanges.count)
         for (number, exchange) in exchanges.enumerated() {
             let text = texts[number]

@@ -63,7 +63,6 @@ package final class Replayer: Sendable {
     }
 
     package struct Miss: Sendable, Equatable {
-        /// Method and target, redacted.
         package var request: String
         /// Empty if it was recorded, but less often than it was made.
         package var nearest: [NearestRequest]
@@ -113,10 +112,8 @@ package final class Replayer: Sendable {
         return try recording.exchanges.indices.mapOnAllProcessors { number throws(RecordingError) in
             let (exchange, place) = (recording.exchanges[number], "exchange \(number + 1)")
             guard let upstream = upstreams[exchange.upstream] else {
-                throw RecordingError(
-                    folder.exchanges,
-                    "\(place) is of an upstream \"\(exchange.upstream)\" that \(RecordingFolder.manifestName) does not name"
-                )
+                let lack = "\"\(exchange.upstream)\" that \(RecordingFolder.manifestName) does not name"
+                throw RecordingError(folder.exchanges, "\(place) is of an upstream \(lack)")
             }
             let fields = Fields(recorded: exchange.request.fields ?? [])
             let (method, target) = (exchange.request.method, exchange.request.target)
@@ -203,9 +200,9 @@ package final class Replayer: Sendable {
     }
 
     /// A response to serve: its fields, shifted to the clock of the replay, its body and its time.
-    func response(_ exchange: RecordedExchange) throws(RecordingError) -> (
-        fields: Fields, body: [UInt8], moment: Int64
-    ) {
+    func response(_ exchange: RecordedExchange)
+        throws(RecordingError) -> (fields: Fields, body: [UInt8], moment: Int64)
+    {
         let body = try recording.folder.body(exchange.response.body)
         var fields = Fields(recorded: exchange.response.fields)
         let moment = exchange.seconds ?? start

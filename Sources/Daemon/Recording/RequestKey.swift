@@ -17,7 +17,6 @@ struct RequestKey: Sendable {
     /// The request's conditions and ranges, which count if the recorded response depends on them.
     let conditions: String
 
-    /// The whole key as an entry of the index.
     func text(credential: Int?, anyRepresentation: Bool = false, withConditions: Bool) -> String {
         let parts = [
             request, credential.map { "\($0)" } ?? "", anyRepresentation ? "*" : representation,
@@ -28,9 +27,7 @@ struct RequestKey: Sendable {
 
     /// Makes the key, the same for a live request and for a recorded one.
     ///
-    /// - Parameters:
-    ///   - incoming: The request, either not redacted at all or completely. Of a live one, the plain request counts.
-    ///   - body: Its whole body.
+    /// - Parameter incoming: Either not redacted at all or completely. Of a live one, the plain request counts.
     init(_ incoming: IncomingRequest, body: [UInt8]) {
         let upstream = incoming.upstream
         let message = incoming.live == nil ? incoming.message : incoming.message.plain

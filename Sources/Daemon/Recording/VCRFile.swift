@@ -113,21 +113,18 @@ enum VCRFile {
             var content = bytes(response["body"], &recording)
             if let coding = fields.combined("content-encoding") {
                 // A body may be stored in its coding, or without it and yet with the field.
-                if let decoded = DecodedBody.decode(content, coding: coding, limit: RecordingFolder.bodyLimit) {
-                    content = decoded
-                }
+                content = DecodedBody.decode(content, coding: coding, limit: RecordingFolder.bodyLimit) ?? content
                 fields.remove("content-encoding")
             }
-            recording.exchanges.append(
-                WholeExchange(
-                    method: method.uppercased(),
-                    target: url,
-                    requestFields: recording.fields(lines(request["headers"])),
-                    requestBody: bytes(request["body"], &recording),
-                    response: .init(status: status, fields: fields, body: content),
-                    time: fields[.date].flatMap { HTTPDate.parse($0, now: now) }.map(Double.init)
-                )
+            let exchange = WholeExchange(
+                method: method.uppercased(),
+                target: url,
+                requestFields: recording.fields(lines(request["headers"])),
+                requestBody: bytes(request["body"], &recording),
+                response: .init(status: status, fields: fields, body: content),
+                time: fields[.date].flatMap { HTTPDate.parse($0, now: now) }.map(Double.init)
             )
+            recording.exchanges.append(exchange)
         }
         recording.part = ""
         recording.name(root[ForeignRecording.originsName]?.list?.compactMap(\.text) ?? [])
@@ -195,9 +192,7 @@ enum VCRFile {
 
     private static func content(_ bytes: [UInt8]) -> Node {
         guard let string = String(validating: bytes, as: UTF8.self),
-            string.unicodeScalars.allSatisfy({
-                $0.value >= 0x20 && $0.value != 0x7F || [0x09, 0x0A, 0x0D].contains($0.value)
-            })
+            bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || [0x09, 0x0A, 0x0D].contains($0) })
         else { return text(binary + Data(bytes).base64EncodedString()) }
         return text(string)
     }

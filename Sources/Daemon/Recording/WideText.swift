@@ -55,13 +55,10 @@ struct WideText {
         for form in Form.allCases.reversed() where body.starts(with: form.bytes(0xFEFF)) {
             return (form, form.bytes(0xFEFF))
         }
-        let start = body.prefix(4).map { $0 == 0 }
-        switch start {
-        case [false, true, true, true]: return (.utf32LittleEndian, [])
-        case [true, true, true, false]: return (.utf32BigEndian, [])
-        case [false, true, false, true], [false, true]: return (.utf16LittleEndian, [])
-        case [true, false, true, false], [true, false]: return (.utf16BigEndian, [])
-        default: break
+        let zeros = body.prefix(4).map { $0 == 0 }
+        for form in Form.allCases {
+            let letter = form.bytes(0x41).map { $0 == 0 }
+            if zeros == letter || zeros == letter + letter { return (form, []) }
         }
         // A text of ASCII is not what its charset says.
         guard body.contains(0) else { return nil }

@@ -6,13 +6,11 @@ import Settings
 enum WireMockFile {
     static func read(folder path: String) throws(RecordingError) -> ForeignRecording {
         let own = access("\(path)/mappings", F_OK) == 0 ? "mappings/" : ""
-        var status = stat()
-        guard own.isEmpty || lstat("\(path)/mappings", &status) == 0 && status.st_mode & S_IFMT == S_IFDIR else {
+        guard own.isEmpty || RecordingFolder.kind("\(path)/mappings") == S_IFDIR else {
             throw RecordingError("\(path)/mappings", "this is not a folder; put the folder itself there")
         }
-        let names = ((try? FileManager.default.subpathsOfDirectory(atPath: "\(path)/\(own)")) ?? []).filter {
-            $0.hasSuffix(".json")
-        }
+        let all = (try? FileManager.default.subpathsOfDirectory(atPath: "\(path)/\(own)")) ?? []
+        let names = all.filter { $0.hasSuffix(".json") }
         guard !names.isEmpty else { throw RecordingError(path, "there is no mapping of WireMock in this folder") }
         var (recording, mappings, files) = (ForeignRecording(path), [Mapping](), AttachedFiles(path))
         for name in names.sorted() {
@@ -75,15 +73,14 @@ enum WireMockFile {
                 recording.lose("mappings without a request or a response")
                 return nil
             }
+            let before = mapping["requiredScenarioState"] as? String ?? "Started"
             return Mapping(
                 path: path,
                 part: recording.part,
                 request: request,
                 response: response,
                 scenario: mapping["scenarioName"] as? String,
-                state: (
-                    mapping["requiredScenarioState"] as? String ?? "Started", mapping["newScenarioState"] as? String
-                ),
+                state: (before, mapping["newScenarioState"] as? String),
                 hasPriority: mapping["priority"] != nil
             )
         }
@@ -99,9 +96,7 @@ enum WireMockFile {
             // Requests recorded several times form a scenario, whose files have random names.
             let mapping = mapping.scenario.flatMap { chains[$0]?.popLast() } ?? mapping
             recording.part = mapping.part
-            if let exchange = try exchange(mapping, &files, &recording) {
-                recording.exchanges.append(exchange)
-            }
+            if let exchange = try exchange(mapping, &files, &recording) { recording.exchanges.append(exchange) }
             if mapping.hasPriority { recording.lose("priorities") }
         }
         recording.part = ""
@@ -199,11 +194,8 @@ enum WireMockFile {
     }
 
     private static func bytes(_ json: Any) -> [UInt8] {
-        (try? JSONSerialization.data(
-            withJSONObject: json,
-            options: [.fragmentsAllowed, .sortedKeys, .withoutEscapingSlashes]
-        ))
-        .map(Array.init) ?? []
+        let options: JSONSerialization.WritingOptions = [.fragmentsAllowed, .sortedKeys, .withoutEscapingSlashes]
+        return (try? JSONSerialization.data(withJSONObject: json, options: options)).map(Array.init) ?? []
     }
 
     private static func content(_ response: [String: Any], _ path: String, _ files: inout AttachedFiles)

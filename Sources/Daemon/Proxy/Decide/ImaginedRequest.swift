@@ -66,7 +66,8 @@ extension IncomingRequest {
             if parser.head.method == .trace { throw .refused(.traceRefused) }
             do throws(ProblemDocument) {
                 let incoming = try IncomingRequest(parser.head, upstream)
-                return named.body.map { incoming.reading(.known(by: $0, upstream.readingPost(to: incoming) ?? .json)) }
+                let kind = upstream.readingPost(to: incoming) ?? .json
+                return named.body.map { incoming.reading(ReadBody(digest: $0, kind)) }
                     ?? incoming
             } catch { throw .refused(error) }
         }

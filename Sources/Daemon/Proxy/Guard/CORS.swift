@@ -5,8 +5,6 @@ package struct CORS: Sendable, Equatable {
     /// Origins as browsers spell them, `http://localhost:3000`; `*` allows all but `null`.
     private let origins: [[UInt8]]
     private let allowsAny: Bool
-    /// Seconds for which a browser may remember a preflight.
-    private static let maxAge = 600
 
     init(origins: [String] = []) {
         // A trailing slash is a common slip in configurations; browsers never send one.
@@ -40,15 +38,15 @@ package struct CORS: Sendable, Equatable {
         if let method = request[first: "access-control-request-method"], FieldSyntax.isToken(method) {
             fields.append("Access-Control-Allow-Methods", method)
         }
-        let names = request.all("access-control-request-headers").flatMap { FieldSyntax.members($0) }
-            .filter { FieldSyntax.isToken($0) }
-        if !names.isEmpty {
-            fields.append("Access-Control-Allow-Headers", Array(names.joined(separator: [0x2C, 0x20])))
-        }
+        let lines = request.all("access-control-request-headers")
+        let names = lines.flatMap { FieldSyntax.members($0) }.filter { FieldSyntax.isToken($0) }
+        let list = Array(names.joined(separator: [0x2C, 0x20]))
+        if !list.isEmpty { fields.append("Access-Control-Allow-Headers", list) }
         if request.text("access-control-request-private-network") == "true" {
             fields.append("Access-Control-Allow-Private-Network", "true")
         }
-        fields.append("Access-Control-Max-Age", String(Self.maxAge))
+        // The seconds for which a browser may remember it.
+        fields.append("Access-Control-Max-Age", "600")
         fields.append("Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers")
         return fields
     }

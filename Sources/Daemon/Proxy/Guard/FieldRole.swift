@@ -7,11 +7,7 @@ import Store
 struct FieldRole: OptionSet, Sendable {
     let rawValue: UInt8
 
-    init(rawValue: UInt8) { self.rawValue = rawValue }
-
-    /// It identifies the principal.
     static let principal = FieldRole(rawValue: 1)
-    /// It may select the representation.
     static let context = FieldRole(rawValue: 2)
     /// It is neither known to be harmless nor in the key: see `OtherFields`.
     static let other = FieldRole(rawValue: 4)
@@ -39,13 +35,6 @@ extension FieldRole {
         }
         if UpstreamFields.overridesMethod(name) { insert(.methodOverride) }
     }
-
-    /// The roles of the known fields, by their raw values.
-    static func known(_ principal: PrincipalFields, _ context: ContextFields) -> [FieldRole] {
-        KnownField.allCases.map { field in
-            FieldRole(of: Array(field.name.description.utf8), principal, context)
-        }
-    }
 }
 
 extension ProxiedUpstream {
@@ -60,8 +49,7 @@ extension ProxiedUpstream {
 final class FieldRoleCache {
     private static let slotCount = 512
     /// Kind, count, role, the upstream's number, and the name.
-    private static let slotSize = 64
-    private static let headSize = 8
+    private static let (slotSize, headSize) = (64, 8)
     private let slots: UnsafeMutableRawPointer
 
     enum Kind: UInt8 { case field = 1, parameter = 2 }

@@ -29,9 +29,7 @@ package final class Guard: Sendable {
         case methodOverride(String)
 
         package var status: Int { kind.status }
-        var title: String { kind.title }
-
-        private var kind: (status: Int, title: String) {
+        var kind: (status: Int, title: String) {
             switch self {
             case .misdirected: (421, "Not this server")
             case .foreignOrigin, .foreignSite, .foreignReferrer, .unattributed: (403, "Not for this page")
@@ -161,10 +159,8 @@ package final class Guard: Sendable {
 
     /// Whether the authority is one of this server's, and whether browsers take it for this machine.
     private func place(of authority: UnsafeRawBufferPointer?) -> Place {
-        guard let authority, !authority.isEmpty else {
-            // HTTP/1.0 has no `Host`, and no browser uses it.
-            return .loopback
-        }
+        // HTTP/1.0 has no `Host`, and no browser uses it.
+        guard let authority, !authority.isEmpty else { return .loopback }
         for usual in usualHosts where FieldSyntax.isSame(authority, usual.text) {
             return usual.isLoopback ? .loopback : .elsewhere
         }
@@ -180,11 +176,9 @@ package final class Guard: Sendable {
             // A person typed a loopback name without a port: no name server can rebind it.
             if authority.isLoopback, authority.port == nil || authority.port == port { return true }
             let isOwnPort = (authority.port ?? 80) == port
-            if isOwnPort {
-                if authority.host == Authority(host: host, port: nil).host { return true }
-                // Bound to every address: an address is no name, so it cannot be rebound.
-                if Guard.isWildcard(host), authority.isAddress { return true }
-            }
+            if isOwnPort, authority.host == host.lowercased() { return true }
+            // Bound to every address: an address is no name, so it cannot be rebound.
+            if isOwnPort, Guard.isWildcard(host), authority.isIPv4 || authority.isIPv6 { return true }
             return hosts.contains { known in
                 if known.isSecure { return known.isSecure(for: authority) }
                 guard known.authority.host == authority.host else { return false }
@@ -213,8 +207,8 @@ package final class Guard: Sendable {
         host == "0.0.0.0" || host == "::" || host == "[::]" || host == "*" || host.isEmpty
     }
 
+    /// The text for a message, cut to a readable length.
     private static func text(_ bytes: UnsafeRawBufferPointer?) -> String {
-        // It goes into a message, so it is cut to a readable length.
         String(decoding: (bytes.map { Array($0.prefix(200)) } ?? []), as: UTF8.self)
     }
 }
@@ -223,24 +217,17 @@ extension Guard.Facts {
     /// The facts of a parsed request, without a copy.
     @inline(__always)
     package init(_ head: borrowing RequestHead, authority: UnsafeRawBufferPointer?) {
-        self.init(
-            authority: authority,
-            origin: head[.origin],
-            secFetchSite: head[.secFetchSite],
-            referer: head[.referer],
-            isOptions: head.method == .options,
-            asksForMethod: head.has(.accessControlRequestMethod)
-        )
-        if origin != nil || secFetchSite != nil || referer != nil {
-            isRepeated =
-                head.count(of: .origin) > 1 || head.count(of: .secFetchSite) > 1 || head.count(of: .referer) > 1
-        }
+        self.init(authority: authority, origin: head[.origin])
+        (secFetchSite, referer) = (head[.secFetchSite], head[.referer])
+        (isOptions, asksForMethod) = (head.method == .options, head.has(.accessControlRequestMethod))
+        isRepeated =
+            origin != nil && head.count(of: .origin) > 1 || secFetchSite != nil && head.count(of: .secFetchSite) > 1
+            || referer != nil && head.count(of: .referer) > 1
         if head.has(.secPurpose) || head.has(.purpose) || head.has(.xMoz) { isPrefetch = Self.isPrefetch(head) }
         if head.has(.httpMethodOverride) { methodOverride = .httpMethodOverride }
         if head.has(.httpMethod) { methodOverride = .httpMethod }
         if head.has(.methodOverride) { methodOverride = .methodOverride }
-        userAgent = head[.userAgent]
-        hasLanguage = head.has(.acceptLanguage)
+        (userAgent, hasLanguage) = (head[.userAgent], head.has(.acceptLanguage))
         hasOwnField = head.has(.larderView) || head.has(.larderLive) || head.has(.larderPosition)
     }
 
@@ -255,14 +242,11 @@ extension Guard.Facts {
         for index in 0..<head.fieldCount {
             let field = head.field(at: index)
             guard let known = field.known, [.secPurpose, .purpose, .xMoz].contains(known) else { continue }
-            for member in FieldSyntax.members(Array(field.value)) {
-                let purpose = FieldSyntax.essence(of: member)
-                if FieldSyntax.equalsIgnoringCase(purpose, "prefetch".utf8)
-                    || FieldSyntax.equalsIgnoringCase(purpose, "prerender".utf8)
-                {
-                    return true
-                }
+            let purposes = FieldSyntax.members(Array(field.value)).map { FieldSyntax.essence(of: $0) }
+            let isPrefetch = purposes.contains { purpose in
+                ["prefetch", "prerender"].contains { FieldSyntax.equalsIgnoringCase(purpose, $0.utf8) }
             }
+            if isPrefetch { return true }
         }
         return false
     }
@@ -291,8 +275,7 @@ struct Authority: Sendable, Equatable {
             guard !address.isEmpty,
                 address.allSatisfy({ FieldSyntax.hexDigit($0) != nil || $0 == 0x3A || $0 == 0x2E })
             else { return nil }
-            host = String(decoding: address, as: UTF8.self)
-            isIPv6 = true
+            (host, isIPv6) = (String(decoding: address, as: UTF8.self), true)
             rest = rest[(close + 1)...]
         } else {
             let end = rest.firstIndex(of: 0x3A) ?? rest.endIndex
@@ -302,15 +285,12 @@ struct Authority: Sendable, Equatable {
             host = String(decoding: name, as: UTF8.self)
             rest = rest[end...]
         }
-        guard let colon = rest.first else { return }
+        guard let colon = rest.popFirst() else { return }
         guard colon == 0x3A else { return nil }
-        let digits = rest.dropFirst()
         // An empty port is the scheme's (RFC 3986 §3.2.3).
-        guard !digits.isEmpty else { return }
-        guard digits.count <= 5, digits.allSatisfy(FieldSyntax.isDigit),
-            let number = UInt16(String(decoding: digits, as: UTF8.self))
-        else { return nil }
-        port = number
+        guard !rest.isEmpty else { return }
+        port = UInt16(String(decoding: rest, as: UTF8.self))
+        guard rest.count <= 5, rest.allSatisfy(FieldSyntax.isDigit), port != nil else { return nil }
     }
 
     init?(_ text: String) { self.init(text.utf8) }
@@ -325,10 +305,7 @@ struct Authority: Sendable, Equatable {
             || isIPv4 && host.hasPrefix("127.")
     }
 
-    /// Whether the host is an address, which no name server can point elsewhere.
-    var isAddress: Bool { isIPv6 || isIPv4 }
-
-    private var isIPv4: Bool {
+    fileprivate var isIPv4: Bool {
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
         return parts.count == 4
             && parts.allSatisfy { $0.count <= 3 && UInt8($0) != nil && $0.utf8.allSatisfy(FieldSyntax.isDigit) }

@@ -21,21 +21,16 @@ package struct PrincipalFields: Sendable, Equatable {
 
     /// - Parameter words: as in the configuration (`PrincipalWords`). Case does not matter.
     init(_ words: [String] = Configuration.Upstream.defaultPrincipal, isShared: Bool = false) {
-        var (included, excluded): (Set<String>, Set<String>) = ([], [])
-        for word in words.map({ $0.lowercased() }) where !PrincipalWords.isBase(word) {
-            let name = PrincipalWords.name(of: word)
-            if word.hasPrefix("-") {
-                included.remove(name)
-                excluded.insert(name)
-            } else {
-                excluded.remove(name)
-                included.insert(name)
-            }
-        }
-        (self.included, self.excluded, self.isShared) = (included, excluded, isShared)
+        let lowercased = words.map { $0.lowercased() }
+        let names = lowercased.filter { !PrincipalWords.isBase($0) }.map { (PrincipalWords.name(of: $0), $0) }
+        // The last word about a name counts.
+        let words = Dictionary(names) { $1 }
+        excluded = Set(words.filter { $0.value.hasPrefix("-") }.keys)
+        included = Set(words.keys).subtracting(excluded)
+        self.isShared = isShared
         base =
-            words.contains { $0.lowercased() == PrincipalWords.all }
-            ? .all : PrincipalWords.replaces(words) ? .nothing : .recognised
+            lowercased.contains(PrincipalWords.all)
+            ? .all : PrincipalWords.replaces(lowercased) ? .nothing : .recognised
     }
 
     // MARK: What counts
@@ -128,11 +123,10 @@ package struct PrincipalFields: Sendable, Equatable {
     }
 
     func isSecret(responseField name: [UInt8]) -> Bool {
-        if Self.alwaysSecret.contains(where: { FieldSyntax.equalsIgnoringCase(name, $0.utf8) }) { return true }
-        return (Self.lists(name, in: included) || NameMeaning.isSecretField(name)) && !Self.lists(name, in: excluded)
+        FieldSyntax.equalsIgnoringCase(name, "proxy-authorization".utf8)
+            || FieldSyntax.equalsIgnoringCase(name, "set-cookie".utf8)
+            || (Self.lists(name, in: included) || NameMeaning.isSecretField(name)) && !Self.lists(name, in: excluded)
     }
-
-    private static let alwaysSecret = ["proxy-authorization", "set-cookie"]
 
     /// Whether a list of the configuration, which is rarely given, contains the name of a field.
     private static func lists(_ name: [UInt8], in names: Set<String>) -> Bool {

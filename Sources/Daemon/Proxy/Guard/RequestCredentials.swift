@@ -81,7 +81,6 @@ struct RequestCredentials {
         all.append(Credential(bytes: bytes, isOfPrincipal: isOfPrincipal, isLookedFor: isLookedFor))
     }
 
-    /// Whether there are none.
     var areNone: Bool { all.isEmpty }
 
     /// All requests of a client have the same credentials, and preparing a search takes longer than searching a small response.

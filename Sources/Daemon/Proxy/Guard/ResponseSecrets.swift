@@ -82,16 +82,14 @@ extension PrincipalFields {
         -> [Range<Int>]
     {
         let parameters = Self.parameters(in: text)
-        func isSecret(_ parameter: (name: Range<Int>, value: Range<Int>)) -> Bool {
+        let places = parameters.filter { name, value in
+            guard !value.isEmpty, !isKnown(text[value]) else { return false }
             let reason = reason(
-                forParameter: text[parameter.name],
-                value: TargetNormaliser.unescaped(text[parameter.value]),
+                forParameter: text[name],
+                value: TargetNormaliser.unescaped(text[value]),
                 beside: Company(parameters.lazy.map { TargetNormaliser.unescaped(text[$0.name]) })
             )
-            return reason != nil && !Self.isForReports(text[parameter.name], in: line)
-        }
-        let places = parameters.filter { parameter in
-            !parameter.value.isEmpty && !isKnown(text[parameter.value]) && isSecret(parameter)
+            return reason != nil && !Self.isForReports(text[name], in: line)
         }
         return (places.map(\.value) + Self.users(in: text).filter { !isKnown(text[$0]) })
             .sorted { $0.lowerBound < $1.lowerBound }

@@ -81,11 +81,6 @@ package struct TargetNormaliser: Sendable {
         }
     }
 
-    private func replacingAlias(_ path: [UInt8]) -> [UInt8] {
-        guard let alias = alias(of: path) else { return path }
-        return alias.target + path[alias.path.count...]
-    }
-
     /// The target as it goes upstream: base path, the client's path with its escapes unchanged, and the query untouched.
     ///
     /// - Parameters:
@@ -97,15 +92,15 @@ package struct TargetNormaliser: Sendable {
         guard path.starts(with: prefix) else { throw .otherPrefix }
         let rest = path[prefix.count...]
         guard rest.isEmpty || rest.first == 0x2F else { throw .otherPrefix }
-        let whole = basePath + replacingAlias(try Self.resolved(rest))
+        var resolved = try Self.resolved(rest)
+        if let alias = alias(of: resolved) { resolved.replaceSubrange(..<alias.path.count, with: alias.target) }
+        let whole = basePath + resolved
         return (whole.isEmpty ? [0x2F] : whole) + (query.map { [0x3F] + $0 } ?? [])
     }
 
     private static func check(_ bytes: [UInt8], isPath: Bool) throws(Refusal) {
         for (index, byte) in bytes.enumerated() {
-            if !MessageSyntax.isTargetByte(byte) || isPath && byte == 0x5C {
-                throw .invalidCharacter(byte)
-            }
+            if !MessageSyntax.isTargetByte(byte) || isPath && byte == 0x5C { throw .invalidCharacter(byte) }
             if isPath, byte == 0x25, PercentEncoding.decode(bytes, at: index) == nil { throw .invalidEscape }
         }
     }
@@ -118,16 +113,13 @@ package struct TargetNormaliser: Sendable {
         for (index, segment) in segments.enumerated() {
             let isLast = index == segments.count - 1
             let decoded = unescaped(segment) { $0 == 0x2E || $0 == 0x2F || $0 == 0x5C }
-            if decoded.elementsEqual([0x2E]) {
-                if isLast { kept.append([]) }
-            } else if decoded.elementsEqual([0x2E, 0x2E]) {
-                guard !kept.isEmpty else { throw .aboveBasePath }
-                kept.removeLast()
-                if isLast { kept.append([]) }
-            } else {
+            guard decoded == [0x2E] || decoded == [0x2E, 0x2E] else {
                 try checkHidden(segment)
                 kept.append(segment)
+                continue
             }
+            if decoded.count == 2, kept.popLast() == nil { throw .aboveBasePath }
+            if isLast { kept.append([]) }
         }
         return [0x2F] + Array(kept.joined(separator: [0x2F]))
     }
@@ -144,7 +136,7 @@ package struct TargetNormaliser: Sendable {
             // `;`, `?` and `#` end the name; some servers drop white space and control characters at its end.
             var name = piece.prefix { $0 != 0x3B && $0 != 0x3F && $0 != 0x23 }
             while let last = name.last, last <= 0x20 { name.removeLast() }
-            if name.elementsEqual([0x2E]) || name.elementsEqual([0x2E, 0x2E]) { throw .hiddenDotSegment }
+            if name == [0x2E] || name == [0x2E, 0x2E] { throw .hiddenDotSegment }
         }
     }
 
@@ -207,7 +199,6 @@ package struct TargetNormaliser: Sendable {
         return normalisingEscapes(inPart: Array(target[..<end])) + normalisingEscapes(inPart: Array(target[end...]))
     }
 
-    /// The same for a path or a query alone.
     private static func normalisingEscapes(inPart target: [UInt8]) -> [UInt8] {
         let decodes = PercentEncoding.isWellFormed(target)
         return PercentEncoding.replacingEscapes(target) { byte, escape, result in

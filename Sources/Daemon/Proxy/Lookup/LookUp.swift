@@ -85,12 +85,7 @@ extension ProxyCore {
         } catch .corrupt {
             // The store has logged it once; a document in a damaged place counts as not stored.
         } catch {
-            repeated.log(
-                .error,
-                "a document could not be read",
-                about: ["error": "\(error)"],
-                ["url": "\(request.shownURL)"]
-            )
+            unreadable("a document could not be read", error, request)
         }
         for waiter in diskReads.removeValue(forKey: lookUp) ?? [] { waiter.resume(returning: finding) }
         return (finding, true)

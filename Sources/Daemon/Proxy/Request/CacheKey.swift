@@ -18,7 +18,6 @@ struct CacheKeyBuilder {
     private(set) var otherLines: [UInt8] = []
     /// The values of the parameter that asks for a stream of events, which is no part of the key.
     private(set) var liveParameters: [String] = []
-    /// Whether the request asks for a stream of events.
     private(set) var isLive = false
 
     /// The URL of the key, if it is not the target.
@@ -47,7 +46,16 @@ struct CacheKeyBuilder {
         try readTarget(request, upstream, hasher)
         isLive = !liveParameters.isEmpty || request.has(.larderLive)
         try readFields(request, upstream)
-        findContext(request, upstream, hasher)
+        guard !contextLines.isEmpty else {
+            if !context.isEmpty { context = [] }
+            return
+        }
+        // A stream's `Accept` says more than the responses in its events depend on.
+        if isLive { contextLines.append(0x0A) }
+        context = contexts.value(for: Self.digest(contextLines, upstream, hasher)) { [isLive] in
+            let fields = request.owned().fields.withoutHopByHop()
+            return Array(upstream.context.canonical(isLive ? LiveMode.plain(fields) : fields).utf8)
+        }
     }
 
     /// A digest of what identifies the principal, valid within this process; nil for an anonymous request.
@@ -88,7 +96,10 @@ struct CacheKeyBuilder {
         }
         target.append(contentsOf: UnsafeRawBufferPointer(rebasing: request.target[prefix...]))
         isTargetCanonical = !upstream.hasKeyRules || request.query == nil
-        if !isTargetCanonical { findURL(upstream, hasher) }
+        guard !isTargetCanonical else { return }
+        canonicalURL = urls.value(for: Self.digest(target, upstream, hasher)) { [target] in
+            upstream.keyURL(ofTarget: target)
+        }
     }
 
     /// Whether a target needs no change but that of its prefix, and contains no credential.
@@ -98,9 +109,7 @@ struct CacheKeyBuilder {
             !upstream.normaliser.hasAlias(request.path)
         else { return false }
         guard let query = request.query else { return true }
-        var start = 0
-        var isName = true
-        var hasNameToWeigh = false
+        var (start, isName, hasNameToWeigh) = (0, true, false)
         for index in 0...query.count {
             let byte = index < query.count ? query[index] : 0x26
             guard byte == 0x26 || byte == 0x3B || byte == 0x3D else {
@@ -125,20 +134,11 @@ struct CacheKeyBuilder {
         liveParameters = LiveMode.takeParameters(from: &query)
         do {
             target = try upstream.normaliser.normalise(path: Array(request.path), query: query)
-        } catch {
-            throw .badTarget(error.message)
-        }
+        } catch { throw .badTarget(error.message) }
         (canonicalURL, isTargetCanonical) = (upstream.keyURL(ofTarget: target), false)
         // No field begins with a question mark.
         guard let parameters = upstream.principal.canonical(target: target, fields: Fields()) else { return }
         credentials += [0x3F] + parameters + [0x0A]
-    }
-
-    /// Finds the URL for the key if routes may change the query; computed once for each target.
-    private mutating func findURL(_ upstream: ProxiedUpstream, _ hasher: KeyHasher) {
-        canonicalURL = urls.value(for: Self.digest(target, upstream, hasher)) { [target] in
-            upstream.keyURL(ofTarget: target)
-        }
     }
 
     // MARK: The fields
@@ -177,34 +177,11 @@ struct CacheKeyBuilder {
         // A stream's `Accept` counts without `text/event-stream` (`LiveMode.plain`), so the same lines may name another principal.
         if isLive, !credentials.isEmpty { credentials.append(0x02) }
     }
-
-    private mutating func findContext(
-        _ request: borrowing RequestHead,
-        _ upstream: ProxiedUpstream,
-        _ hasher: KeyHasher
-    ) {
-        guard !contextLines.isEmpty else {
-            if !context.isEmpty { context = [] }
-            return
-        }
-        // A stream's `Accept` says more than the responses in its events depend on.
-        if isLive { contextLines.append(0x0A) }
-        let digest = Self.digest(contextLines, upstream, hasher)
-        if let known = contexts[digest] {
-            context = known
-            return
-        }
-        let fields = request.owned().fields.withoutHopByHop()
-        context = Array(upstream.context.canonical(isLive ? LiveMode.plain(fields) : fields).utf8)
-        contexts[digest] = context
-    }
 }
 
 extension [UInt8] {
     /// Removes all bytes, but keeps the memory; costs nothing if there are none.
-    fileprivate mutating func empty() {
-        if !isEmpty { removeAll(keepingCapacity: true) }
-    }
+    fileprivate mutating func empty() { if !isEmpty { removeAll(keepingCapacity: true) } }
 }
 
 extension IncomingRequest {
@@ -216,9 +193,7 @@ extension IncomingRequest {
 extension ProxiedUpstream {
     /// The URL in the cache key of a target: credentials redacted, spelled by its route's rules.
     ///
-    /// - Parameters:
-    ///   - target: path and query as they go upstream.
-    ///   - method: GET, or POST for one that reads.
+    /// - Parameter method: GET, or POST for one that reads.
     func keyURL(ofTarget target: [UInt8], method: String = "GET") -> [UInt8] {
         let url = principal.redacted(target: TargetNormaliser.normalisingEscapes(target))
         guard hasKeyRules, url.contains(0x3F) else { return url }
@@ -229,8 +204,12 @@ extension ProxiedUpstream {
     }
 
     /// The path, without query, under which responses to an upstream's target are stored.
-    func keyPath(of target: String) -> String {
-        let path = TargetNormaliser.keyPath(of: target)
+    func keyPath(of target: String) -> String { redacted(path: TargetNormaliser.keyPath(of: target)) }
+
+    /// The path for matching routes; captures of routes are stored, so it contains no credentials.
+    func redactedRoute(ofURL url: String) -> String { redacted(path: route(ofURL: url)) }
+
+    private func redacted(path: String) -> String {
         // Only a path parameter can contain a credential.
         guard path.utf8.contains(0x3B) else { return path }
         return String(decoding: principal.redacted(target: Array(path.utf8)), as: UTF8.self)
@@ -262,7 +241,9 @@ struct KeyRules: Sendable, Equatable {
     func applied(to url: [UInt8]) -> [UInt8] {
         guard let mark = url.firstIndex(of: 0x3F), mark + 1 < url.count else { return url }
         let pieces = url[(mark + 1)...].split(separator: 0x26, omittingEmptySubsequences: false)
-        var parameters = pieces.enumerated().map { (place: $0.offset, name: Self.name(of: $0.element)) }
+        var parameters = pieces.enumerated().map { place, piece in
+            (place: place, name: TargetNormaliser.unescaped(piece.prefix { $0 != 0x3D }))
+        }
         if !ignored.isEmpty {
             parameters.removeAll { parameter in
                 !pieces[parameter.place].isEmpty && !demanded.contains(parameter.name)
@@ -277,9 +258,5 @@ struct KeyRules: Sendable, Equatable {
             }
         }
         return Array(url[...mark]) + Array(parameters.map { pieces[$0.place] }.joined(separator: [0x26]))
-    }
-
-    private static func name(of parameter: ArraySlice<UInt8>) -> [UInt8] {
-        TargetNormaliser.unescaped(parameter.prefix { $0 != 0x3D })
     }
 }

@@ -22,15 +22,10 @@ package final class CompiledConfiguration: Sendable {
         (daemon.limits, daemon.live, daemon.slowRequests) = (settings.limits, settings.live, settings.slowRequests)
         daemon.store.withhold = settings.store.withhold
         let known = Dictionary((former?.upstreams ?? []).map { ($0.name, $0) }) { first, _ in first }
-        var upstreams: [ProxiedUpstream] = []
-        for upstream in settings.upstreams {
-            if let same = known[upstream.name], same.settings == upstream, same.daemon == daemon {
-                upstreams.append(same)
-            } else {
-                upstreams.append(ProxiedUpstream(try CompiledUpstream(upstream), of: daemon))
-            }
+        upstreams = try settings.upstreams.map { upstream throws(MappingError) in
+            if let same = known[upstream.name], same.settings == upstream, same.daemon == daemon { return same }
+            return ProxiedUpstream(try CompiledUpstream(upstream), of: daemon)
         }
-        self.upstreams = upstreams
     }
 }
 

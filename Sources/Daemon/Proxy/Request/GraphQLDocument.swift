@@ -18,12 +18,12 @@ struct GraphQLDocument: Equatable {
     init?(_ text: some Sequence<UInt8>) {
         var lexer = GraphQLLexer(text)
         while true {
-            guard var token = lexer.next() else { return nil }
+            var token = lexer.next()
             if token == .end { return }
             // A description, before a definition that has a word.
             if token == .string {
-                guard let word = lexer.next(), case .name = word else { return nil }
-                token = word
+                token = lexer.next()
+                guard case .name = token else { return nil }
             }
             switch token {
             case .mark(UInt8(ascii: "{")):
@@ -48,7 +48,9 @@ private struct GraphQLLexer {
         case name(ArraySlice<UInt8>)
         /// A punctuator of one character.
         case mark(UInt8)
-        case spread, number, string, end
+        case string, other, end
+        /// What the grammar does not know; no definition goes on after it.
+        case invalid
     }
 
     /// As deep as JSON may be nested.
@@ -66,44 +68,38 @@ private struct GraphQLLexer {
 
     /// Skips the rest of an operation after the word for its kind: name, variables, directives, selections.
     mutating func skipOperation() -> Bool {
-        guard var token = next() else { return false }
-        if case .name = token {
-            guard let after = next() else { return false }
-            token = after
-        }
-        if token == .mark(UInt8(ascii: "(")) {
-            guard skipGroup(token), let after = next() else { return false }
-            token = after
-        }
-        return skipDirectives(from: token)
+        var token = next()
+        if case .name = token { token = next() }
+        return skipDirectives(from: skippingArguments(token))
     }
 
     /// Skips the rest of a fragment after its word: name, type, directives, selections.
     mutating func skipFragment() -> Bool {
-        guard case .name(let name)? = next(), !name.elementsEqual("on".utf8), case .name(let word)? = next(),
-            word.elementsEqual("on".utf8), case .name? = next(), let token = next()
+        guard case .name(let name) = next(), !name.elementsEqual("on".utf8), case .name(let word) = next(),
+            word.elementsEqual("on".utf8), case .name = next()
         else { return false }
-        return skipDirectives(from: token)
+        return skipDirectives(from: next())
     }
 
     /// Skips directives, and the selections after them.
     private mutating func skipDirectives(from first: Token) -> Bool {
         var token = first
         while token == .mark(UInt8(ascii: "@")) {
-            guard case .name? = next(), let after = next() else { return false }
-            token = after
-            if token == .mark(UInt8(ascii: "(")) {
-                guard skipGroup(token), let after = next() else { return false }
-                token = after
-            }
+            guard case .name = next() else { return false }
+            token = skippingArguments(next())
         }
         return token == .mark(UInt8(ascii: "{")) && skipGroup(token)
     }
 
+    /// The token itself, or the one after the arguments that it begins.
+    private mutating func skippingArguments(_ token: Token) -> Token {
+        guard token == .mark(UInt8(ascii: "(")) else { return token }
+        return skipGroup(token) ? next() : .invalid
+    }
+
     /// Skips what is between brackets, the first of which has been read.
     mutating func skipGroup(_ open: Token) -> Bool {
-        var expected: [UInt8] = []
-        var token = open
+        var (expected, token): ([UInt8], Token) = ([], open)
         repeat {
             switch token {
             case .mark(UInt8(ascii: "{")): expected.append(UInt8(ascii: "}"))
@@ -112,29 +108,28 @@ private struct GraphQLLexer {
             case .mark(UInt8(ascii: "}")), .mark(UInt8(ascii: ")")), .mark(UInt8(ascii: "]")):
                 guard token == .mark(expected.removeLast()) else { return false }
                 if expected.isEmpty { return true }
-            case .end: return false
+            case .end, .invalid: return false
             default: break
             }
-            guard expected.count <= Self.depthLimit, let after = next() else { return false }
-            token = after
-        } while true
+            token = next()
+        } while expected.count <= Self.depthLimit
+        return false
     }
 
     // MARK: Tokens
 
-    /// The next token; nil if there is none that the grammar knows.
-    mutating func next() -> Token? {
+    mutating func next() -> Token {
         skipIgnored()
         guard position < text.count else { return .end }
         switch byte() {
-        case UInt8(ascii: "\""): return skipString() ? .string : nil
+        case UInt8(ascii: "\""): return skipString() ? .string : .invalid
         case UInt8(ascii: "."):
-            guard byte(1) == UInt8(ascii: "."), byte(2) == UInt8(ascii: ".") else { return nil }
+            guard byte(1) == UInt8(ascii: "."), byte(2) == UInt8(ascii: ".") else { return .invalid }
             position += 3
-            return .spread
+            return .other
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
             repeat { position += 1 } while Self.isName(byte()) || [0x2B, 0x2D, 0x2E].contains(byte())
-            return .number
+            return .other
         case let first where Self.isName(first):
             let start = position
             repeat { position += 1 } while Self.isName(byte())
@@ -142,7 +137,7 @@ private struct GraphQLLexer {
         case let mark where "!$&():=@[]{|}".utf8.contains(mark):
             position += 1
             return .mark(mark)
-        default: return nil
+        default: return .invalid
         }
     }
 
@@ -164,7 +159,7 @@ private struct GraphQLLexer {
     }
 
     private mutating func skipString() -> Bool {
-        guard byte(1) == UInt8(ascii: "\""), byte(2) == UInt8(ascii: "\"") else { return skipLine() }
+        guard isQuoted(at: 0) else { return skipLine() }
         position += 3
         while position < text.count {
             if byte() == UInt8(ascii: "\\"), isQuoted(at: 1) {

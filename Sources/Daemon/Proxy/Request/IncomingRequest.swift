@@ -6,14 +6,12 @@ import Store
 /// A request as the worker read it, on its way to `ProxyCore`: its upstream, its cache key but for the principal, and how it wants
 /// to be served.
 package struct IncomingRequest: Sendable {
-    /// As the client sent it.
     package var message: Request
     package let upstream: ProxiedUpstream
     /// Path and query as they go upstream, spelled as the client did.
     package let target: String
     /// The path that routes are matched against: without prefix, base path and query.
     package let route: String
-    /// The query that routes are matched against.
     package var query: String? { ProxiedUpstream.query(ofURL: target) }
     /// The URL of the cache key: with redacted credentials, in its canonical spelling.
     package private(set) var url: String
@@ -52,9 +50,7 @@ extension IncomingRequest {
         request.url = body.url(of: url)
         return request
     }
-}
 
-extension IncomingRequest {
     /// Makes it of a request that the builder has just read; throws the problem to respond with.
     init(
         _ request: borrowing RequestHead,
@@ -93,11 +89,9 @@ extension IncomingRequest {
     package init?(recorded method: String, _ target: String, fields: Fields, _ upstream: ProxiedUpstream) {
         let parts = target.utf8.split(separator: 0x3F, maxSplits: 1, omittingEmptySubsequences: false).map { Array($0) }
         let (prefix, base) = (upstream.normaliser.prefix, upstream.normaliser.basePath)
+        let query = parts.dropFirst().first
         guard let path = parts.first, path.starts(with: base),
-            let normalised = try? upstream.normaliser.normalise(
-                path: prefix + path.dropFirst(base.count),
-                query: parts.dropFirst().first
-            )
+            let normalised = try? upstream.normaliser.normalise(path: prefix + path.dropFirst(base.count), query: query)
         else { return nil }
         message = Request(method: method, target: target, fields: fields)
         (self.upstream, self.target) = (upstream, target)
@@ -130,9 +124,7 @@ extension IncomingRequest {
         // Responses to the upstream's credential belong to its principal, whoever the client is.
         return Array("credential:\(credential.name)".utf8) + [0] + (clientCredentials ?? [])
     }
-}
 
-extension IncomingRequest {
     /// Turns a response's links for the client's address back into the upstream's.
     package func withUpstreamLinks(_ fields: Fields, body: [UInt8]) -> (fields: Fields, body: [UInt8]) {
         let url = upstream.settings.url
@@ -151,14 +143,6 @@ extension IncomingRequest {
 }
 
 extension ProxiedUpstream {
-    /// The path for matching routes; captures of routes are stored, so it contains no credentials.
-    func redactedRoute(ofURL url: String) -> String {
-        let route = route(ofURL: url)
-        // Only a path parameter can contain a credential.
-        guard route.utf8.contains(0x3B) else { return route }
-        return String(decoding: principal.redacted(target: Array(route.utf8)), as: UTF8.self)
-    }
-
     /// The canonical credentials in a request; nil for an anonymous one.
     package func credentials(target: String, fields: Fields) -> [UInt8]? {
         principal.canonical(target: TargetNormaliser.normalisingEscapes(Array(target.utf8)), fields: fields)

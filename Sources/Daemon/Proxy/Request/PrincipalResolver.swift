@@ -26,13 +26,8 @@ package final class PrincipalResolver: Sendable {
 
     package init(key: PrincipalKey, store: ObjectStore) {
         (self.key, self.store) = (key, store)
-        fieldHasher = key.digest(of: Array(OtherFields.name.utf8)).withUnsafeBytes { secret in
-            KeyHasher(
-                secret: (
-                    secret.loadUnaligned(as: UInt64.self), secret.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
-                )
-            )
-        }
+        let secret = key.digest(of: Array(OtherFields.name.utf8))
+        fieldHasher = KeyHasher(secret: secret.withUnsafeBytes { $0.loadUnaligned(as: (UInt64, UInt64).self) })
     }
 
     /// Identifies the principal key without revealing it.
@@ -92,13 +87,7 @@ package final class PrincipalResolver: Sendable {
 }
 
 extension PrincipalResolver: ChangeListener {
-    package func principalsForgotten() {
-        known.withLock { known in
-            known.ids.removeAll()
-            known.labels.removeAll()
-            known.generation += 1
-        }
-    }
+    package func principalsForgotten() { known.withLock { $0 = Known(generation: $0.generation + 1) } }
 }
 
 /// The secret that turns credentials into principals: 32 bytes in a file that only its owner may read (law 4).
@@ -121,12 +110,8 @@ package struct PrincipalKey: Sendable {
         do throws(SecretFile.Failure) {
             // If another process is faster, its key is used.
             try SecretFile.write(SecretFile.randomBytes(byteCount), to: path, replacing: false)
-        } catch {
-            throw SecretFileError("the principal key \(path) cannot be made: \(reason(error))")
-        }
-        guard let key = try load(path) else {
-            throw SecretFileError("the principal key \(path) cannot be read: it vanished while being made")
-        }
+        } catch { throw flaw(of: path, "cannot be made: \(reason(error))") }
+        guard let key = try load(path) else { throw flaw(of: path, "cannot be read: it vanished while being made") }
         return key
     }
 
@@ -134,23 +119,21 @@ package struct PrincipalKey: Sendable {
         let content: SecretFile.Content?
         do throws(SecretFile.Failure) {
             content = try SecretFile.read(path, limit: byteCount + 1)
-        } catch {
-            throw SecretFileError("the principal key \(path) cannot be read: \(reason(error))")
-        }
+        } catch { throw flaw(of: path, "cannot be read: \(reason(error))") }
         guard let content else { return nil }
         guard content.mode & 0o077 == 0 else {
             let mode = String(content.mode, radix: 8)
-            throw SecretFileError(
-                "the principal key \(path) has mode \(mode), so that others may read it; run: chmod 600 \(path)"
-            )
+            throw flaw(of: path, "has mode \(mode), so that others may read it; run: chmod 600 \(path)")
         }
         guard content.bytes.count == byteCount else {
-            throw SecretFileError(
-                "the principal key \(path) has \(content.bytes.count) bytes where 32 are wanted; move it away together "
-                    + "with the store: without its key, what is stored belongs to nobody"
-            )
+            let remedy = "move it away together with the store: without its key, what is stored belongs to nobody"
+            throw flaw(of: path, "has \(content.bytes.count) bytes where 32 are wanted; \(remedy)")
         }
         return PrincipalKey(secret: content.bytes)
+    }
+
+    private static func flaw(of path: String, _ text: String) -> SecretFileError {
+        SecretFileError("the principal key \(path) \(text)")
     }
 
     private static func reason(_ failure: SecretFile.Failure) -> String {

@@ -72,17 +72,14 @@ package final class ProxiedUpstream: Sendable {
     init(_ rules: CompiledUpstream, of daemon: Configuration = Configuration()) {
         (self.rules, self.daemon) = (rules, daemon)
         settings = rules.settings
-        origin = settings.url.origin
-        normaliser = TargetNormaliser(
-            prefix: settings.prefix,
-            aliases: settings.aliases,
-            basePath: settings.url.basePath
-        )
+        let (url, prefix) = (settings.url, settings.prefix)
+        origin = url.origin
+        normaliser = TargetNormaliser(prefix: prefix, aliases: settings.aliases, basePath: url.basePath)
         principal = PrincipalFields(settings.principal, isShared: settings.shared)
         context = ContextFields(settings.context)
         cors = CORS(origins: settings.cors)
         mapper = DocumentMapper(models: rules.models)
-        storeKey = UpstreamKey.make(name: settings.name, url: settings.url.canonical)
+        storeKey = UpstreamKey.make(name: settings.name, url: url.canonical)
         storeKeyBytes = Array(storeKey.utf8)
         rulesKeyBytes = storeKeyBytes + withUnsafeBytes(of: number) { Array($0) }
         keyRules = settings.routes.map { KeyRules($0.overrides.key, demanding: $0.declaration.query.keys) }
@@ -92,12 +89,7 @@ package final class ProxiedUpstream: Sendable {
         hasReads = settings.routes.contains { $0.read != nil }
         graphQLPaths = settings.routes.filter { $0.read == .graphQL }
             .compactMap { try? RoutePattern($0.declaration.path) }
-        links = LinkRewriter(
-            upstream: settings.url.description,
-            authority: "",
-            prefix: settings.prefix,
-            rewritesAll: settings.rewriteLinks
-        )
+        links = LinkRewriter(upstream: "\(url)", authority: "", prefix: prefix, rewritesAll: settings.rewriteLinks)
         secureHosts = settings.hosts.compactMap { OwnHost($0) }.filter(\.isSecure)
         let passesView = (settings.routes + settings.errors).allSatisfy { $0.body == nil }
         self.passesView = passesView
@@ -107,18 +99,14 @@ package final class ProxiedUpstream: Sendable {
         if !passesView { ignored.insert("larder-view") }
         ignoredInVary = ignored
         variesForAll = settings.cors.isEmpty ? [] : ["Origin"]
-        knownRoles = FieldRole.known(principal, context)
-        harmlessInRequests = KnownFields(
-            KnownField.allCases.filter { [principal] field in
-                let name = Array(field.name.description.utf8)
-                return principal.reason(forField: name) == nil && !principal.isSecret(field: name)
-            }
-        )
-        secretInResponses = KnownFields(
-            KnownField.allCases.filter { [principal] field in
-                principal.isSecret(responseField: Array(field.name.description.utf8))
-            }
-        )
+        let known = KnownField.allCases.map { (field: $0, name: Array($0.name.description.utf8)) }
+        knownRoles = known.map { [principal, context] in FieldRole(of: $0.name, principal, context) }
+        let harmless = known.filter { [principal] in
+            principal.reason(forField: $0.name) == nil && !principal.isSecret(field: $0.name)
+        }
+        harmlessInRequests = KnownFields(harmless.map(\.field))
+        let secret = known.filter { [principal] in principal.isSecret(responseField: $0.name) }
+        secretInResponses = KnownFields(secret.map(\.field))
         tagFields = settings.validateAcross == .computed ? settings.etag.fields : nil
         // In a shared cache one principal stands for many credentials.
         newestLimits = settings.budget.fields == .newest && !settings.shared ? NewestLimits() : nil
@@ -167,11 +155,8 @@ package final class ProxiedUpstream: Sendable {
     /// How long a request waits: the client's patience, and the limits that differ from those of the upstream.
     func waiting(for request: ProxyRequest) -> (patience: Duration, timeouts: UpstreamTimeouts.Changes) {
         guard hasWaitingRoutes else { return (settings.patience, UpstreamTimeouts.Changes()) }
-        let route = rules.rule(
-            method: request.sentMethod,
-            path: request.route,
-            query: Self.query(ofURL: request.target)
-        )
+        let query = Self.query(ofURL: request.target)
+        let route = rules.rule(method: request.sentMethod, path: request.route, query: query)
         return (route?.patience ?? settings.patience, route?.timeouts ?? UpstreamTimeouts.Changes())
     }
 
@@ -190,7 +175,6 @@ package final class ProxiedUpstream: Sendable {
         bodyMatch(request.sentMethod, request.route, url: request.target, status: status, fields: fields())
     }
 
-    /// The routes' rule for a response's body, if any.
     func bodyMatch(_ method: String, _ route: String, url: String, status: Int, fields: @autoclosure () -> Fields)
         -> CompiledUpstream.BodyMatch?
     {
@@ -201,15 +185,10 @@ package final class ProxiedUpstream: Sendable {
 
     /// The mapped view of a response; nil if no route maps it.
     func mapped(_ response: CachedResponse, body: [UInt8], known: [BoundObject: [UInt8]]) -> MappedBody? {
-        let (url, fields) = (response.key.url, response.fields)
-        guard response.status != 206, isJSON(fields),
-            let match = bodyMatch(
-                CacheKey.method(ofURL: url),
-                route(ofURL: url),
-                url: url,
-                status: response.status,
-                fields: fields
-            )
+        let (url, status, fields) = (response.key.url, response.status, response.fields)
+        let method = CacheKey.method(ofURL: url)
+        guard status != 206, isJSON(fields),
+            let match = bodyMatch(method, route(ofURL: url), url: url, status: status, fields: fields)
         else { return nil }
         let mapped = mapper.map(body, as: match.rule, in: match.context(url: url, fields: fields), known: known)
         return mapped.isMapped ? mapped : nil
@@ -311,7 +290,6 @@ package final class ProxiedUpstream: Sendable {
         return fields != former
     }
 
-    /// A rewriter of links to the address that a client used.
     func links(for base: ClientAuthority) -> LinkRewriter { links.leading(to: base.authority, by: scheme(for: base)) }
 
     /// The scheme by which a client has used an address: `http`, unless a proxy serves the name by HTTPS according to `hosts:`.
@@ -333,14 +311,9 @@ extension ProxiedUpstream {
     /// Whether the fields of a response hold no secret, and nothing that a digest on disk could be confused with.
     func areFreeOfSecrets(_ fields: Fields) -> Bool {
         fields.allSatisfy { line in
-            let isNamedSecret =
-                if let known = line.known { secretInResponses.contains(known) } else {
-                    principal.isSecret(responseField: Array(line.name))
-                }
-            return !isNamedSecret && !line.value.contains(0)
-                && isFreeOfSecrets(line) {
-                    principal.holdsSecret($0)
-                }
+            let isSecret =
+                line.known.map(secretInResponses.contains) ?? principal.isSecret(responseField: Array(line.name))
+            return !isSecret && !line.value.contains(0) && isFreeOfSecrets(line) { principal.holdsSecret($0) }
         }
     }
 
@@ -369,12 +342,8 @@ extension CompiledUpstream.BodyMatch {
 
     /// The context of the body, from which identities and properties may be taken.
     func context(url: String, fields: Fields) -> MappingContext {
-        var values: [String: String] = [:]
-        for line in fields.lines {
-            let name = line.lowercasedName
-            // Of several lines the first counts; a field used for identities never occurs twice.
-            if values[name] == nil { values[name] = line.text }
-        }
+        // Of several lines the first counts; a field used for identities never occurs twice.
+        let values = Dictionary(fields.lines.lazy.map { ($0.lowercasedName, $0.text) }) { first, _ in first }
         return MappingContext(url: url, captures: captures, bound: bound, fields: values)
     }
 }

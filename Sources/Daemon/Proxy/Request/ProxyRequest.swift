@@ -4,27 +4,21 @@ import Settings
 package import Store
 import Upstream
 
-/// The facts of a `ProxyRequest`.
-private struct RequestFacts: Sendable {
+/// The facts of a `ProxyRequest`; see `IncomingRequest` for those that it has from there.
+struct RequestFacts: Sendable {
     var message: Request
-    /// The body of a POST that reads; the message is then that of a GET.
     let read: ReadBody?
-    /// Why a POST whose route says that it reads is a write nonetheless.
     let notRead: NotReadReason?
     let upstream: ProxiedUpstream
-    /// Path and query as they go upstream, spelled as the client did.
     let target: String
-    /// The path for matching routes: without prefix, base path and query.
     let route: String
     let key: CacheKey
     let digest: Digest128
-    /// The digest of `partsKey`.
     let partsDigest: Digest128
     /// Digests credentials; its secret is not in the store.
     let credentialHasher: KeyHasher
     var directives: RequestDirectives
     let view: View
-    /// The address that the client used, for rewritten links.
     let base: ClientAuthority
     /// The route's caching settings for its response.
     let overrides: CacheOverrides
@@ -45,7 +39,6 @@ private struct RequestFacts: Sendable {
     /// Whether it is passed on without a look-up, and its response not stored.
     var isPassed = false
     let note: RequestNote?
-    /// The number of the clients among whom entity tags stand for content; nil if there are none.
     let group: Int64?
     /// Why the upstream is asked; set by the plan.
     var reason = Plan.Reason.forward(.uriMiss)
@@ -54,9 +47,6 @@ private struct RequestFacts: Sendable {
     /// The age in seconds from which on a response may be older than what its client has seen; nil if it has named no position.
     var ageOfPosition: Int64?
 
-    /// - Parameters:
-    ///   - otherFields: the digest of the request's `OtherFields`; nil for none.
-    ///   - credentialHasher: digests credentials; its secret is not in the store.
     init(
         _ incoming: IncomingRequest,
         principal: PrincipalID,
@@ -110,25 +100,7 @@ package struct ProxyRequest: Sendable {
 
     private let box: Box
 
-    init(
-        _ incoming: IncomingRequest,
-        principal: PrincipalID,
-        otherFields: Digest128?,
-        _ hasher: KeyHasher,
-        credentialHasher: KeyHasher
-    ) {
-        box = Box(
-            RequestFacts(
-                incoming,
-                principal: principal,
-                otherFields: otherFields,
-                hasher,
-                credentialHasher: credentialHasher
-            )
-        )
-    }
-
-    private init(_ facts: RequestFacts) { box = Box(facts) }
+    init(_ facts: RequestFacts) { box = Box(facts) }
 
     package var message: Request { box.facts.message }
     package var read: ReadBody? { box.facts.read }
@@ -179,24 +151,20 @@ package struct ProxyRequest: Sendable {
         !isPassed && overrides.cache != .never && message.method == "GET" && !directives.noStore && message.body == nil
     }
 
-    /// Whether the client wants the upstream asked, whatever is stored.
     var insistsOnAsking: Bool { directives.noCache || directives.maxAge == 0 }
 
     /// Whether Larder asks with conditions of its own.
     ///
     /// The client's conditions are evaluated here; those sent upstream validate the stored responses (RFC 9111 §4.3).
     var asksForItself: Bool {
-        isShareable
-            || isHead && !isPassed && !directives.noStore && message.body == nil && overrides.cache != .never
+        isShareable || isHead && !isPassed && !directives.noStore && message.body == nil && overrides.cache != .never
     }
 
     /// The client's conditions; the time is zero, because it does not matter which conditions there are.
     var conditions: Preconditions { Preconditions(fields: message.fields, now: 0) }
 
     /// Whether it has a condition that only the origin may evaluate (RFC 9111 §4.3.2).
-    var isForOrigin: Bool {
-        message.fields.contains(oneOf: Self.forOrigin) && conditions.isForOrigin
-    }
+    var isForOrigin: Bool { message.fields.contains(oneOf: Self.forOrigin) && conditions.isForOrigin }
 
     private static let forOrigin: KnownFields = [.ifMatch, .ifUnmodifiedSince]
 
@@ -319,8 +287,7 @@ extension ProxyRequest {
     /// Until a response has come it is unknown whether it is for everyone, so different credentials do not share a fetch (RFC
     /// 9111 §3.5).
     func mayShare(with other: ProxyRequest) -> Bool {
-        !upstream.settings.shared
-            || message.fields.all("authorization") == other.message.fields.all("authorization")
+        !upstream.settings.shared || message.fields.all("authorization") == other.message.fields.all("authorization")
     }
 
     /// Whether the objects in a response to this request may be shown to everyone of its principal.
@@ -329,9 +296,8 @@ extension ProxyRequest {
     func mayShareObjects(_ fields: Fields) -> Bool {
         let settings = upstream.policySettings
         guard settings.isShared else { return true }
-        let directives =
-            TargetedDirectives.find(in: fields, targets: settings.targets)?.directives
-            ?? ResponseDirectives(fields)
+        let targeted = TargetedDirectives.find(in: fields, targets: settings.targets)
+        let directives = targeted?.directives ?? ResponseDirectives(fields)
         if directives.isPrivate || directives.noStore { return false }
         let isAuthorized = message.fields.contains("authorization") || settings.addsCredential
         return !isAuthorized || directives.permitsAuthorization
@@ -404,7 +370,6 @@ extension ProxyRequest {
 
     var forWhole: ProxyRequest { with { $0.isForWhole = true } }
 
-    /// The key for stored parts of the response.
     var partsKey: CacheKey { key.forParts }
 
     /// The key of the requested part, for requests that may share a fetch; nil if the response depends on the client's own copy,

@@ -36,9 +36,7 @@ package final class ReadBody: Sendable {
         guard let outline = JSONOutline(bytes) else { throw .notJSON }
         guard let canonical = outline.unambiguous else { throw .ambiguous }
         if kind == .graphQL {
-            for request in outline.elements ?? [outline] {
-                try persisted.check(request, of: upstream)
-            }
+            for request in outline.elements ?? [outline] { try persisted.check(request, of: upstream) }
             if outline.elements?.isEmpty == true { throw .noDocument }
         }
         let type = FieldSyntax.lowercased(FieldSyntax.essence(of: (fields[first: "content-type"] ?? [])[...]))
@@ -46,9 +44,8 @@ package final class ReadBody: Sendable {
         (self.bytes, self.kind, self.share) = (bytes, kind, share)
     }
 
-    private init(digest: String, _ kind: ReadingPost) {
-        (bytes, self.kind, self.digest, share) = ([], kind, digest, nil)
-    }
+    /// A body of which only the digest is known, for an explanation.
+    init(digest: String, _ kind: ReadingPost) { (bytes, self.kind, self.digest, share) = ([], kind, digest, nil) }
 
     // MARK: URLs
 
@@ -68,9 +65,6 @@ package final class ReadBody: Sendable {
         let isDigest = digest.utf8.allSatisfy { 0x30...0x39 ~= $0 || 0x61...0x66 ~= $0 }
         return isDigest ? (String(url[..<start]), String(digest)) : nil
     }
-
-    /// A body of which only the digest is known, for an explanation.
-    static func known(by digest: String, _ kind: ReadingPost) -> ReadBody { ReadBody(digest: digest, kind) }
 }
 
 extension IncomingRequest {
@@ -89,9 +83,7 @@ extension IncomingRequest {
         share: HeldBytes.Share?
     ) -> IncomingRequest {
         do throws(NotReadReason) {
-            return reading(
-                try ReadBody(bytes, kind, message.fields, of: upstream.storeKey, persisted, share: share)
-            )
+            return reading(try ReadBody(bytes, kind, message.fields, of: upstream.storeKey, persisted, share: share))
         } catch { return passed(because: error) }
     }
 }
@@ -103,10 +95,12 @@ extension ProxyCore {
     /// The request as it is served: of a POST that may read, the body says whether it does.
     func knowingBody(of incoming: IncomingRequest) async throws(RequestBodyError) -> IncomingRequest {
         guard let kind = incoming.upstream.reading(incoming) else { return incoming }
-        if let reason = incoming.refusesRead(kind, length: incoming.message.body.map { $0.declaredLength ?? 0 }) {
+        let (message, target) = (incoming.message, incoming.target)
+        let declared = message.body.map { $0.declaredLength ?? 0 }
+        if let reason = NotReadReason(message.fields, target: target, kind, length: declared) {
             return incoming.passed(because: reason)
         }
-        guard let body = incoming.message.body else { return incoming }
+        guard let body = message.body else { return incoming }
         let length = body.declaredLength ?? ReadBody.limit
         let share = HeldBytes.Share(length, of: fetches.held)
         guard fetches.reserve(length) else { return incoming.passed(because: .noMemory) }
@@ -142,16 +136,8 @@ extension IncomingRequest {
     /// The request with a body that is known already.
     func knowing(_ body: [UInt8]?, _ persisted: PersistedQueries) -> IncomingRequest {
         guard let kind = upstream.reading(self) else { return self }
-        if let reason = refusesRead(kind, length: body?.count) { return passed(because: reason) }
-        return examined(body ?? [], kind, persisted, share: nil)
-    }
-
-    /// Why the body need not be looked at; nil if it decides.
-    ///
-    /// - Parameter length: of the body, 0 if it is not known; nil without a body.
-    fileprivate func refusesRead(_ kind: ReadingPost, length: Int?) -> NotReadReason? {
-        guard let length else { return .noBody }
-        return length > ReadBody.limit ? .tooLarge : NotReadReason(message.fields, target: target, kind)
+        let reason = NotReadReason(message.fields, target: target, kind, length: body?.count)
+        return reason.map(passed) ?? examined(body ?? [], kind, persisted, share: nil)
     }
 }
 
@@ -169,8 +155,14 @@ package enum NotReadReason: String, Error, Sendable {
     case elsewhere = "query-elsewhere"
 
     /// Why nothing need be read of a body; nil if it decides.
-    init?(_ fields: Fields, target: String, _ kind: ReadingPost) {
-        if fields.contains("content-encoding") || !Self.isJSON(fields) {
+    ///
+    /// - Parameter length: of the body, 0 if it is not known; nil without a body.
+    init?(_ fields: Fields, target: String, _ kind: ReadingPost, length: Int?) {
+        if length == nil {
+            self = .noBody
+        } else if length ?? 0 > ReadBody.limit {
+            self = .tooLarge
+        } else if fields.contains("content-encoding") || !Self.isJSON(fields) {
             self = .notJSON
         } else if kind == .graphQL, Self.namesQuery(target) {
             self = .elsewhere
@@ -186,9 +178,8 @@ package enum NotReadReason: String, Error, Sendable {
         guard essence.elementsEqual("application/json".utf8) || essence.suffix(5).elementsEqual("+json".utf8)
         else { return false }
         // In another charset the bytes might be other text.
-        let rest = String(decoding: FieldSyntax.lowercased(types[0][...]), as: UTF8.self).filter {
-            $0 != "\"" && $0 != " "
-        }
+        let type = String(decoding: FieldSyntax.lowercased(types[0][...]), as: UTF8.self)
+        let rest = type.filter { $0 != "\"" && $0 != " " }
         return !rest.contains("charset") || rest.hasSuffix(";charset=utf-8") || rest.hasSuffix(";charset=utf8")
     }
 
@@ -243,8 +234,7 @@ final class PersistedQueries: Sendable {
             guard known.withLock({ $0[name] }) == true else { throw .unknownQuery }
             return
         }
-        guard let text = query.text else { throw .malformed }
-        guard let document = GraphQLDocument(text.utf8) else { throw .malformed }
+        guard let text = query.text, let document = GraphQLDocument(text.utf8) else { throw .malformed }
         if document.kinds.contains(.mutation) { throw .mutation }
         if document.kinds.contains(.subscription) { throw .subscription }
         guard document.onlyReads else { throw .malformed }

@@ -18,10 +18,8 @@ extension Logger {
     }
 
     func notStored(_ reason: NotStoredReason, _ request: ProxyRequest) {
-        debug(
-            "not stored",
-            metadata: ["url": "\(request.shownURL)", "rule": "\(reason.rule)", "reason": "\(reason.text)"]
-        )
+        let (rule, text) = (reason.rule, reason.text)
+        debug("not stored", metadata: ["url": "\(request.shownURL)", "rule": "\(rule)", "reason": "\(text)"])
     }
 
     package func committed(_ report: CommitReport) {

@@ -53,7 +53,15 @@ final class RepeatedLines: Sendable {
         }
         guard isFirst else { return }
         log.log(level: level, message, metadata: subject.merging(details) { $1 })
-        Task { await conclude(key, level, message, subject, end) }
+        Task {
+            guard let spell = await ended(key), end != nil || spell.events > 1 else { return }
+            var metadata = subject
+            let duration = (end == nil ? spell.last : spell.end) - spell.began
+            metadata["after"] = "\(Units.text(.seconds(max(1, duration.components.seconds))))"
+            metadata["times"] = "\(spell.events)"
+            if spell.held > 0 { metadata["held_back"] = "\(spell.held)" }
+            log.log(level: level, end ?? "\(message): counted", metadata: metadata)
+        }
     }
 
     /// Counts a request that was not sent because of an event.
@@ -65,31 +73,16 @@ final class RepeatedLines: Sendable {
         "\(message) " + subject.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: " ")
     }
 
-    /// Waits for the end of a spell, which each event may put off.
-    private func conclude(
-        _ key: String,
-        _ level: Logger.Level,
-        _ message: Logger.Message,
-        _ subject: Logger.Metadata,
-        _ end: Logger.Message?
-    ) async {
-        var ended: Spell?
-        while ended == nil {
-            guard let spell = spells.withLock({ $0[key] }) else { return }
+    /// Waits for the end of a spell, which each event may put off, and removes it; nil if there is none.
+    private func ended(_ key: String) async -> Spell? {
+        while let spell = spells.withLock({ $0[key] }) {
             // Nothing cancels this task; it ends with the process.
             try? await Task.sleep(until: spell.end)
-            ended = spells.withLock { spells in
-                guard let spell = spells[key], spell.end <= .now else { return nil }
-                spells[key] = nil
-                return spell
+            let ended = spells.withLock { spells in
+                spells[key].flatMap { $0.end <= .now ? spells.removeValue(forKey: key) : nil }
             }
+            if let ended { return ended }
         }
-        guard let ended, end != nil || ended.events > 1 else { return }
-        var metadata = subject
-        let duration = end == nil ? ended.last - ended.began : ended.end - ended.began
-        metadata["after"] = "\(Units.text(.seconds(max(1, duration.components.seconds))))"
-        metadata["times"] = "\(ended.events)"
-        if ended.held > 0 { metadata["held_back"] = "\(ended.held)" }
-        log.log(level: level, end ?? "\(message): counted", metadata: metadata)
+        return nil
     }
 }

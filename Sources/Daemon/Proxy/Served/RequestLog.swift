@@ -179,9 +179,7 @@ package struct ServedRequest: Sendable, Equatable {
         self.upstream = upstream
     }
 
-    package var keyText: String? {
-        key.map { $0.high.hexadecimal(width: 16) + $0.low.hexadecimal(width: 16) }
-    }
+    package var keyText: String? { key.map { $0.high.hexadecimal(width: 16) + $0.low.hexadecimal(width: 16) } }
 }
 
 /// The sender of a request: a machine's address, or the user at the other end of a Unix socket.
@@ -190,10 +188,7 @@ package struct ClientAddress: Sendable, Equatable {
     let bytes: [UInt8]
     let isUser: Bool
 
-    init(peer: [UInt8], at entrance: Address) {
-        bytes = peer
-        isUser = entrance.isUnix
-    }
+    init(peer: [UInt8], at entrance: Address) { (bytes, isUser) = (peer, entrance.isUnix) }
 
     /// `127.0.0.1`, `::1`, `uid:1000`; `-` where it is unknown.
     package var text: String {
@@ -254,12 +249,11 @@ final class RequestNote: ReplyObserver {
         upstream = incoming.upstream
         route = (incoming.route, incoming.query)
         self.started = started
-        let client = ClientAddress(peer: incoming.message.peer, at: place)
-        let method = incoming.message.method
-        let url = upstream.clientURL(ofURL: incoming.url)
-        var served = ServedRequest(client: client, method: method, url: url, upstream: upstream.name)
+        let (message, url) = (incoming.message, upstream.clientURL(ofURL: incoming.url))
+        let client = ClientAddress(peer: message.peer, at: place)
+        var served = ServedRequest(client: client, method: message.method, url: url, upstream: upstream.name)
         served.time = RequestClock.wall - Int64((RequestClock.nanoseconds - started) / 1_000)
-        served.program = incoming.message.fields[.userAgent].flatMap(ClientProgram.name)
+        served.program = message.fields[.userAgent].flatMap(ClientProgram.name)
         state = Mutex(State(served: served))
     }
 
@@ -321,8 +315,7 @@ final class RequestNote: ReplyObserver {
         served.route = upstream.routePath(method: served.method, path: route.path, query: route.query)
         requests.record(served)
         metrics.count(served, isTimed: !isStream)
-        if isStream { return }
-        if slowness > 0, seconds > slowness { report(served) }
+        if !isStream, slowness > 0, seconds > slowness { report(served) }
     }
 
     private func report(_ served: ServedRequest) {
@@ -351,12 +344,11 @@ extension ServedRequest {
 extension Outcome {
     /// The outcome of a response for which none was recorded, such as one of a recording.
     fileprivate init(_ status: CacheStatus?) {
-        self =
-            switch status {
-            case let status? where status.isHit: .hit
-            case let status? where status.isForwarded && status.detail == nil: .miss
-            default: .error
-            }
+        switch status {
+        case let status? where status.isHit: self = .hit
+        case let status? where status.isForwarded && status.detail == nil: self = .miss
+        default: self = .error
+        }
     }
 }
 

@@ -9,11 +9,7 @@ import Synchronization
 package final class TopLists: Sendable {
     /// What requests are counted by.
     package enum Subject: String, CaseIterable, Sendable {
-        case program
-        case principal
-        case upstream
-        case route
-        case url
+        case program, principal, upstream, route, url
 
         fileprivate var place: Int {
             switch self {
@@ -28,9 +24,7 @@ package final class TopLists: Sendable {
 
     /// The time that a list covers, up to now.
     package enum Period: String, CaseIterable, Sendable {
-        case minute
-        case hour
-        case day
+        case minute, hour, day
 
         /// The seconds of one interval, and how many of them are kept.
         fileprivate var intervals: (seconds: Int64, count: Int64) {
@@ -46,8 +40,7 @@ package final class TopLists: Sendable {
     package enum Order: String, CaseIterable, Sendable {
         case requests
         case upstreamRequests = "upstream_requests"
-        case bytes
-        case seconds
+        case bytes, seconds
 
         fileprivate func value(of counts: Counts) -> Double {
             switch self {
@@ -89,21 +82,18 @@ package final class TopLists: Sendable {
         /// By the places of the subjects: their names need not be hashed.
         var counts: [[String: Counts]] = Subject.allCases.map { _ in [:] }
 
-        mutating func add(_ new: Counts, to subject: Subject, _ name: String) {
-            Self.add(new, to: &counts[subject.place], name)
-        }
-
-        private static func add(_ new: Counts, to names: inout [String: Counts], _ name: String) {
-            if let known = names.index(forKey: name) {
-                names.values[known] += new
+        mutating func add(_ new: Counts, at place: Int, _ name: String) {
+            if let known = counts[place].index(forKey: name) {
+                counts[place].values[known] += new
             } else {
-                names[names.count < TopLists.nameLimit ? name : TopLists.othersName, default: Counts()] += new
+                let isListed = counts[place].count < TopLists.nameLimit
+                counts[place][isListed ? name : TopLists.othersName, default: Counts()] += new
             }
         }
 
         mutating func add(_ other: Interval) {
             for (place, names) in other.counts.enumerated() {
-                for (name, new) in names { Self.add(new, to: &counts[place], name) }
+                for (name, new) in names { add(new, at: place, name) }
             }
         }
     }
@@ -129,16 +119,13 @@ package final class TopLists: Sendable {
 
     private let state = Mutex(State())
 
-    /// Counts a request.
-    ///
     /// - Parameters:
     ///   - weight: for how many requests it stands.
     ///   - now: in seconds since 1970.
     func count(_ served: ServedRequest, weight: Int = 1, now: Int64 = RequestClock.wall / 1_000_000) {
-        let isHit = served.outcome.isHit
         let counts = Counts(
             requests: weight,
-            hits: isHit ? weight : 0,
+            hits: served.outcome.isHit ? weight : 0,
             upstreamRequests: served.upstreamSeconds == nil ? 0 : weight,
             bytes: served.bytes * weight,
             seconds: served.seconds * Double(weight)
@@ -148,7 +135,7 @@ package final class TopLists: Sendable {
             Self.advance(&state, to: now)
             if state.sender != sender { Self.attribute(&state, to: sender) }
             state.unattributed += counts
-            state.current.add(counts, to: .url, served.url)
+            state.current.add(counts, at: Subject.url.place, served.url)
         }
     }
 
@@ -179,7 +166,9 @@ package final class TopLists: Sendable {
                 (.program, sender.program), (.principal, sender.principal), (.upstream, sender.upstream),
                 (.route, sender.route),
             ]
-            for case (let subject, let name?) in names { state.current.add(state.unattributed, to: subject, name) }
+            for case (let subject, let name?) in names {
+                state.current.add(state.unattributed, at: subject.place, name)
+            }
         }
         (state.sender, state.unattributed) = (next, Counts())
     }

@@ -8,11 +8,10 @@ import Store
 extension ProxiedUpstream {
     /// The object that a request's path names: by the route for its own method, else by that for retrievals.
     func bound(_ request: ProxyRequest) -> BoundObject? {
-        for method in request.read == nil ? [request.message.method, "GET"] : ["POST"] {
-            let subject = RouteSubject(method: method, path: request.route, query: Self.query(ofURL: request.target))
-            if let object = rules.body(subject).flatMap(object) { return object }
-        }
-        return nil
+        let query = Self.query(ofURL: request.target)
+        return (request.read == nil ? [request.message.method, "GET"] : ["POST"]).lazy.compactMap { method in
+            self.rules.body(RouteSubject(method: method, path: request.route, query: query)).flatMap(self.object)
+        }.first
     }
 
     /// The path, as it goes upstream, of the object that a write acts on: `/orders/5` for `POST /orders/5/cancel`; nil if there is none.
@@ -56,14 +55,14 @@ extension ProxiedUpstream {
     /// Further targets that a write of this path invalidates by its route: paths, and patterns of paths.
     ///
     /// - Parameter status: of its response; nil before the response, or if it never came.
-    func routeInvalidations(by request: ProxyRequest, status: Int?) -> (
-        paths: [String], patterns: [InvalidationPattern]
-    ) {
+    func routeInvalidations(by request: ProxyRequest, status: Int?)
+        -> (paths: [String], patterns: [InvalidationPattern])
+    {
         var (paths, patterns): ([String], [InvalidationPattern]) = ([], [])
         let (method, query, base) = (request.message.method, Self.query(ofURL: request.target), settings.url.basePath)
         let success = status.flatMap { (200..<300).contains($0) ? $0 : nil }
         var invalidated = rules.invalidated(method: method, path: request.route, query: query, status: success)
-        if let path = actionPath(request).map({ route(ofURL: $0) }) {
+        if let path = actionPath(request).map(route(ofURL:)) {
             // A route to the object itself is seldom for POST.
             for method in [method, "PATCH", "PUT"] {
                 invalidated += rules.invalidated(method: method, path: path, query: nil, status: success)

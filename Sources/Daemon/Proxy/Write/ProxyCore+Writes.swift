@@ -12,9 +12,9 @@ extension ProxyCore {
     func write(_ request: ProxyRequest, _ reply: Reply) async {
         // Each write that could not be stored keeps its response in memory until it is.
         guard !cache.uncommittedWrites.isFull else { return reply.refuse(.storeFailed(.queueFull)) }
-        guard !isHeldBack(request, reply), await waitsForTurn(request, reply) else { return }
-        // While it waited, others may have spent what was left.
-        guard !isHeldBack(request, reply) else { return }
+        // While it waits, others may spend what was left.
+        guard !isHeldBack(request, reply), await waitsForTurn(request, reply), !isHeldBack(request, reply)
+        else { return }
         let suspect: SuspectID
         do {
             let further = request.upstream.routeInvalidations(by: request, status: nil)
@@ -35,15 +35,9 @@ extension ProxyCore {
         let write = fetches.write(request, reply)
         let outcome = await write.ended()
         let times = ExchangeTimes(request: requestTime, response: now, wall: wall)
-        let targetIsUntouched = await complete(
-            outcome,
-            of: request,
-            suspect: suspect,
-            since: start,
-            announced: announced
-        )
+        let isUntouched = await complete(outcome, of: request, suspect: suspect, since: start, announced: announced)
         // Another write may have invalidated the target meanwhile, and may have been the later one.
-        if targetIsUntouched, let posted = outcome.representation(ofTargetOf: request, times) {
+        if isUntouched, let posted = outcome.representation(ofTargetOf: request, times) {
             fetches.admit(posted, of: request)
         }
         write.committed()
@@ -95,9 +89,7 @@ extension ProxyCore {
         do {
             completion = try await cache.store.complete(write)
             invalidation.paths.formUnion(completion.removed)
-        } catch {
-            retryLater(write, of: upstream, because: error)
-        }
+        } catch { retryLater(write, of: upstream, because: error) }
         if let announced, let turn { await announced.end(invalidation, completion, turn, since: start, at: write.time) }
         let targetIsUntouched = fetches.invalidations.change(since: token, for: request) != .invalidated
         // Repeated, because responses read from disk before the commit may have returned to memory meanwhile.
@@ -114,9 +106,7 @@ extension ProxyCore {
         invalidate(invalidation)
         do {
             try await cache.store.invalidate([path], of: request.upstream.storeKey)
-        } catch {
-            log.storeFailed("an invalidation could not be stored", error)
-        }
+        } catch { log.storeFailed("an invalidation could not be stored", error) }
         invalidation.time = cache.now
         invalidate(invalidation)
         liveDocuments.invalidationsCommitted()
@@ -162,28 +152,21 @@ extension ProxyCore {
                 let completion = try await cache.store.complete(write)
                 var invalidation = write.invalidation
                 invalidation.paths.formUnion(completion.removed)
-                await announcement(in: upstream.storeKey)?.announce(
-                    completion.objects,
-                    paths: invalidation.paths,
-                    at: write.time
-                )
+                let announcement = announcement(in: upstream.storeKey)
+                await announcement?.announce(completion.objects, paths: invalidation.paths, at: write.time)
                 // Fetches begun since then are newer than what the store has.
                 invalidation.time = cache.now
                 invalidate(invalidation)
                 break
             } catch .closed {
                 return
-            } catch {
-                log.debug("what a write changed still cannot be stored", metadata: ["error": "\(error)"])
-            }
+            } catch { log.debug("what a write changed still cannot be stored", metadata: ["error": "\(error)"]) }
         }
         cache.uncommittedWrites.end(number)
         var charge = write.observation?.body.count ?? 0
         fetches.release(&charge)
         liveDocuments.invalidationsCommitted()
-        let (subject, path): (Logger.Metadata, Logger.Metadata) = (
-            ["upstream": "\(upstream.name)"], ["path": "\(write.path)"]
-        )
-        repeated.log(.notice, "what a write changed is stored now", about: subject, path)
+        let subject: Logger.Metadata = ["upstream": "\(upstream.name)"]
+        repeated.log(.notice, "what a write changed is stored now", about: subject, ["path": "\(write.path)"])
     }
 }

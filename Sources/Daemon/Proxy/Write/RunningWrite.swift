@@ -26,8 +26,7 @@ final class RunningWrite: TransferDelegate {
     private var charge = 0
 
     init(_ request: ProxyRequest, _ reply: Reply, fetches: Fetches) {
-        (self.request, self.reply) = (request, reply)
-        self.fetches = fetches
+        (self.request, self.reply, self.fetches) = (request, reply, fetches)
         start = fetches.cache.now
         state = Write(wantsMapped: request.view == .mapped, limit: request.upstream.daemon.limits.document)
     }
@@ -95,9 +94,7 @@ final class RunningWrite: TransferDelegate {
 
     // MARK: Actions
 
-    private func handle(_ event: Write.Event) {
-        for action in state.handle(event) { perform(action) }
-    }
+    private func handle(_ event: Write.Event) { for action in state.handle(event) { perform(action) } }
 
     private func perform(_ action: Write.Action) {
         switch action {

@@ -31,7 +31,6 @@ final class UncommittedWrites: Sendable {
         }
     }
 
-    /// Removes a write that is stored.
     func end(_ number: Int) {
         state.withLock { state in
             state.writes[number] = nil

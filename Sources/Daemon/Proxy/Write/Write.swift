@@ -45,7 +45,6 @@ struct Write: Hashable {
     private(set) var body: BodyBuffer
     /// The pieces that the client does not have yet.
     private var held: [[UInt8]] = []
-    private var hasHead = false
     private var isBegun = false
     private let wantsMapped: Bool
     private var isMapped = false
@@ -61,18 +60,16 @@ struct Write: Hashable {
     mutating func handle(_ event: Event) -> [Action] {
         switch (phase, event) {
         case (.asking, .head(let isJSON)):
-            phase = .responding
-            hasHead = true
-            isMapped = wantsMapped && isJSON
+            (phase, isMapped) = (.responding, wantsMapped && isJSON)
             return []
         case (.responding, .body(let piece, let fits)):
-            let actions = isMapped && body.isWhole ? [] : passOn()
+            let actions = held.isEmpty || isMapped && body.isWhole ? [] : passOn()
             held.append(piece)
             body.append(piece)
             if !fits { body.letGo() }
             return actions
         case (.asking, .ended(let end)), (.responding, .ended(let end)):
-            self.end = hasHead ? end : .failed
+            self.end = phase == .responding ? end : .failed
             phase = .committing
             // What was sent must be certain before objects are taken from it.
             if end != .whole { body.letGo() }
@@ -88,17 +85,14 @@ struct Write: Hashable {
     }
 
     private mutating func release() -> [Action] {
-        guard hasHead, end != .failed || isBegun || !held.isEmpty else { return [.fail] }
+        // Without a head nothing is held.
+        guard end != .failed || isBegun || !held.isEmpty else { return [.fail] }
         if isMapped, !isBegun, end == .whole, body.isWhole { return [.serveMapped] }
-        let start: [Action] = isBegun ? [] : [.begin]
-        return start + held.map { .write($0) } + [end == .whole || end == .odd ? .finish : .abort]
+        return passOn() + [end == .whole || end == .odd ? .finish : .abort]
     }
 
     private mutating func passOn() -> [Action] {
-        guard !held.isEmpty else { return [] }
-        let actions: [Action] = (isBegun ? [] : [.begin]) + held.map { .write($0) }
-        isBegun = true
-        held = []
-        return actions
+        defer { (isBegun, held) = (true, []) }
+        return (isBegun ? [] : [.begin]) + held.map { .write($0) }
     }
 }

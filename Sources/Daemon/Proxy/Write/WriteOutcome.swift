@@ -58,15 +58,11 @@ struct WriteOutcome: Sendable {
         if !showsState || observed(by: request) == nil {
             targets += collections(of: request)
             let base = request.upstream.settings.url.basePath
-            targets +=
-                request.upstream.actionPath(request).flatMap { Self.parent(of: $0, base: base) }.map { [$0] } ?? []
+            if let path = request.upstream.actionPath(request), let parent = Self.parent(of: path, base: base) {
+                targets.append(parent)
+            }
         }
-        var paths: [String] = []
-        for target in targets {
-            let path = request.upstream.keyPath(of: target)
-            if !paths.contains(path) { paths.append(path) }
-        }
-        return paths
+        return targets.map(request.upstream.keyPath).reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
     }
 
     func collections(of request: ProxyRequest) -> [String] {
@@ -84,9 +80,8 @@ struct WriteOutcome: Sendable {
     }
 
     func observed(by request: ProxyRequest) -> (rule: BodyRule, body: [UInt8], surroundings: MappingContext)? {
-        guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202
-        else { return nil }
-        guard request.upstream.isJSON(head.fields), request.mayShareObjects(head.fields),
+        guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202,
+            request.upstream.isJSON(head.fields), request.mayShareObjects(head.fields),
             !isForSameOtherFields(head, request)
         else { return nil }
         let credentials = request.credentials
@@ -146,23 +141,15 @@ struct WriteOutcome: Sendable {
         if effect != .absent {
             let further = upstream.routeInvalidations(by: request, status: error == nil ? head?.status : nil)
             // The models determine how a deletion shows in lists.
-            let collections = effect == .deleted ? self.collections(of: request) : []
-            let paths = outdatedPaths(by: request).filter { !collections.contains($0) } + further.paths
-            write.paths = Set(paths)
-            write.collections = collections
+            write.collections = effect == .deleted ? collections(of: request) : []
+            write.paths = Set(outdatedPaths(by: request)).subtracting(write.collections).union(further.paths)
             write.patterns = further.patterns
         } else {
             // The document stored at its URL counts as deleted, whether or not it shows an object.
             write.paths = [upstream.keyPath(of: request.target)]
         }
-        if let (rule, body, surroundings) = observed(by: request) {
-            write.observation = ReceivedObservation(
-                body: body,
-                start: start,
-                rule: rule,
-                url: key.url,
-                surroundings: surroundings
-            )
+        write.observation = observed(by: request).map { rule, body, surroundings in
+            ReceivedObservation(body: body, start: start, rule: rule, url: key.url, surroundings: surroundings)
         }
         return write
     }
