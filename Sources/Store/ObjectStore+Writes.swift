@@ -118,6 +118,10 @@ public struct CompletedWrite: Sendable {
     var effect: Effect
     /// The object that the path identifies, by its route.
     var bound: BoundObject?
+    /// The objects that the path may name, as far as anybody can guess; they count if nothing else says which object it is.
+    public var supposed: [BoundObject] = []
+    /// The path of the object that the write acts on, if it is not the target.
+    public var actionPath: String?
     /// The response; nil if it shows no objects.
     public var observation: ReceivedObservation?
     /// Paths whose documents are removed.
@@ -148,7 +152,7 @@ public struct CompletedWrite: Sendable {
     /// What it makes outdated, besides what the store finds out.
     public var invalidation: Invalidation { Invalidation(of: upstream, paths: paths, patterns: patterns, at: time) }
 
-    public var boundObjects: [BoundObject] { bound.map { [$0] } ?? [] }
+    public var boundObjects: [BoundObject] { bound.map { [$0] } ?? supposed }
 }
 
 /// What completing a write in the store has changed.

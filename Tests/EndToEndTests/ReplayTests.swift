@@ -75,6 +75,43 @@ import Testing
         #expect(try replay.get("/q?a=x+y&b=2", ["Accept": "text/html"]).status == 504)
     }
 
+    @Test(
+        arguments: [
+            #"{"x":"SECRET"}"#, #"{"SECRET":1}"#, "plain SECRET text", "SECRET-world", "x=SECRET&y=1",
+            "{\"a\":\"SECRET\"}\n{\"b\":\"SECRET\"}\n", "<a t=\"SECRET\">SECRET</a>", #"{"x":"BASE64"}"#,
+            #"{"x":"USER64"}"#,
+            #"{"pem":"-----BEGIN PRIVATE KEY-----\nMIISECRET\n-----END PRIVATE KEY-----\n"}"#,
+        ]
+    )
+    func `a body that repeats a credential matches with any credential, and no other body does`(_ body: String) throws {
+        let origin = try Origin { .text("\($0.body.count)") }
+        let recording = RecordedFolder()
+        func send(_ larder: Larder, _ secret: String, after: String = "") throws -> Int {
+            let text = body.replacing("SECRET", with: secret + after)
+                .replacing("BASE64", with: Data((secret + after).utf8).base64EncodedString())
+                .replacing("USER64", with: Data("user:\(secret)\(after)".utf8).base64EncodedString())
+            let form = "application/x-www-form-urlencoded"
+            let type = body.hasPrefix("{") ? "application/json" : body.hasPrefix("x=") ? form : "text/plain"
+            return try larder.request(
+                "POST",
+                "/a",
+                ["Content-Type": type, "Authorization": "Bearer \(secret)"],
+                body: text
+            ).status
+        }
+        try recording.record(origin) { (larder: Larder) throws -> Void in
+            #expect(try send(larder, "s3cr3tT0kenAbcdef123456") == 200)
+        }
+        let replay = try Larder.replaying(recording.path)
+        #expect(try send(replay, "s3cr3tT0kenAbcdef123456") == 200)
+        #expect(try send(replay, "An0therT0kenGhijkl789012") == 200)
+        // Another key is as good as the recorded one.
+        if !body.contains("PRIVATE KEY") {
+            #expect(try send(replay, "s3cr3tT0kenAbcdef123456", after: "-1") == 504)
+            #expect(try send(replay, "s3cr3tT0kenAbcdef123456", after: "7") == 504)
+        }
+    }
+
     @Test func `coded bodies of requests are compared by what they contain`() throws {
         let origin = try Origin { .text("\($0.body.count)") }
         let recording = RecordedFolder()

@@ -224,7 +224,7 @@ extension Bench {
         _ = try await bench.store.markSuspect(
             upstream: "github",
             urls: ["/users/3"],
-            object: BoundObject(model: "User", identity: "3"),
+            objects: [BoundObject(model: "User", identity: "3")],
             patterns: []
         )
         return bench

@@ -316,13 +316,13 @@ struct WriteMarkTests: WriteMarkFixtures {
         _ = try await bench.store.markSuspect(
             upstream: "github",
             urls: ["/issues/1"],
-            object: first,
+            objects: [first],
             patterns: [pattern]
         )
         let suspect = try await bench.store.markSuspect(
             upstream: "github",
             urls: ["/search"],
-            object: BoundObject(model: "Issue", identity: "2"),
+            objects: [BoundObject(model: "Issue", identity: "2")],
             patterns: [pattern]
         )
         try await bench.store.clear(suspect)

@@ -22,6 +22,8 @@ final class Redactor {
     private var names: [String: SecretNames] = [:]
 
     static let mark = Redaction.mark
+    /// How a placeholder with a number begins.
+    static let numbered = mark + [0x2D]
     /// The maximum number of values to search for; beyond it, the older half is dropped.
     private static let knownLimit = 2_000
 
@@ -30,7 +32,7 @@ final class Redactor {
         self.numbers = numbers ? [:] : nil
         next = first
         // The Base64 of a placeholder has a number in it.
-        if !numbers { known.insert(Self.mark + [0x2D]) }
+        if !numbers { known.insert(Self.numbered) }
     }
 
     /// Has the upstream's own credential replaced from now on, and those in fields that are in no exchange.
@@ -114,7 +116,7 @@ final class Redactor {
         if learnedValues.count > Self.knownLimit {
             learnedValues.removeFirst(Self.knownLimit / 2)
             isLearned = Set(learnedValues.map(\.value))
-            known = KnownValues((numbers == nil ? [Self.mark + [0x2D]] : []) + learnedValues.map(\.value))
+            known = KnownValues((numbers == nil ? [Self.numbered] : []) + learnedValues.map(\.value))
         }
         return placeholder
     }
@@ -146,7 +148,7 @@ final class Redactor {
 
     private func placeholder(ofKnown number: Int) -> [UInt8] {
         // In a comparison, the first value stands for the placeholders with a number.
-        if numbers == nil { return Self.mark }
+        if numbers == nil { return number == 0 ? Self.numbered : Self.mark }
         return learnedValues[number].placeholder
     }
 

@@ -47,7 +47,7 @@ struct RequestKey: Sendable {
             self.body = ""
             return
         }
-        let plain = CodedContent.plain(body, ContentHead(fields))
+        let plain = Self.withoutNumbers(CodedContent.plain(body, ContentHead(fields)))
         // Parsing so much text takes seconds, and uploads of this size are rarely text.
         guard plain.count <= Self.readLimit else {
             self.body = Self.digest(of: Self.withoutBoundary(plain, fields))
@@ -113,11 +113,11 @@ struct RequestKey: Sendable {
 
     /// A normalised body: JSON by its values, a form by its parameters, a multipart body by its parts.
     private static func canonical(_ body: [UInt8], _ fields: Fields, ignoring pointers: [String]) -> String {
-        if let outline = JSONOutline(body) { return withoutNumbers(outline.canonical(leavingOut: Set(pointers))) }
+        if let outline = JSONOutline(body) { return text(outline.canonical(leavingOut: Set(pointers))) }
         if fields.text("content-type")?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true {
-            return withoutNumbers(Array(url("?" + String(decoding: body, as: UTF8.self), ignoring: []).utf8))
+            return text(Array(url("?" + String(decoding: body, as: UTF8.self), ignoring: []).utf8))
         }
-        return withoutNumbers(withoutBoundary(body, fields))
+        return text(withoutBoundary(body, fields))
     }
 
     /// A multipart body with a fixed boundary, because clients choose a new one for each request.
@@ -129,10 +129,23 @@ struct RequestKey: Sendable {
         return body.replacing(Array(boundary.utf8), with: Array("boundary".utf8))
     }
 
-    /// The text with all placeholders alike; Base64 if the bytes are not text.
-    private static func withoutNumbers(_ bytes: [UInt8]) -> String {
+    /// The bytes with the placeholders of a recording all alike.
+    ///
+    /// This precedes the redaction: what follows a secret in a live request may look like a number, too.
+    private static func withoutNumbers(_ bytes: [UInt8]) -> [UInt8] {
+        var (result, rest): ([UInt8], ArraySlice<UInt8>) = ([], bytes[...])
+        while let range = rest.firstRange(of: Redactor.numbered) {
+            let digits = rest[range.upperBound...].prefix(while: FieldSyntax.isDigit)
+            result += rest[..<(digits.isEmpty ? range.upperBound : range.upperBound - 1)]
+            rest = rest[digits.endIndex...]
+        }
+        return result.isEmpty ? bytes : result + rest
+    }
+
+    /// The text; Base64 if the bytes are not text.
+    private static func text(_ bytes: [UInt8]) -> String {
         guard let text = String(validating: bytes, as: UTF8.self) else { return Data(bytes).base64EncodedString() }
-        guard text.contains("REDACTED-") else { return text }
-        return text.replacing(/REDACTED-[0-9]+/, with: "REDACTED")
+        // Such a placeholder stands for one with a number that was encoded (`Redactor.init`).
+        return text.contains("REDACTED-") ? text.replacing(/REDACTED-(?![0-9])/, with: "REDACTED") : text
     }
 }

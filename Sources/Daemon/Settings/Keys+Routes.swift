@@ -222,8 +222,8 @@ extension ConfigReader {
 
     fileprivate mutating func bodyModel(_ node: Node) -> RouteDraft.Model? {
         if node.mapping != nil {
-            let keys = mapping(node, keys: ["keyed"], wanted: "{ keyed: User }")
-            guard let model = keys?["keyed"] else { return nil }
+            guard let keys = mapping(node, keys: ["keyed"], wanted: "{ keyed: User }") else { return nil }
+            guard let model = keys["keyed"] else { return failHere(node.place, "write { keyed: User }") }
             return text(model, wanted: "the name of a model").map { ($0, .keyed, model.place) }
         }
         guard let names = texts(node, wanted: "the name of a model, in brackets for a list") else { return nil }

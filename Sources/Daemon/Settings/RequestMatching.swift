@@ -31,7 +31,7 @@ package struct RequestMatching: Sendable, ConfigSection, Equatable {
         static let keys: [ConfigKey<Body>] = documented([
             "JSON pointers of members that do not count.":
                 .texts("ignore", \.ignore, example: "[/nonce, /sent_at]") { pointer in
-                    pointer.hasPrefix("/") ? nil : "\"\(pointer)\" is no JSON pointer; write \"/\(pointer)\""
+                    pointer.hasPrefix("/") ? nil : "is no JSON pointer; write \"/\(pointer)\""
                 }
         ])
     }

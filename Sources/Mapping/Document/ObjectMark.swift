@@ -93,6 +93,23 @@ extension Models {
         guard identity != nil || !keys.isEmpty else { return nil }
         return BoundObject(model: model.objectName, identity: identity, keys: keys)
     }
+
+    /// The objects of a model that a value may name, where nothing says what it is: the one with this identity, and those with
+    /// this key.
+    public func objects(perhapsNamed value: String, of model: String) -> [BoundObject] {
+        guard let index = index(of: model), compiled[index].hasIdentity else { return [] }
+        let model = compiled[index]
+        var objects: [BoundObject] = []
+        if model.identityNames.count == 1,
+            let identity = model.identity(boundBy: [model.identityNames[0]: value], captures: [:])
+        {
+            objects.append(BoundObject(model: model.objectName, identity: identity, keys: []))
+        }
+        if !model.reading.keys.isEmpty {
+            objects.append(BoundObject(model: model.objectName, identity: nil, keys: [value]))
+        }
+        return objects
+    }
 }
 
 extension CompiledModel {

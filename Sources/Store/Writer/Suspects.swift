@@ -6,16 +6,16 @@ extension ObjectStore {
     /// Records URLs that a write is about to change; the record is on disk when this returns.
     ///
     /// If the process dies before the suspect is cleared, the next opening of the store removes the documents of these
-    /// URLs and those that match the patterns. It also marks objects as changed: that of the path and those that these
+    /// URLs and those that match the patterns. It also marks objects as changed: those of the path and those that these
     /// documents represent.
     public func markSuspect(
         upstream: String,
         urls: Set<String>,
-        object: BoundObject? = nil,
+        objects: [BoundObject] = [],
         patterns: [InvalidationPattern] = []
     ) async throws(StoreError) -> SuspectID {
         try await core.commit(.suspect, .durable) { session in
-            try session.markSuspect(upstream: upstream, urls: urls, object: object, patterns: patterns)
+            try session.markSuspect(upstream: upstream, urls: urls, objects: objects, patterns: patterns)
         }
     }
 
@@ -26,12 +26,12 @@ extension ObjectStore {
 }
 
 extension WriterSession {
-    func markSuspect(upstream: String, urls: Set<String>, object: BoundObject?, patterns: [InvalidationPattern]) throws
-        -> SuspectID
+    func markSuspect(upstream: String, urls: Set<String>, objects: [BoundObject], patterns: [InvalidationPattern])
+        throws -> SuspectID
     {
         let suspect = numbers.suspect.increment()
         for url in urls { try query("INSERT OR IGNORE INTO _suspects VALUES (?, ?, ?)").run(suspect, upstream, url) }
-        if let object { try write(object, of: upstream, suspect: suspect) }
+        for object in objects { try write(object, of: upstream, suspect: suspect) }
         for pattern in patterns {
             try query("INSERT INTO _suspect_patterns VALUES (?, ?, ?, ?)")
                 .run(suspect, upstream, pattern.base, pattern.pattern.text)

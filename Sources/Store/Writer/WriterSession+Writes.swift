@@ -16,23 +16,29 @@ extension WriterSession {
         // Nothing is stored for a forgotten principal, and nothing in the file belongs to it.
         let isKnown = try principalLabel(write.principal) != nil
         let observation = isKnown ? write.observation : nil
-        if let observation, let prepared { completion.warnings = try observe(observation, of: write, prepared) }
+        let gone = subjects.filter { $0.own?.isTombstone == true }
         // The observation may be the first of its scope, and a deletion is kept for responses under way.
         var known = owner
-        if isKnown, owner == nil, observation != nil || subjects.contains(where: { $0.own?.isTombstone == true }) {
+        if isKnown, owner == nil, observation != nil || !gone.isEmpty {
             known = try scope(NameTable.Scope(of: write))
         }
-        for subject in subjects {
-            try mark(
-                subject.object,
-                of: write.upstream,
-                own: subject.own,
-                for: known,
-                others: write.effect == .absent ? nil : .unobserved(write.time, isOwn: true),
-                of: write.principal,
-                by: MarkSource(method: write.method, path: write.path)
-            )
+        func mark(_ subjects: [Subject]) throws {
+            for subject in subjects {
+                try self.mark(
+                    subject.object,
+                    of: write.upstream,
+                    own: subject.own,
+                    for: known,
+                    others: write.effect == .absent ? nil : .unobserved(write.time, isOwn: true),
+                    of: write.principal,
+                    by: MarkSource(method: write.method, path: write.path)
+                )
+            }
         }
+        // What the response to a DELETE leaves out of the deleted object puts nothing of it in doubt.
+        try mark(gone)
+        if let observation, let prepared { completion.warnings = try observe(observation, of: write, prepared) }
+        try mark(subjects.filter { $0.own?.isTombstone != true })
         var further = write.effect == .absent || isDeletionShown(by: subjects, write) ? [] : write.collections
         if let created = path(ofCreated: subjects, by: write) { further.append(created) }
         try invalidate(write.paths.union(further), of: write.upstream, at: write.time)
@@ -98,7 +104,8 @@ extension WriterSession {
     /// principal has no scope.
     func subjects(of write: CompletedWrite, by owner: ScopeID?, _ prepared: PreparedBody?) throws -> [Subject] {
         guard let models = models[write.upstream]?.models, !models.declarations.isEmpty else { return [] }
-        let roots = try write.path.isEmpty ? [] : self.roots(upstream: write.upstream, path: write.path)
+        let paths = [write.path, write.actionPath ?? ""].filter { !$0.isEmpty }
+        let roots = try paths.flatMap { try self.roots(upstream: write.upstream, path: $0) }
         let own = roots.filter { $0.principal == write.principal }.map(\.object)
         let shown = shown(by: prepared, of: write, models)
         var subjects: [Subject] = []
@@ -123,7 +130,8 @@ extension WriterSession {
             let named = write.bound.flatMap { bound in
                 bound.identity == nil && shown.contains { $0.object.model == bound.model } ? nil : bound
             }
-            add((named.map { [$0] } ?? []) + roots.map(\.object), .unobserved(write.time, isOwn: true))
+            let supposed = subjects.isEmpty && roots.isEmpty ? write.supposed : []
+            add((named.map { [$0] } ?? supposed) + roots.map(\.object), .unobserved(write.time, isOwn: true))
         }
         return subjects
     }

@@ -17,7 +17,7 @@ extension ProxyCore {
             of: upstream.storeKey,
             paths: Set(request.suspects + further.paths),
             patterns: further.patterns,
-            objects: upstream.written(request).map { [$0] } ?? [],
+            objects: upstream.written(request),
             at: now
         )
         await fleet.announce(FleetNews(.suspect(write.number, invalidation), start: now, end: now), write.begin())

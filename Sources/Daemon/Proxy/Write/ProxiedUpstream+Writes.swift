@@ -25,15 +25,33 @@ extension ProxiedUpstream {
         let isKnown = [request.message.method, "GET"].contains { method in
             rules.body(RouteSubject(method: method, path: request.route, query: query)) != nil
         }
-        return isKnown || object(at: path) == nil ? nil : path
+        return isKnown || object(at: path) == nil && supposed(at: path, "GET").isEmpty ? nil : path
     }
 
-    /// The object that a write changes, unless its response shows that: the one that its path names, or acts on.
-    func written(_ request: ProxyRequest) -> BoundObject? { bound(request) ?? actionPath(request).flatMap(object) }
+    /// The objects that a write may change, unless its response shows them: the one that its path names or acts on.
+    func written(_ request: ProxyRequest) -> [BoundObject] {
+        (bound(request) ?? actionPath(request).flatMap(object)).map { [$0] } ?? supposed(request)
+    }
 
     /// The object that a path names by the route for retrievals.
-    private func object(at path: String) -> BoundObject? {
+    func object(at path: String) -> BoundObject? {
         rules.body(RouteSubject(method: "GET", path: route(ofURL: path))).flatMap(object)
+    }
+
+    /// The objects that the path of a write, or that of the object it acts on, may name where its route does not say what the
+    /// captures are.
+    func supposed(_ request: ProxyRequest) -> [BoundObject] {
+        let path = actionPath(request) ?? request.target
+        return [request.message.method, "GET"].lazy.map { self.supposed(at: path, $0) }.first { !$0.isEmpty } ?? []
+    }
+
+    /// The last part of a path is mostly the object's identity or a key.
+    private func supposed(at path: String, _ method: String) -> [BoundObject] {
+        guard let match = rules.body(RouteSubject(method: method, path: route(ofURL: path))), match.rule.arity == .one,
+            match.bound.isEmpty, let last = route(ofURL: path).beforeQuery.split(separator: "/").last,
+            let value = PercentEncoding.decode(String(last)), match.captures.values.contains(value)
+        else { return [] }
+        return rules.models.objects(perhapsNamed: value, of: match.rule.model)
     }
 
     private func object(_ match: CompiledUpstream.BodyMatch) -> BoundObject? {

@@ -21,7 +21,7 @@ extension ProxyCore {
             suspect = try await cache.store.markSuspect(
                 upstream: request.upstream.storeKey,
                 urls: Set(request.suspects + further.paths),
-                object: request.upstream.written(request),
+                objects: request.upstream.written(request),
                 patterns: further.patterns
             )
         } catch {

@@ -133,8 +133,13 @@ struct WriteOutcome: Sendable {
             path: upstream.keyPath(of: request.target),
             time: end,
             effect: effect,
-            bound: effect == .changed ? upstream.written(request) : upstream.bound(request)
+            bound: upstream.bound(request)
         )
+        if effect == .changed, write.bound == nil {
+            let action = upstream.actionPath(request)
+            (write.bound, write.actionPath) = (action.flatMap(upstream.object), action.map(upstream.keyPath))
+            if write.bound == nil { write.supposed = upstream.supposed(request) }
+        }
         write.suspect = suspect
         write.method = request.message.method
         write.isCreation = request.message.method == "POST"
