@@ -1,3 +1,4 @@
+import Proxy
 import Testing
 
 @testable import Fleet

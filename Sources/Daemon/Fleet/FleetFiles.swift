@@ -30,11 +30,11 @@ final class NewsFile {
         return found
     }
 
-    private static func item(_ bytes: [UInt8]) throws(ByteReader.Malformed) -> (String, FleetNews) {
+    private static func item(_ bytes: [UInt8]) throws -> (String, FleetNews) {
         var reader = ByteReader(bytes)
         let upstream = try reader.text()
         let (start, end) = (try reader.signed(), try reader.signed())
-        return (upstream, FleetNews(try PublishedNews.event(&reader), start: start, end: end))
+        return (upstream, FleetNews(try reader.event(), start: start, end: end))
     }
 
     func append(_ items: [NewsQueue.Item]) {
@@ -45,7 +45,7 @@ final class NewsFile {
             writer.append(item.upstream)
             writer.append(item.news.start)
             writer.append(item.news.end)
-            PublishedNews.write(item.news.event, &writer)
+            writer.append(item.news.event)
             all.append(writer.bytes)
         }
         isEmpty = false
@@ -85,6 +85,11 @@ struct FleetMemory: Codable, Equatable {
         var time: Int64
         /// As in `FleetReader.Followed.missedAt`.
         var missed: Int64?
+
+        init(_ epoch: UInt64, _ entry: EntryID, _ time: Int64, _ missed: Int64?) {
+            (self.epoch, milliseconds, number) = (epoch, entry.milliseconds, entry.number)
+            (self.time, self.missed) = (time, missed)
+        }
 
         var entry: EntryID { EntryID(milliseconds, number) }
     }

@@ -1,26 +1,4 @@
-/// The id of an entry in a stream: milliseconds and a number, as the server makes them.
-struct EntryID: Sendable, Hashable, Comparable {
-    var milliseconds: UInt64 = 0
-    var number: UInt64 = 0
-
-    /// Before the first entry of any stream.
-    static let start = EntryID()
-
-    init(_ milliseconds: UInt64 = 0, _ number: UInt64 = 0) { (self.milliseconds, self.number) = (milliseconds, number) }
-
-    init?(_ text: String?) {
-        guard let text, let dash = text.firstIndex(of: "-"), let milliseconds = UInt64(text[..<dash]),
-            let number = UInt64(text[text.index(after: dash)...])
-        else { return nil }
-        self.init(milliseconds, number)
-    }
-
-    var text: String { "\(milliseconds)-\(number)" }
-
-    static func < (one: EntryID, other: EntryID) -> Bool {
-        (one.milliseconds, one.number) < (other.milliseconds, other.number)
-    }
-}
+import Proxy
 
 /// An entry of a stream of news.
 struct StreamEntry: Sendable, Equatable {

@@ -109,21 +109,37 @@ package enum FleetFinding: Sendable {
 /// A place in an upstream's stream, within the epoch in which the places are comparable.
 package struct FleetPosition: Sendable, Hashable, Comparable {
     package var epoch: UInt64
-    /// The stream's entry: milliseconds and a number, as the server counts them.
-    package var entry: (UInt64, UInt64)
+    package var entry: EntryID
 
-    package init(epoch: UInt64, entry: (UInt64, UInt64)) { (self.epoch, self.entry) = (epoch, entry) }
+    package init(epoch: UInt64, entry: EntryID) { (self.epoch, self.entry) = (epoch, entry) }
 
-    package static func == (one: Self, other: Self) -> Bool { one.epoch == other.epoch && one.entry == other.entry }
+    package static func < (one: Self, other: Self) -> Bool { (one.epoch, one.entry) < (other.epoch, other.entry) }
+}
 
-    package func hash(into hasher: inout Hasher) {
-        hasher.combine(epoch)
-        hasher.combine(entry.0)
-        hasher.combine(entry.1)
+/// The id of an entry in a stream: milliseconds and a number, as the server makes them.
+package struct EntryID: Sendable, Hashable, Comparable {
+    package var milliseconds: UInt64
+    package var number: UInt64
+
+    /// Before the first entry of any stream.
+    package static let start = EntryID(0)
+
+    package init(_ milliseconds: UInt64, _ number: UInt64 = 0) {
+        (self.milliseconds, self.number) = (milliseconds, number)
     }
 
+    /// Reads an id as the server writes it.
+    package init?(_ text: String?) {
+        guard let text, let dash = text.firstIndex(of: "-"), let milliseconds = UInt64(text[..<dash]),
+            let number = UInt64(text[text.index(after: dash)...])
+        else { return nil }
+        self.init(milliseconds, number)
+    }
+
+    package var text: String { "\(milliseconds)-\(number)" }
+
     package static func < (one: Self, other: Self) -> Bool {
-        (one.epoch, one.entry.0, one.entry.1) < (other.epoch, other.entry.0, other.entry.1)
+        (one.milliseconds, one.number) < (other.milliseconds, other.number)
     }
 }
 

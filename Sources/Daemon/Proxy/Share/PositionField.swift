@@ -47,7 +47,7 @@ enum PositionField {
     }
 
     static func text(_ position: FleetPosition, of upstream: String) -> String {
-        "\(upstream)=\(position.epoch)-\(position.entry.0)-\(position.entry.1)"
+        "\(upstream)=\(position.epoch)-\(position.entry.text)"
     }
 
     private static func read(_ text: Substring) -> (upstream: Substring, FleetPosition)? {
@@ -56,7 +56,7 @@ enum PositionField {
         guard numbers.count == 3, let epoch = number(numbers[0]), let time = number(numbers[1]),
             let rest = number(numbers[2])
         else { return nil }
-        return (text[..<mark], FleetPosition(epoch: epoch, entry: (time, rest)))
+        return (text[..<mark], FleetPosition(epoch: epoch, entry: EntryID(time, rest)))
     }
 
     /// A number as Larder writes it: digits alone.
