@@ -105,10 +105,8 @@ struct FleetMemory: Codable, Equatable {
     private static func path(_ store: String) -> String { pathBeside(store, "fleet.json") }
 
     static func load(besideStore store: String) -> FleetMemory {
-        guard let content = try? FileBytes.read(path(store), limit: 1 << 20, isRegular: true) else {
-            return FleetMemory()
-        }
-        return (try? JSONDecoder().decode(FleetMemory.self, from: Data(content.bytes))) ?? FleetMemory()
+        let content = try? FileBytes.read(path(store), limit: 1 << 20, isRegular: true)
+        return content.flatMap { try? JSONDecoder().decode(Self.self, from: Data($0.bytes)) } ?? FleetMemory()
     }
 
     /// Whether it was written; without it, a restart reads the latest news again.

@@ -46,10 +46,8 @@ final class FleetSender: Sendable {
     {
         let reply = Awaited<RedisReply>()
         guard submit(Job(deadline: .now + limit, make: make, reply: reply)) else { return nil }
-        guard let found = await reply.value(within: limit) else {
-            state.change { $0.figures.timedOut += 1 }
-            return nil
-        }
+        let found = await reply.value(within: limit)
+        if found == nil { state.change { $0.figures.timedOut += 1 } }
         return found
     }
 

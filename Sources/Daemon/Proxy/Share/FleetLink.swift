@@ -213,18 +213,6 @@ package struct FleetNews: Sendable, Equatable {
         case cleaned(SharedClean)
         /// A response has shown new values of objects.
         case observed(SharedObservation)
-
-        /// What it makes outdated of the responses that were shared before it; nil if nothing.
-        ///
-        /// Each machine merges observed values with those of every response, whenever that comes.
-        package func invalidation(of upstream: String, at time: Int64) -> Invalidation? {
-            switch self {
-            case .suspect, .withdrawn: nil
-            case .wrote(_, let invalidation, _), .invalidated(let invalidation): invalidation
-            case .cleaned(let clean): clean.invalidation(of: upstream, at: time)
-            case .observed: nil
-            }
-        }
     }
 
     package var event: Event
@@ -241,15 +229,15 @@ package struct FleetNews: Sendable, Equatable {
 
     /// What it is about, for the log.
     func metadata(at position: FleetPosition?, in upstream: String) -> Logger.Metadata {
-        var (kind, observation) = ("", SharedObservation?.none)
-        switch event {
-        case .suspect: kind = "suspect"
-        case .wrote(_, _, let shown): (kind, observation) = ("wrote", shown)
-        case .withdrawn: kind = "withdrawn"
-        case .invalidated: kind = "invalidated"
-        case .cleaned: kind = "cleaned"
-        case .observed(let shown): (kind, observation) = ("observed", shown)
-        }
+        let (kind, observation): (String, SharedObservation?) =
+            switch event {
+            case .suspect: ("suspect", nil)
+            case .wrote(_, _, let shown): ("wrote", shown)
+            case .withdrawn: ("withdrawn", nil)
+            case .invalidated: ("invalidated", nil)
+            case .cleaned: ("cleaned", nil)
+            case .observed(let shown): ("observed", shown)
+            }
         var metadata: Logger.Metadata = ["kind": "\(kind)", "start": "\(start)", "end": "\(end)"]
         if let position {
             metadata["position"] = "\(PositionField.text(position, of: UpstreamKey.name(of: upstream)))"
@@ -278,7 +266,7 @@ package struct SharedClean: Sendable, Equatable, Codable {
     package init() {}
 
     /// All that it removes of what was requested before it, or more.
-    func invalidation(of upstream: String, at time: Int64) -> Invalidation {
+    package func invalidation(of upstream: String, at time: Int64) -> Invalidation {
         Invalidation(
             of: upstream,
             objects: model.map { [BoundObject(model: $0, identity: identity)] } ?? [],
