@@ -112,26 +112,13 @@ struct PublishedNews: Sendable, Equatable {
     ///   - clock: nil if the times mean nothing any more, because another epoch has begun: then it counts as happening now.
     ///   - sender: the process that has announced it.
     func local(_ clock: FleetClock?, now: Int64, from sender: [UInt8] = []) -> FleetNews {
-        var (start, end) = clock.map { times.local($0) } ?? (0, now)
+        let (start, end) = clock.map { times.local($0) } ?? (0, now)
         // It is over.
-        end = min(end, now)
-        func at(_ invalidation: Invalidation) -> Invalidation {
-            var changed = invalidation
-            changed.time = end
-            return changed
-        }
-        let event: FleetNews.Event =
-            switch event {
-            case .suspect(let number, let invalidation): .suspect(number, at(invalidation))
-            case .wrote(let number, let invalidation, let shown): .wrote(number, at(invalidation), shown: shown)
-            case .invalidated(let invalidation): .invalidated(at(invalidation))
-            case .withdrawn, .cleaned, .observed: event
-            }
-        var fetch: SharedFetch?
+        var news = FleetNews(event, start: start, end: min(end, now))
         if case .observed(let shown) = event, !sender.isEmpty {
-            fetch = SharedFetch(sender: sender, url: shown.url, start: times.ownStart)
+            news.fetch = SharedFetch(sender: sender, url: shown.url, start: times.ownStart)
         }
-        return FleetNews(event, start: start, end: end, fetch: fetch)
+        return news
     }
 
     /// An event that fits into an entry: this one, or that all of the upstream is outdated.
