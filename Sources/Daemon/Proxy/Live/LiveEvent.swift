@@ -132,35 +132,13 @@ struct LiveBody: Sendable {
         if !piece.isEmpty { pieces.append(piece) }
     }
 
-    /// Whether a JSON string can represent it exactly: it is UTF-8 throughout, and does not begin with a byte order mark, which
-    /// some JSON readers drop.
-    var isText: Bool {
-        if pieces.lazy.joined().starts(with: [0xEF, 0xBB, 0xBF]) { return false }
-        // The start of a character that continues in the next piece.
-        var rest: [UInt8] = []
-        for piece in pieces {
-            let text = rest.isEmpty ? piece : rest + piece
-            let end = Self.endOfWholeCharacters(in: text)
-            guard Self.isText(text, before: end) else { return false }
-            rest = Array(text[end...])
-        }
-        return rest.isEmpty
-    }
+    /// All of it; a copy if it came in several pieces.
+    var bytes: [UInt8] { pieces.count == 1 ? pieces[0] : pieces.reduce(into: []) { $0 += $1 } }
 
-    private static func isText(_ bytes: [UInt8], before end: Int) -> Bool {
-        let span = bytes.span
-        return (try? UTF8Span(validating: span.extracting(0..<end))) != nil
-    }
-
-    /// The start of an incomplete last character, whose lead byte promises more bytes than there are; else the end.
-    private static func endOfWholeCharacters(in bytes: [UInt8]) -> Int {
-        for length in 1...3 where length <= bytes.count {
-            let byte = bytes[bytes.count - length]
-            if byte & 0xC0 == 0x80 { continue }
-            let promised = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1
-            return promised > length ? bytes.count - length : bytes.count
-        }
-        return bytes.count
+    /// Whether a JSON string can represent bytes exactly: they are UTF-8 throughout, and do not begin with a byte order mark,
+    /// which some JSON readers drop.
+    static func isText(_ bytes: [UInt8]) -> Bool {
+        !bytes.starts(with: [0xEF, 0xBB, 0xBF]) && (try? UTF8Span(validating: bytes.span)) != nil
     }
 }
 
@@ -212,26 +190,17 @@ final class LiveEncoding {
 
     /// - Parameter memory: counts it; nil if it is not retained.
     init(bodyOf event: LiveEvent, memory: LiveMemory? = nil) {
-        let form: Form = event.body.map { $0.isText ? .text : .base64 } ?? .none
+        let body = event.body?.bytes
+        let form: Form = body.map { LiveBody.isText($0) ? .text : .base64 } ?? .none
         var pieces: [[UInt8]] = []
-        var portion: [UInt8] = []
-        for piece in event.body?.pieces ?? [] {
-            var rest = piece[...]
-            while !rest.isEmpty {
-                if portion.count == Self.portionSize {
-                    pieces.append(Self.encoded(portion, form))
-                    portion = []
-                }
-                let taken = rest.prefix(Self.portionSize - portion.count)
-                portion += taken
-                rest = rest.dropFirst(taken.count)
-            }
-        }
-        pieces.append(Self.encoded(portion, form) + (form == .none ? "\n\n" : "\"}\n\n").utf8)
-        self.form = form
-        self.pieces = pieces
+        var rest = (body ?? [])[...]
+        repeat {
+            pieces.append(Self.encoded(Array(rest.prefix(Self.portionSize)), form))
+            rest = rest.dropFirst(Self.portionSize)
+        } while !rest.isEmpty
+        pieces[pieces.count - 1] += (form == .none ? "\n\n" : "\"}\n\n").utf8
+        (self.form, self.pieces, self.memory) = (form, pieces, memory)
         count = pieces.reduce(0) { $0 + $1.count }
-        self.memory = memory
         memory?.hold(count)
     }
 
