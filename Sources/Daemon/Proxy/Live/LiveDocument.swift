@@ -1,6 +1,7 @@
 import CachePolicy
 import HTTPSemantics
 import HTTPServer
+import Settings
 import Store
 
 /// A document with open streams.
@@ -39,7 +40,7 @@ final class LiveDocument {
     /// Whether the last inquiry failed because the upstream cannot be reached.
     var isCutOff = false
     /// Whether objects have changed since the last look.
-    private var hasChanged = false
+    var hasChanged = false
     private let look: (LiveDocument) -> Void
     fileprivate let memory: LiveMemory
     /// The policy that the age of the response sent last is computed from; nil if it is not stored.
@@ -52,12 +53,11 @@ final class LiveDocument {
         _ number: Int,
         _ key: Key,
         _ request: ProxyRequest,
-        interval: Duration,
         memory: LiveMemory,
         look: @escaping (LiveDocument) -> Void
     ) {
         (self.number, self.key, self.request, self.memory, self.look) = (number, key, request, memory, look)
-        following = Following(interval: interval)
+        following = Following(interval: request.upstream.daemon.live.interval)
     }
 
     var isOver: Bool { following.isOver }
@@ -83,12 +83,8 @@ final class LiveDocument {
     /// Begins a look; returns whether objects have changed since the last one, and the response to examine.
     func startLook() -> (hasChanged: Bool, LiveInquiry.Conclusion?) {
         handle(.lookBegan)
-        defer { hasChanged = false }
-        return (hasChanged, following.inquiry == .examined ? inquiry?.conclusion : nil)
+        return (exchange(&hasChanged, with: false), following.inquiry == .examined ? inquiry?.conclusion : nil)
     }
-
-    /// Forgets changes since `startLook`, because the look covers them.
-    func forgetChanges() { hasChanged = false }
 
     /// Begins an inquiry; replaces one that a write has outdated.
     func ask(_ fetches: Fetches, about stored: ReadyResponse?) -> LiveInquiry {
@@ -104,9 +100,6 @@ final class LiveDocument {
         inquiry?.release()
         inquiry = nil
     }
-
-    /// New readers that were sent nothing yet.
-    var joining: [LiveReader] { readers.values.filter { !$0.isOpen } }
 }
 
 extension LiveDocument {

@@ -51,9 +51,8 @@ final class LiveDocuments {
         let reader = LiveReader(reply, note: request.note, loop: loop, window: window, metrics: metrics)
         let document = document(of: request)
         lastNumber += 1
-        let number = lastNumber
-        document.add(reader, mode, number, now: loop.now)
-        reader.whenOver { [unowned self] in left(number, document) }
+        document.add(reader, mode, lastNumber, now: loop.now)
+        reader.whenOver { [unowned self, number = lastNumber] in left(number, document) }
     }
 
     /// Why no stream can be opened; nil if one can.
@@ -68,8 +67,7 @@ final class LiveDocuments {
         if let number = numbers[key], let known = documents[number] { return known }
         lastNumber += 1
         let live = request.upstream.daemon.live
-        let interval = live.interval
-        let document = LiveDocument(lastNumber, key, request, interval: interval, memory: memory) { [unowned proxy] in
+        let document = LiveDocument(lastNumber, key, request, memory: memory) { [unowned proxy] in
             let number = $0.number
             proxy.assumeIsolated { $0.look(atNumber: number) }
         }

@@ -54,12 +54,7 @@ package final class LiveWatch: Sendable {
     func onChange(_ wake: @escaping @Sendable () -> Void) { state.withLock { $0.wake = wake } }
 
     /// The changes since the last call, by the documents' numbers.
-    func take() -> [Int: Causes] {
-        state.withLock { state in
-            defer { state.pending = [:] }
-            return state.pending
-        }
-    }
+    func take() -> [Int: Causes] { state.withLock { exchange(&$0.pending, with: [:]) } }
 
     // MARK: For followed documents
 

@@ -32,7 +32,7 @@ extension ProxyCore {
             liveDocuments.deliver()
             // Changes caused by its own response need no action.
             hasChanged = false
-            document.forgetChanges()
+            document.hasChanged = false
         }
         // The stored response is outdated, though the new one may not be stored in its place.
         if case .received(_, isStored: false) = conclusion, let stored = document.inquiry?.about,
@@ -166,25 +166,20 @@ extension ProxyCore {
         _ stored: LiveDocument.StoredResponse?,
         asks: Bool
     ) -> (refusal: ProblemDocument?, cacheStatus: String) {
-        let isOffline = modes.current == .offline
-        var refusal: ProblemDocument?
-        if !asks {
-            refusal =
-                switch plan {
-                case .refuse(let problem): problem
-                case _ where isOffline: .offline(document.request.message.method)
-                default: .notCached
-                }
-        }
-        let status: CacheStatus
+        let refusal: ProblemDocument? =
+            switch plan {
+            case _ where asks: nil
+            case .refuse(let problem): problem
+            case _ where modes.current == .offline: .offline(document.request.message.method)
+            default: .notCached
+            }
+        var status = refusal?.cacheStatus ?? .forwarded(stored == nil ? .uriMiss : .request)
         if let stored, refusal != nil {
             let sent = stored.ready.response.status
             status = stored.cacheUse.cacheStatus(of: stored.ready, sent: sent, isCollapsed: false, now: now)
-        } else {
-            status = refusal?.cacheStatus ?? .forwarded(stored == nil ? .uriMiss : .request)
         }
         let outcome = stored.map { $0.cacheUse.outcome(of: $0.ready) } ?? (asks ? .miss : .error)
-        for reader in document.joining {
+        for reader in document.readers.values where !reader.isOpen {
             reader.note?.recordOutcome(outcome)
             reader.note?.served(as: status)
         }

@@ -16,7 +16,7 @@ package final class FleetSharing: Sendable {
 
     /// An announcement that has begun; it counts until it is given to `announce` or `end`.
     struct Turn: Sendable {
-        fileprivate let upstream: String
+        let upstream: String
         fileprivate let number: Int
     }
 
@@ -31,9 +31,6 @@ package final class FleetSharing: Sendable {
         log.debug("announced", metadata: news.metadata(at: entry, in: turn.upstream))
         end(turn, at: entry)
     }
-
-    /// The same, without waiting for it.
-    func announceSoon(_ news: FleetNews, _ turn: Turn) { Task { await announce(news, turn) } }
 
     /// Ends an announcement that says nothing, or that has the entry.
     func end(_ turn: Turn, at entry: FleetPosition? = nil) {

@@ -27,7 +27,7 @@ extension ProxyCore {
     /// Begins to announce objects that will no longer be known; nil without a fleet.
     func announcement(in upstream: String) -> LossAnnouncement? {
         guard let fleet, fleet.link.shares(upstream) else { return nil }
-        return LossAnnouncement(fleet: fleet, upstream: upstream, turn: fleet.begin(in: upstream))
+        return LossAnnouncement(fleet: fleet, turn: fleet.begin(in: upstream))
     }
 
     /// Has every other machine carry out a clean of each shared upstream that it concerns; returns their names.
@@ -53,17 +53,14 @@ extension ObjectStore {
     /// Announces the new values that responses show.
     func showValues(to fleet: FleetSharing) {
         showValues(where: { fleet.link.shares($0) }) { values in
-            if !values.observation.objects.isEmpty {
-                let news = FleetNews(.observed(values.observation), start: values.start, end: values.end)
-                fleet.announceSoon(news, fleet.begin(in: values.upstream))
+            func announce(_ event: FleetNews.Event) {
+                let turn = fleet.begin(in: values.upstream)
+                Task { await fleet.announce(FleetNews(event, start: values.start, end: values.end), turn) }
             }
+            if !values.observation.objects.isEmpty { announce(.observed(values.observation)) }
             guard !values.oversized.isEmpty else { return }
             let objects = values.oversized.map { BoundObject(model: $0.model, identity: $0.identity) }
-            let invalidation = Invalidation(of: values.upstream, objects: objects, at: values.end)
-            fleet.announceSoon(
-                FleetNews(.invalidated(invalidation), start: values.start, end: values.end),
-                fleet.begin(in: values.upstream)
-            )
+            announce(.invalidated(Invalidation(of: values.upstream, objects: objects, at: values.end)))
         }
     }
 }
@@ -71,12 +68,11 @@ extension ObjectStore {
 /// Announces that objects are no longer known.
 struct LossAnnouncement {
     fileprivate let fleet: FleetSharing
-    fileprivate let upstream: String
     fileprivate let turn: FleetSharing.Turn
 
     func announce(_ objects: [BoundObject], paths: Set<String> = [], at time: Int64) async {
         guard !objects.isEmpty || !paths.isEmpty else { return withdraw() }
-        let invalidation = Invalidation(of: upstream, paths: paths, objects: objects, at: time)
+        let invalidation = Invalidation(of: turn.upstream, paths: paths, objects: objects, at: time)
         await fleet.announce(FleetNews(.invalidated(invalidation), start: time, end: time), turn)
     }
 
