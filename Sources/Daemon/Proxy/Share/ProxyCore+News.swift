@@ -231,17 +231,18 @@ extension ProxyCore: FleetFollower {
         in upstream: String,
         _ commit: @escaping @Sendable () async throws(StoreError) -> Void
     ) async {
-        let failure: StoreError
         do throws(StoreError) {
             return try await commit()
-        } catch { failure = error }
-        if case .closed = failure { return }
-        repeated.log(
-            .error,
-            "news of another machine could not be stored: until they are, everything older is asked of its upstream again",
-            about: ["error": "\(failure)", "upstream": "\(UpstreamKey.name(of: upstream))"],
-            [:]
-        )
+        } catch .closed {
+            return
+        } catch {
+            repeated.log(
+                .error,
+                "news of another machine could not be stored: until they are, everything older is asked of its upstream again",
+                about: ["error": "\(error)", "upstream": "\(UpstreamKey.name(of: upstream))"],
+                [:]
+            )
+        }
         let everything = Invalidation(of: upstream, at: cache.now)
         let number = cache.uncommittedWrites.begin(everything)
         cache.memory.remove(everything)
@@ -254,14 +255,15 @@ extension ProxyCore: FleetFollower {
                 pause = min(pause * 2, .seconds(30))
                 do throws(StoreError) {
                     try await commit()
-                } catch {
-                    if case .closed = error { return }
-                    continue
-                }
-                fetches.invalidations.append(Invalidation(of: upstream, at: cache.now))
-                cache.memory.remove(Invalidation(of: upstream, at: cache.now))
-                return cache.uncommittedWrites.end(number)
+                    break
+                } catch .closed {
+                    return
+                } catch {}
             }
+            let everything = Invalidation(of: upstream, at: cache.now)
+            fetches.invalidations.append(everything)
+            cache.memory.remove(everything)
+            cache.uncommittedWrites.end(number)
         }
     }
 }
