@@ -241,12 +241,18 @@ struct Following: Hashable {
             // ones count once the effects are committed.
             if !finding.asks, validity == .invalid {
                 validity = .outdated
-                actions += abandon()
+                if inquiry == .asking || inquiry == .answered {
+                    inquiry = .idle(due: .max)
+                    actions.append(.release)
+                }
             }
             if isInvalid || !finding.isStored { finding.content = nil }
             (finding.received, finding.failure) = (nil, nil)
         }
-        if isAnswer { concluded(hasFailed: finding.failure != nil, now: finding.now) }
+        if isAnswer {
+            rhythm.concluded(hasFailed: finding.failure != nil, now: finding.now)
+            for index in readers.indices { readers[index].await(.past, insteadOf: .current) }
+        }
         if let content = finding.content {
             if state?.content != content {
                 state = State(content: content, number: finding.number)
@@ -264,17 +270,6 @@ struct Following: Hashable {
         let mustRepeat = look == .mustRepeat
         look = .idle
         return actions + (mustRepeat ? requestLook() : [])
-    }
-
-    private mutating func abandon() -> [Action] {
-        guard inquiry == .asking || inquiry == .answered else { return [] }
-        inquiry = .idle(due: .max)
-        return [.release]
-    }
-
-    private mutating func concluded(hasFailed: Bool, now: UInt64) {
-        rhythm.concluded(hasFailed: hasFailed, now: now)
-        for index in readers.indices { readers[index].await(.past, insteadOf: .current) }
     }
 
     /// Asks the upstream now, or sets the time of the next inquiry.

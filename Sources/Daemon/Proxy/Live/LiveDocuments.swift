@@ -114,8 +114,8 @@ final class LiveDocuments {
     }
 
     func deliver() {
-        for (number, causes) in watch.take() {
-            documents[number]?.handle(causes.contains(.objects) ? .objectsChanged : .lookRequested)
+        for (number, haveObjectsChanged) in watch.take() {
+            documents[number]?.handle(haveObjectsChanged ? .objectsChanged : .lookRequested)
         }
     }
 

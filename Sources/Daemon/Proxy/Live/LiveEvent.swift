@@ -153,12 +153,8 @@ final class LiveMessage {
     init(_ event: LiveEvent, id: String?, body: LiveEncoding) {
         var head = Array("\(id.map { "id: \($0)\n" } ?? "")event: \(event.kind.rawValue)\ndata: ".utf8)
         head += JSONText.object(event.members).bytes
-        switch body.form {
-        case .none: break
         // The next member is the last one.
-        case .text: head.replaceSubrange((head.count - 1)..., with: #","body":""#.utf8)
-        case .base64: head.replaceSubrange((head.count - 1)..., with: #","base64":""#.utf8)
-        }
+        if body.form != .none { head.replaceSubrange((head.count - 1)..., with: ",\"\(body.form.rawValue)\":\"".utf8) }
         (self.head, self.body) = (head, body)
     }
 
@@ -177,7 +173,8 @@ final class LiveMessage {
 ///
 /// The upstream loop only.
 final class LiveEncoding {
-    enum Form { case text, base64, none }
+    /// Named as the member.
+    enum Form: String { case text = "body", base64, none }
 
     let form: Form
     /// The pieces, each of a bounded size, so that a client's connection takes little at once.

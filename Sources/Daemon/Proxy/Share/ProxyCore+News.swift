@@ -177,7 +177,7 @@ extension ProxyCore: FleetFollower {
     private func carryOut(_ changes: [AppliedNews], in upstream: String) async {
         let parts = changes.split(omittingEmptySubsequences: false) { $0.invalidation?.isOfEverything == true }
         for (number, part) in parts.enumerated() {
-            if number > 0 { await outdateEverything(of: upstream) }
+            if number > 0 { await clean(CleanFilter(upstream: UpstreamKey.name(of: upstream)), in: upstream) }
             await commit(Array(part), in: upstream)
         }
     }
@@ -199,9 +199,9 @@ extension ProxyCore: FleetFollower {
         liveDocuments.invalidationsCommitted()
     }
 
-    private func outdateEverything(of upstream: String) async {
+    private func clean(_ filter: CleanFilter, in upstream: String) async {
         await persistently(in: upstream) { () async throws(StoreError) in
-            _ = try await self.clean(CleanFilter(upstream: UpstreamKey.name(of: upstream)), dryRun: false) { _ in true }
+            _ = try await self.clean(filter, dryRun: false) { _ in true }
         }
     }
 
@@ -218,11 +218,7 @@ extension ProxyCore: FleetFollower {
         )
         filter.url = clean.covers(by: known)
         log.notice("another machine of the fleet has asked for a clean", metadata: ["upstream": "\(known.name)"])
-        Task { [filter] in
-            await persistently(in: upstream) { () async throws(StoreError) in
-                _ = try await self.clean(filter, dryRun: false) { _ in true }
-            }
-        }
+        Task { [filter] in await self.clean(filter, in: upstream) }
     }
 
     /// Repeats something until the store has committed it, because the news do not come again; until then, everything older of the
@@ -300,12 +296,7 @@ struct FleetSuspects {
     static let limit: Duration = .seconds(60)
     static let countLimit = 4_096
 
-    private struct Write {
-        var invalidation: Invalidation
-        var end: ContinuousClock.Instant
-    }
-
-    private var writes: [UInt64: Write] = [:]
+    private var writes: [UInt64: (invalidation: Invalidation, end: ContinuousClock.Instant)] = [:]
     /// Their numbers in the order of their begin, and of writes that have ended.
     private var order: ArraySlice<UInt64> = []
 
@@ -315,9 +306,9 @@ struct FleetSuspects {
         in upstream: String,
         at time: ContinuousClock.Instant
     ) {
-        var write = Write(invalidation: invalidation, end: time + Self.limit)
-        write.invalidation.upstream = upstream
-        if writes.updateValue(write, forKey: number) == nil { order.append(number) }
+        var invalidation = invalidation
+        invalidation.upstream = upstream
+        if writes.updateValue((invalidation, time + Self.limit), forKey: number) == nil { order.append(number) }
         if order.count > 2 * Self.countLimit { order.removeAll { writes[$0] == nil } }
     }
 
