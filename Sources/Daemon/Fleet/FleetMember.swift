@@ -102,13 +102,8 @@ package final class FleetMember: FleetLink {
         state.value { content in
             var figures = content.figures
             figures.queued = content.queue.waiting.count
-            figures.upstreams = content.upstreams.sorted { $0.key < $1.key }.map { name, upstream in
-                .init(
-                    name: name,
-                    epoch: upstream.epoch,
-                    position: upstream.applied.text,
-                    isFollowing: upstream.isFollowing
-                )
+            figures.upstreams = content.upstreams.sorted { $0.key < $1.key }.map {
+                .init(name: $0, epoch: $1.epoch, position: $1.applied.text, isFollowing: $1.isFollowing)
             }
             return figures
         }

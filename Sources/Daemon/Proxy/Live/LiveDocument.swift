@@ -213,8 +213,9 @@ private struct Messages {
     }
 
     private func event(of update: LiveDocument.Update, as kind: LiveEvent.Kind) -> LiveEvent {
-        var event = kind == .unchanged ? update.event.unchanged() : update.event
+        var event = update.event
         event.kind = kind
+        if kind == .unchanged { event.body = nil }
         if kind != .cached, kind != .changed, let status = update.cacheStatus {
             event.fields?.set("cache-status", status)
         }

@@ -44,7 +44,11 @@ final class LiveDocuments {
 
     // MARK: Streams
 
+    /// Opens a stream, unless there are too many.
     func open(_ request: ProxyRequest, _ reply: Reply, _ mode: LiveMode) {
+        if isEnding { return reply.refuse(.stopping) }
+        let limit = request.upstream.daemon.live.streams
+        guard metrics.streams.value < limit else { return reply.refuse(.liveTooMany(limit: limit)) }
         let limits = request.upstream.daemon.limits
         memory.limit = 8 * limits.document
         let window = limits.relayWindow
@@ -53,13 +57,6 @@ final class LiveDocuments {
         lastNumber += 1
         document.add(reader, mode, lastNumber, now: loop.now)
         reader.whenOver { [unowned self, number = lastNumber] in left(number, document) }
-    }
-
-    /// Why no stream can be opened; nil if one can.
-    func refusal(of request: ProxyRequest) -> ProblemDocument? {
-        if isEnding { return .stopping }
-        let limit = request.upstream.daemon.live.streams
-        return metrics.streams.value < limit ? nil : .liveTooMany(limit: limit)
     }
 
     private func document(of request: ProxyRequest) -> LiveDocument {

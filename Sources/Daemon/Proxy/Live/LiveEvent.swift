@@ -107,13 +107,6 @@ extension LiveEvent {
         (fields, body) = (response?.fields, response?.body)
     }
 
-    func unchanged() -> LiveEvent {
-        var event = self
-        event.kind = .unchanged
-        event.body = nil
-        return event
-    }
-
     /// The fields that an event shows: all except those for a browser and this exchange alone.
     private static func shown(_ fields: Fields) -> Fields {
         var shown = fields

@@ -14,11 +14,6 @@ import Store
 ///        └──────────────────────── the upstream's response ◄───────────────────────────────────────┘
 /// ```
 extension ProxyCore {
-    func follow(_ request: ProxyRequest, _ reply: Reply, _ mode: LiveMode) {
-        if let problem = liveDocuments.refusal(of: request) { return reply.refuse(problem) }
-        liveDocuments.open(request, reply, mode)
-    }
-
     /// Examines the document with a number, once for all events until then.
     func look(atNumber number: Int) {
         Task(executorPreference: loop.taskExecutor) { await self.examine(documentOfNumber: number) }

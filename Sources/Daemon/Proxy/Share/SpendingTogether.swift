@@ -82,11 +82,8 @@ extension BackOffs {
 
     /// Takes over a reply.
     mutating func end(_ call: SpendingTogether.Call, _ reply: SharedBudget, at place: Place, now: UInt64) {
-        guard var one = together[place] else { return }
-        let outcome = one.end(call, reply, at: now)
-        together[place] = one
-        switch outcome {
-        case .nothing: break
+        switch together[place]?.end(call, reply, at: now) {
+        case nil, .nothing: break
         case .adopt(let common, let takenSince): change(place) { $0.adopt(common, takenSince: takenSince, now: now) }
         case .divide(let machines): change(place) { $0.divide(among: machines) }
         }
