@@ -56,7 +56,6 @@ final class NewsFile {
         if written < all.bytes.count { failed(code) } else { hasFailed = false }
     }
 
-    /// Removes all that it has.
     func clear() {
         guard !isEmpty else { return }
         isEmpty = unlink(path) == 0 || errno == ENOENT

@@ -9,7 +9,6 @@ import Synchronization
 struct FleetKeys: Sendable {
     private let key: [UInt8]
     private let documents: [UInt8]
-    /// The key that seals news.
     let newsKey: [UInt8]
 
     /// - Parameter key: 32 bytes.

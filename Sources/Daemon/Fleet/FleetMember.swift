@@ -95,7 +95,6 @@ package final class FleetMember: FleetLink {
         sender.wake()
     }
 
-    /// Whether the server takes commands.
     var isSending: Bool { state.value(\.isSending) }
 
     package var figures: FleetFigures {

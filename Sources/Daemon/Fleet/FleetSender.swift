@@ -27,7 +27,6 @@ final class FleetSender: Sendable {
     /// How much may wait; what is beyond is not sent.
     private static let jobLimit = 1000
     private static let sizeLimit = 32 << 20
-    /// How much is sent at a time.
     private static let batch = 64
     /// How many news the server keeps of an upstream.
     private static let streamLength = "100000"

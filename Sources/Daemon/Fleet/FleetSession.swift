@@ -65,7 +65,7 @@ struct FleetSession {
     ///
     /// If a clock was set, the current epoch may have begun by the former time, whoever has begun it. So it is ended.
     ///
-    /// - Parameter ending: why the epoch that this machine is in is over; nil if it may not be.
+    /// - Parameter ending: why the epoch that this machine is in is over; nil if it need not be.
     private func enter(_ followed: Followed, ending reason: String? = nil) throws(RedisError) {
         let (epoch, isClockSet) = (followed.epoch, followed.isClockSet)
         let ended = isClockSet ? "*" : reason != nil && epoch != 0 ? "\(epoch)" : ""
@@ -180,7 +180,6 @@ struct FleetSession {
 
     // MARK: Rounds
 
-    /// How many entries are read at a time.
     private static let batch = 32
 
     /// Reads once, and looks whether the epochs are still the same.

@@ -9,7 +9,6 @@ final class FleetState: Sendable {
     struct Content: Sendable {
         /// The server that the reader is connected to; nil while it is not.
         var server: String?
-        /// Whether the reader has to connect anew.
         var mustReconnect = false
         /// Whether commands reach the server.
         var isSending = false
@@ -102,14 +101,12 @@ final class FleetState: Sendable {
 
     func value<Result: Sendable>(_ body: (Content) -> Result) -> Result { content.withLock { body($0) } }
 
-    /// Changes an upstream that is shared.
     func change<Result: Sendable>(_ upstream: String, _ body: (inout Upstream) -> Result) -> Result {
         content.withLock { content in body(&content.upstreams[upstream, default: Upstream()]) }
     }
 
     var isStopped: Bool { value(\.isStopped) }
 
-    /// A connection for one of the threads.
     func connect() throws(RedisError) -> RedisConnection {
         try RedisConnection(settings.server, password: settings.password?.bytes, within: limits.server)
     }

@@ -28,7 +28,6 @@ struct NewsQueue: Sendable {
     /// Whether items have been replaced, so that the file has to be written anew.
     var isCondensed = false
 
-    /// Adds news at the end.
     mutating func append(
         _ news: FleetNews,
         in upstream: String,
@@ -63,7 +62,6 @@ struct NewsQueue: Sendable {
         Array(waiting.lazy.filter { !held.contains($0.upstream) }.prefix(count))
     }
 
-    /// Notes that the server has news.
     mutating func wereAnnounced(_ positions: [UInt64: FleetPosition], at time: Int64) {
         guard !positions.isEmpty else { return }
         for item in waiting {

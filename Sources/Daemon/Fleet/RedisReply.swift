@@ -13,7 +13,6 @@ indirect enum RedisReply: Sendable, Equatable {
     var array: [RedisReply]? { if case .array(let elements) = self { elements } else { nil } }
 }
 
-/// A command with its arguments.
 struct RedisCommand: Sendable, Equatable {
     var words: [[UInt8]]
 
@@ -40,7 +39,6 @@ enum RedisError: Error, Sendable, Equatable, CustomStringConvertible {
     case away(String)
     /// It refuses what Larder needs; its message.
     case refused(String)
-    /// It does not reply as such a server does.
     case malformed
 
     var description: String {

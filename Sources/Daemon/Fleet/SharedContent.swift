@@ -85,7 +85,6 @@ struct PublishedNews: Sendable, Equatable {
 
     init(_ event: FleetNews.Event, _ times: SharedTimes) { (self.event, self.times) = (event, times) }
 
-    /// The bytes for an entry.
     var encoded: [UInt8] {
         var writer = ByteWriter()
         writer.append(times)

@@ -1,6 +1,5 @@
 import Proxy
 
-/// An entry of a stream of news.
 struct StreamEntry: Sendable, Equatable {
     var id: EntryID
     /// The entry before it, which the script that appended it has named.

@@ -61,7 +61,6 @@ package final class EventStream {
         }
     }
 
-    /// Whether the client has read all that was sent.
     var isRead: Bool { reply.backlog == 0 }
 
     /// Sends an empty comment after a silence, which detects a client that is gone.

@@ -115,7 +115,6 @@ struct Following: Hashable {
 
     /// The contents of an event to send.
     enum Message: Hashable {
-        /// The response that a GET would get.
         case state(LiveEvent.Kind)
         /// The upstream's response as it came.
         case received

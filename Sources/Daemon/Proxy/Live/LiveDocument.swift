@@ -62,7 +62,6 @@ final class LiveDocument {
 
     var isOver: Bool { following.isOver }
 
-    /// Adds a stream; returns its number.
     func add(_ reader: LiveReader, _ mode: LiveMode, _ number: Int, now: UInt64) {
         readers[number] = reader
         handle(.joined(Following.Reader(number, mode), now: now))
@@ -112,7 +111,6 @@ extension LiveDocument {
 
     /// The response that a GET would get now, ready to be sent.
     struct Update {
-        /// The event, whatever its kind.
         var event: LiveEvent
         let content: Digest128
         /// The stored response in the event, which new readers are shown; nil if it is not stored.
@@ -131,7 +129,6 @@ extension LiveDocument {
         /// Why the upstream is not asked; nil if it is.
         let refusal: ProblemDocument?
         let cacheStatus: String
-        let retry: Duration
         let now: Int64
     }
 
@@ -154,7 +151,7 @@ extension LiveDocument {
                 var fields: Fields = ["Cache-Status": news.cacheStatus]
                 fields.vary(by: request.upstream.variesForAll)
                 request.upstream.addCORS(to: &fields, for: request.message.fields)
-                readers[id]?.open(fields, retry: isOnce ? nil : news.retry)
+                readers[id]?.open(fields, retry: isOnce ? nil : request.upstream.daemon.live.retry)
             case .send(let id, let kind, let isLast):
                 guard let reader = readers[id], let message = messages.message(kind, isLast: isLast) else { continue }
                 switch kind {

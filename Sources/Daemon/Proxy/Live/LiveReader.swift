@@ -82,7 +82,6 @@ final class LiveReader {
         if isEnding, !stream.isResting { stream.finish() }
     }
 
-    /// Sends an empty comment after a silence.
     func beat(_ heartbeat: Duration) {
         if !isBehind { stream.beat(after: heartbeat) }
     }

@@ -4,7 +4,6 @@ import Synchronization
 
 /// The objects whose changes may change the response of a followed document.
 struct WatchedObjects: Equatable {
-    /// Those that it shows.
     var shown: Set<ObjectID> = []
     /// Those that its mapped view names, and of which nothing is known yet.
     ///
@@ -55,7 +54,6 @@ package final class LiveWatch: Sendable {
         }
     }
 
-    /// Watches objects for a document in place of the previous ones.
     func watch(_ objects: WatchedObjects, insteadOf others: WatchedObjects, for number: Int) {
         guard objects != others else { return }
         state.withLock { state in

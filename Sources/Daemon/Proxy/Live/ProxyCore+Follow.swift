@@ -81,7 +81,6 @@ extension ProxyCore {
             failure: failure,
             refusal: refusal,
             cacheStatus: cacheStatus,
-            retry: document.request.upstream.daemon.live.retry,
             now: now
         )
         document.looked(finding, news) { ask(document, found, plan) }

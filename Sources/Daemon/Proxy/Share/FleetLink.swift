@@ -209,7 +209,6 @@ package struct FleetNews: Sendable, Equatable {
         case withdrawn(UInt64)
         /// A webhook, or a value too large to be announced, makes this outdated.
         case invalidated(Invalidation)
-        /// A clean on all machines.
         case cleaned(SharedClean)
         /// A response has shown new values of objects.
         case observed(SharedObservation)
@@ -227,7 +226,6 @@ package struct FleetNews: Sendable, Equatable {
         (self.event, self.start, self.end, self.fetch) = (event, start, end, fetch)
     }
 
-    /// What it is about, for the log.
     func metadata(at position: FleetPosition?, in upstream: String) -> Logger.Metadata {
         let (kind, observation): (String, SharedObservation?) =
             switch event {

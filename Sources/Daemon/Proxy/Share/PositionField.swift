@@ -6,7 +6,6 @@ import HTTPSemantics
 enum PositionField {
     static let name = "Larder-Position"
 
-    /// What a request asks for.
     enum Wish: Sendable, Equatable {
         /// The position of the response.
         case position

@@ -76,7 +76,6 @@ struct LossAnnouncement {
         await fleet.announce(FleetNews(.invalidated(invalidation), start: time, end: time), turn)
     }
 
-    /// Announces nothing.
     func withdraw() { fleet.end(turn) }
 }
 

@@ -13,7 +13,6 @@ struct SpendingTogether {
     /// A call to the server that has no reply yet.
     struct Call: Sendable {
         fileprivate let number: Int
-        /// What it says.
         let requests: Int64
         /// What was taken when it was made, in all.
         fileprivate let taken: Int64
@@ -80,7 +79,6 @@ extension BackOffs {
         return one.begin(requests)
     }
 
-    /// Takes over a reply.
     mutating func end(_ call: SpendingTogether.Call, _ reply: SharedBudget, at place: Place, now: UInt64) {
         switch together[place]?.end(call, reply, at: now) {
         case nil, .nothing: break

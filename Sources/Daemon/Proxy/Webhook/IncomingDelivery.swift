@@ -27,7 +27,6 @@ struct IncomingDelivery: Sendable {
         return String(decoding: path.dropFirst(prefix.count), as: UTF8.self)
     }
 
-    /// The path of the webhook.
     var path: String { String(decoding: Self.prefix, as: UTF8.self) + webhook.name }
 
     /// The bytes that a delivery may have: GitHub sends 25 MB at most.
