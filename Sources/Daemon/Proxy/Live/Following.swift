@@ -124,6 +124,8 @@ struct Following: Hashable {
         case failure
         /// Why the upstream is not asked.
         case refusal
+
+        var isState: Bool { if case .state = self { true } else { self == .received } }
     }
 
     enum Action: Hashable {
@@ -378,7 +380,9 @@ struct Following: Hashable {
         } else if hasConcluded || hasRecovered && reader.phase == .following {
             actions = unchanged(finding, for: reader, isLast: isLast)
         }
-        if actions.contains(where: \.sendsState) { reader.shown = finding.content }
+        if actions.contains(where: { if case .send(_, .state, _) = $0 { true } else { false } }) {
+            reader.shown = finding.content
+        }
         return actions + (isLast ? end(&reader) : [])
     }
 
@@ -410,8 +414,4 @@ extension Following.Reader {
         guard self.awaited == other else { return }
         if case .joining = phase { phase = .joining(awaited) } else { phase = .opening(awaited) }
     }
-}
-
-extension Following.Action {
-    fileprivate var sendsState: Bool { if case .send(_, .state, _) = self { true } else { false } }
 }

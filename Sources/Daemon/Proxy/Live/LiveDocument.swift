@@ -146,7 +146,7 @@ extension LiveDocument {
             case .number(let ids):
                 guard let number = following.state?.number else { continue }
                 let message = LiveMessage(number: number, memory: memory)
-                for id in ids { readers[id]?.send(notice: message) }
+                for id in ids { readers[id]?.send(message, isState: false) }
             case .open(let id, let isOnce):
                 var fields: Fields = ["Cache-Status": news.cacheStatus]
                 fields.vary(by: request.upstream.variesForAll)
@@ -154,10 +154,7 @@ extension LiveDocument {
                 readers[id]?.open(fields, retry: isOnce ? nil : request.upstream.daemon.live.retry)
             case .send(let id, let kind, let isLast):
                 guard let reader = readers[id], let message = messages.message(kind, isLast: isLast) else { continue }
-                switch kind {
-                case .state, .received: reader.send(state: message)
-                case .unchanged, .unchangedReceived, .failure, .refusal: reader.send(notice: message)
-                }
+                reader.send(message, isState: kind.isState)
             case .end(let id): readers[id]?.end()
             case .release: release()
             case .ask: if !isOver { ask() }
