@@ -2,9 +2,7 @@
 struct ByteWriter {
     var bytes: [UInt8] = []
 
-    mutating func append(_ number: UInt64) {
-        withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
-    }
+    mutating func append(_ number: UInt64) { withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) } }
 
     mutating func append(_ number: Int64) { append(UInt64(bitPattern: number)) }
 

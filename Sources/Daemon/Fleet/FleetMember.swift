@@ -36,11 +36,7 @@ package final class FleetMember: FleetLink {
     /// How long no machine waits for a response that may not be shared, in ms.
     private static let pause: Int64 = 120_000
 
-    /// - Parameters:
-    ///   - upstreams: those that are shared, as in `ProxiedUpstream.storeKey`.
-    ///   - store: the store's file.
-    ///   - now: the store's clock, in µs.
-    ///   - limits: other ones for tests, which may run on a busy machine.
+    /// - Parameter limits: other ones for tests, which may run on a busy machine; `FleetState` describes the rest.
     package init(
         _ settings: Configuration.Fleet,
         upstreams: [String],

@@ -14,8 +14,7 @@ final class FleetSender: Sendable {
         var deadline: ContinuousClock.Instant?
         /// How many bytes it keeps in memory.
         var size = 0
-        /// Makes the command; nil if it is of no use any more.
-        var make: @Sendable (LoadedScripts) -> RedisCommand?
+        var make: @Sendable (LoadedScripts) -> RedisCommand
         var reply: Awaited<RedisReply>?
     }
 
@@ -41,8 +40,7 @@ final class FleetSender: Sendable {
     func wake() { work.signal() }
 
     /// Sends a command if the server is there, and returns its reply; nil if there is none within a limit.
-    func ask(within limit: Duration, _ make: @escaping @Sendable (LoadedScripts) -> RedisCommand?) async -> RedisReply?
-    {
+    func ask(within limit: Duration, _ make: @escaping @Sendable (LoadedScripts) -> RedisCommand) async -> RedisReply? {
         let reply = Awaited<RedisReply>()
         guard submit(Job(deadline: .now + limit, make: make, reply: reply)) else { return nil }
         let found = await reply.value(within: limit)
@@ -138,17 +136,10 @@ final class FleetSender: Sendable {
         throws(RedisError)
     {
         let start = ContinuousClock.now
-        var commands: [RedisCommand] = []
-        var asked: [Job] = []
-        for job in jobs {
-            guard job.deadline.map({ $0 > start }) ?? true, let command = job.make(scripts) else {
-                job.reply?.give(nil)
-                continue
-            }
-            commands.append(command)
-            asked.append(job)
-        }
-        commands += news.map { command(for: $0, scripts) }
+        func isLate(_ job: Job) -> Bool { job.deadline.map { $0 <= start } ?? false }
+        for job in jobs where isLate(job) { job.reply?.give(nil) }
+        let asked = jobs.filter { !isLate($0) }
+        let commands = asked.map { $0.make(scripts) } + news.map { command(for: $0, scripts) }
         guard !commands.isEmpty else { return }
         let replies: [RedisReply]
         do throws(RedisError) {
@@ -207,10 +198,8 @@ final class FleetSender: Sendable {
                 "too much waits for the fleet's server; what it was is replaced: all documents are outdated for others"
             )
             file.clear()
-            file.append(all)
-        } else {
-            file.append(new)
         }
+        file.append(isCondensed ? all : new)
         // From now on it outlives the process.
         state.change { $0.queue.stopWaiting() }
     }

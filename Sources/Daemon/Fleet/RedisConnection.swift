@@ -56,13 +56,12 @@ final class RedisConnection {
         }
         if server.database != 0 { _ = try single(RedisCommand("SELECT", "\(server.database)")) }
         guard let info = try single(RedisCommand("INFO", "server")).text else { throw .malformed }
-        var facts: [Substring: Substring] = [:]
-        for line in info.split(whereSeparator: \.isNewline) {
-            guard let colon = line.firstIndex(of: ":") else { continue }
-            facts[line[..<colon]] = line[line.index(after: colon)...]
+        let lines = info.split(whereSeparator: \.isNewline)
+        func fact(_ name: String) -> String {
+            lines.first { $0.hasPrefix(name) }.map { String($0.dropFirst(name.count)) } ?? ""
         }
-        guard let id = facts["run_id"], !id.isEmpty else { throw .malformed }
-        (runID, version) = (String(id), String(facts["redis_version"] ?? ""))
+        (runID, version) = (fact("run_id:"), fact("redis_version:"))
+        guard !runID.isEmpty else { throw .malformed }
     }
 
     /// Sends a command and returns the reply; a refusal is thrown.

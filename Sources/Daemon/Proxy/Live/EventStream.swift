@@ -108,9 +108,8 @@ package final class EventStream {
     private func close() {
         guard !isOver else { return }
         isOver = true
-        let work = over
-        (drained, over) = ({}, {})
-        work()
+        drained = {}
+        exchange(&over, with: {})()
     }
 }
 

@@ -41,7 +41,7 @@ final class LiveDocument {
     var isCutOff = false
     /// Whether objects have changed since the last look.
     var hasChanged = false
-    private let look: (LiveDocument) -> Void
+    private let look: () -> Void
     fileprivate let memory: LiveMemory
     /// The policy that the age of the response sent last is computed from; nil if it is not stored.
     private var policy: StoredPolicy?
@@ -49,13 +49,7 @@ final class LiveDocument {
     private weak var encoding: LiveEncoding?
     private var encoded: Digest128?
 
-    init(
-        _ number: Int,
-        _ key: Key,
-        _ request: ProxyRequest,
-        memory: LiveMemory,
-        look: @escaping (LiveDocument) -> Void
-    ) {
+    init(_ number: Int, _ key: Key, _ request: ProxyRequest, memory: LiveMemory, look: @escaping () -> Void) {
         (self.number, self.key, self.request, self.memory, self.look) = (number, key, request, memory, look)
         following = Following(interval: request.upstream.daemon.live.interval)
     }
@@ -76,7 +70,7 @@ final class LiveDocument {
     /// Processes an event other than `looked`.
     func handle(_ event: Following.Event) {
         if case .objectsChanged = event { hasChanged = true }
-        if following.handle(event).contains(.look) { look(self) }
+        if following.handle(event).contains(.look) { look() }
     }
 
     /// Begins a look; returns whether objects have changed since the last one, and the response to examine.
@@ -142,7 +136,7 @@ extension LiveDocument {
         var messages = Messages(document: self, news: news, age: age)
         for action in actions {
             switch action {
-            case .look: look(self)
+            case .look: look()
             case .number(let ids):
                 guard let number = following.state?.number else { continue }
                 let message = LiveMessage(number: number, memory: memory)

@@ -35,7 +35,7 @@ final class LiveDocuments {
         loop = proxy.loop
         (watch, metrics) = (proxy.cache.watch, proxy.metrics.live)
         self.proxy = proxy
-        memory.onExcess { [unowned self] in
+        memory.onExcess = { [unowned self] in
             for reader in allReaders where reader.isBehind { reader.cutOff() }
         }
     }
@@ -64,8 +64,7 @@ final class LiveDocuments {
         if let number = numbers[key], let known = documents[number] { return known }
         lastNumber += 1
         let live = request.upstream.daemon.live
-        let document = LiveDocument(lastNumber, key, request, memory: memory) { [unowned proxy] in
-            let number = $0.number
+        let document = LiveDocument(lastNumber, key, request, memory: memory) { [unowned proxy, number = lastNumber] in
             proxy.assumeIsolated { $0.look(atNumber: number) }
         }
         numbers[key] = lastNumber
@@ -118,15 +117,11 @@ final class LiveDocuments {
 
     /// Invalidates what a write or a clean covers; its effects are yet to be committed.
     func invalidate(_ invalidation: Invalidation) {
-        for document in documents.values where invalidation.covers(document.request) {
-            document.handle(.invalidated)
-        }
+        for document in documents.values where invalidation.covers(document.request) { document.handle(.invalidated) }
     }
 
     /// Examines the invalidated documents once the write's effects are committed.
-    func invalidationsCommitted() {
-        for document in documents.values { document.handle(.committed) }
-    }
+    func invalidationsCommitted() { for document in documents.values { document.handle(.committed) } }
 
     func lookAtAll() { documents.values.forEach { $0.handle(.lookRequested) } }
 

@@ -216,14 +216,12 @@ final class LiveMemory {
     private var recentBytes = 0
     private static let recentLimit = 8 << 20
 
-    private var relieve: () -> Void = {}
-
-    /// Sets what to do when there are too many bytes.
-    func onExcess(_ relieve: @escaping () -> Void) { self.relieve = relieve }
+    /// What to do when there are too many bytes.
+    var onExcess: () -> Void = {}
 
     fileprivate func hold(_ bytes: Int) {
         held += bytes
-        if held > limit { relieve() }
+        if held > limit { onExcess() }
     }
 
     /// Remembers an encoding until `forget`, if there is room, so that a crowd of clients is sent the same bytes.

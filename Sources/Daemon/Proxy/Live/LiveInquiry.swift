@@ -150,7 +150,5 @@ final class LiveInquiry: Recipient {
     }
 
     /// Lets the fetch know that this recipient waits no longer.
-    private func leave() {
-        for callback in exchange(&departures, with: []) { callback() }
-    }
+    private func leave() { for callback in exchange(&departures, with: []) { callback() } }
 }

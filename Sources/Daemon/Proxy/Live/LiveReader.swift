@@ -72,9 +72,7 @@ final class LiveReader {
         if isEnding, !stream.isResting { stream.finish() }
     }
 
-    func beat(_ heartbeat: Duration) {
-        if !isBehind { stream.beat(after: heartbeat) }
-    }
+    func beat(_ heartbeat: Duration) { if !isBehind { stream.beat(after: heartbeat) } }
 
     // MARK: The end
 

@@ -100,9 +100,7 @@ package final class LiveWatch: Sendable {
 
 extension LiveWatch: ChangeListener {
     package func objectsChanged(_ objects: [ObjectID]) { record(objects, areObjects: true) { $0.objects[$1] } }
-    package var awaitsObjects: Bool {
-        isWatching.load(ordering: .acquiring) && state.withLock { !$0.awaited.isEmpty }
-    }
+    package var awaitsObjects: Bool { isWatching.load(ordering: .acquiring) && state.withLock { !$0.awaited.isEmpty } }
 
     package func objectsWritten(_ objects: Set<ObjectName>) {
         let models = Set(objects.map(\.model)).map { BoundObject(model: $0) }
@@ -111,9 +109,7 @@ extension LiveWatch: ChangeListener {
 
     package func documentsRemoved(_ keys: [Digest128]) { record(keys) { $0.documents[$1] } }
 
-    package func storeEmptied() {
-        record(CollectionOfOne(())) { state, _ in Set(state.documents.values.joined()) }
-    }
+    package func storeEmptied() { record(CollectionOfOne(())) { state, _ in Set(state.documents.values.joined()) } }
 }
 
 extension Dictionary where Value == Set<Int> {

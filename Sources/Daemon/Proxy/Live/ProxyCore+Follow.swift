@@ -83,7 +83,12 @@ extension ProxyCore {
             cacheStatus: cacheStatus,
             now: now
         )
-        document.looked(finding, news) { ask(document, found, plan) }
+        document.looked(finding, news) {
+            // A stream may ask although a plain request would be served.
+            let inquiry =
+                plan.inquiry ?? Plan.Inquiry(document.request.asking(because: .forward(.request)), stored: found)
+            fetches.ask(inquiry, document.ask(fetches, about: found))
+        }
     }
 
     /// How long a stream that a limit holds back waits before it looks again whether more is left, in ns.
@@ -198,12 +203,6 @@ extension ProxyCore {
     /// How much a stream needs the upstream.
     private func urgency(of plan: Plan) -> Budget.Urgency {
         if case .ask(let inquiry) = plan { inquiry.urgency(isForClient: false, at: now) } else { .background }
-    }
-
-    private func ask(_ document: LiveDocument, _ found: ReadyResponse?, _ plan: Plan) {
-        // A stream may ask although a plain request would be served.
-        let inquiry = plan.inquiry ?? Plan.Inquiry(document.request.asking(because: .forward(.request)), stored: found)
-        fetches.ask(inquiry, document.ask(fetches, about: found))
     }
 }
 

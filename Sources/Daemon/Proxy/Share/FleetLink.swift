@@ -237,9 +237,7 @@ package struct FleetNews: Sendable, Equatable {
             case .observed(let shown): ("observed", shown)
             }
         var metadata: Logger.Metadata = ["kind": "\(kind)", "start": "\(start)", "end": "\(end)"]
-        if let position {
-            metadata["position"] = "\(PositionField.text(position, of: UpstreamKey.name(of: upstream)))"
-        }
+        if let position { metadata["position"] = "\(PositionField.text(position, of: UpstreamKey.name(of: upstream)))" }
         if let observation {
             metadata["url"] = "\(observation.url)"
             metadata["objects"] = "\(observation.objects.map { "\($0.model) \($0.identity)" })"

@@ -111,11 +111,7 @@ extension Fetches {
             credential += request.message.fields.all("authorization").joined(separator: [0])
         }
         if credential.isEmpty { return nil }
-        return SharedLimit(
-            upstream: request.upstream.storeKey,
-            credential: credential,
-            scope: place.scope.description
-        )
+        return SharedLimit(upstream: request.upstream.storeKey, credential: credential, scope: place.scope.description)
     }
 }
 
