@@ -171,10 +171,9 @@ struct FleetSession {
             let command = RedisCommand("XREAD", "COUNT", "\(Self.batch)", "STREAMS", stream, position)
             let entries = Self.entries(try connection.single(command))[stream] ?? []
             guard !entries.isEmpty else { return }
-            switch followed.cursor.take(entries.map(\.news), isAll: false) {
-            case .read(let found): process(found, followed, isFormer: true)
-            case .gap(let found): return process(found, followed, isFormer: true)
-            }
+            let (taken, hasGap) = followed.cursor.take(entries.map(\.news), isAll: false)
+            process(taken, followed, isFormer: true)
+            if hasGap { return }
         }
     }
 
@@ -203,14 +202,9 @@ struct FleetSession {
             hear(found[followed.names.words(followed.epoch)] ?? [], followed)
             let entries = found[followed.stream] ?? []
             let isAll = entries.count < Self.batch
-            switch followed.cursor.take(entries.map(\.news), isAll: isAll) {
-            case .read(let entries):
-                process(entries, followed)
-                if isAll { caughtUp(followed, at: asked) }
-            case .gap(let entries):
-                process(entries, followed)
-                try missed(followed)
-            }
+            let (taken, hasGap) = followed.cursor.take(entries.map(\.news), isAll: isAll)
+            process(taken, followed)
+            if hasGap { try missed(followed) } else if isAll { caughtUp(followed, at: asked) }
         }
         if ContinuousClock.now - checkedAt >= Self.block { try check() }
         if ContinuousClock.now - savedAt >= .seconds(1) {

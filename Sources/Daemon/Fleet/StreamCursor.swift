@@ -12,13 +12,6 @@ struct StreamEntry: Sendable, Equatable {
 /// Entries go missing when the stream is trimmed before it is read, evicted or deleted, and when a replica without its end takes
 /// the server's place.
 struct StreamCursor: Sendable, Equatable {
-    enum Outcome: Equatable {
-        /// These entries follow, in order.
-        case read([StreamEntry])
-        /// These follow, and after them at least one is missing.
-        case gap(after: [StreamEntry])
-    }
-
     /// The last entry that was read.
     private(set) var position: EntryID
     /// The last entry of the stream when that was asked for last.
@@ -29,14 +22,15 @@ struct StreamCursor: Sendable, Equatable {
     /// Reads entries that were found after `position`.
     ///
     /// - Parameter isAll: whether they are all that the stream had, at a time after the last call of `checked`.
-    mutating func take(_ entries: [StreamEntry], isAll: Bool) -> Outcome {
+    /// - Returns: those that follow, in order, and whether after them at least one is missing.
+    mutating func take(_ entries: [StreamEntry], isAll: Bool) -> (taken: [StreamEntry], hasGap: Bool) {
         var taken: [StreamEntry] = []
         for entry in entries {
-            guard entry.predecessor == position, entry.id > position else { return .gap(after: taken) }
+            guard entry.predecessor == position, entry.id > position else { return (taken, true) }
             position = entry.id
             taken.append(entry)
         }
-        return isAll && position < last ? .gap(after: taken) : .read(taken)
+        return (taken, isAll && position < last)
     }
 
     /// Notes the stream's last entry; false if it is before what was read already, so that the stream is another one.
