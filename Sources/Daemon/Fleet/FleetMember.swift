@@ -162,11 +162,18 @@ package final class FleetMember: FleetLink {
         for _ in 0..<4 {
             let word = state.words.expect(place.name)
             defer { state.words.leave(place.name, word) }
-            switch await ask(place, wantsDocument: wantsDocument, until: deadline) {
-            case .mine:
+            let token = Array(FleetKeys.hexadecimal(SecretFile.randomBytes(16)).utf8)
+            let reply = await ask(place, token, wantsDocument: wantsDocument, until: deadline)?.array ?? []
+            switch (reply.first?.text, reply.dropFirst().first?.bytes) {
+            case ("mine", _):
+                leases.withLock { leases in
+                    // Each lasts seconds; so many fetches do not run.
+                    if leases.count > 10_000 { leases = [:] }
+                    leases[place.name] = (token, place.epoch)
+                }
                 state.change { $0.figures.missed += 1 }
                 return .mine
-            case .held:
+            case ("held", _):
                 state.change { $0.figures.waited += 1 }
                 switch await word.value(within: state.settings.coalesce) {
                 case .shared: wantsDocument = true
@@ -174,14 +181,14 @@ package final class FleetMember: FleetLink {
                 case .never, nil: return .alone
                 }
                 deadline = .now + state.limits.request
-            case .document(let sealed):
+            case ("document", let sealed?):
                 if let document = await usable(sealed, place, at: key, until: deadline) {
                     state.change { $0.figures.found += 1 }
                     return .document(document)
                 }
                 state.change { $0.figures.refused += 1 }
                 wantsDocument = false
-            case .alone: return .alone
+            default: return .alone
             }
         }
         return .alone
@@ -203,36 +210,19 @@ package final class FleetMember: FleetLink {
         Place(names: state.names(of: key.upstream), name: state.keys.name(of: key), epoch: epoch)
     }
 
-    private enum Response {
-        case mine, held, alone
-        case document([UInt8])
-    }
-
     /// Asks the server for a document, or for the lease of its fetch.
-    private func ask(_ place: Place, wantsDocument: Bool, until deadline: ContinuousClock.Instant) async -> Response {
-        let token = Array(FleetKeys.hexadecimal(SecretFile.randomBytes(16)).utf8)
+    private func ask(_ place: Place, _ token: [UInt8], wantsDocument: Bool, until deadline: ContinuousClock.Instant)
+        async -> RedisReply?
+    {
         // As long as others wait, and then they ask for themselves.
         let (seconds, attoseconds) = state.settings.coalesce.components
         let life = max(1, seconds * 1000 + attoseconds / 1_000_000_000_000_000)
-        let reply = await sender.ask(within: deadline - .now) { scripts in
+        return await sender.ask(within: deadline - .now) { scripts in
             scripts.command(
                 .find,
                 keys: [place.names.record, place.document, place.lease],
                 [place.epochBytes, token, Self.text(life), Self.text(wantsDocument ? 1 : 0)]
             )
-        }
-        guard let parts = reply?.array, let word = parts.first?.text else { return .alone }
-        switch word {
-        case "document": return parts.count == 2 ? parts[1].bytes.map { .document($0) } ?? .alone : .alone
-        case "held": return .held
-        case "mine":
-            leases.withLock { leases in
-                // Each lasts seconds; so many fetches do not run.
-                if leases.count > 10_000 { leases = [:] }
-                leases[place.name] = (token, place.epoch)
-            }
-            return .mine
-        default: return .alone
         }
     }
 

@@ -190,8 +190,7 @@ final class FleetSender: Sendable {
     private func giveUp(_ file: NewsFile) {
         for job in jobs.withLock({ exchange(&$0, with: Jobs()) }).waiting { job.reply?.give(nil) }
         let (new, isCondensed, all) = state.change { content in
-            defer { content.queue.isCondensed = false }
-            return (content.queue.file(), content.queue.isCondensed, content.queue.waiting)
+            (content.queue.file(), exchange(&content.queue.isCondensed, with: false), content.queue.waiting)
         }
         if isCondensed {
             state.log.warning(

@@ -117,8 +117,7 @@ final class FleetState: Sendable {
     func countUnopened(_ what: String) {
         let (isFirst, server) = change { content in
             content.figures.unopened += 1
-            defer { content.hasLoggedUnopened = true }
-            return (!content.hasLoggedUnopened, content.figures.server)
+            return (!exchange(&content.hasLoggedUnopened, with: true), content.figures.server)
         }
         guard isFirst else { return }
         log.warning(

@@ -51,16 +51,14 @@ struct SpendingTogether {
     mutating func begin(_ requests: Int64) -> Call {
         calls += 1
         taken += requests
-        defer { unsaid = 0 }
-        return Call(number: calls, requests: requests + unsaid, taken: taken)
+        return Call(number: calls, requests: requests + exchange(&unsaid, with: 0), taken: taken)
     }
 
     mutating func end(_ call: Call, _ reply: SharedBudget, at now: UInt64) -> Outcome {
         endedAt = now
         guard reply != .alone else {
             unsaid += call.requests
-            defer { isAlone = true }
-            return isAlone ? .nothing : .divide(among: machines)
+            return exchange(&isAlone, with: true) ? .nothing : .divide(among: machines)
         }
         // An older reply knows less.
         guard call.number > answered else { return .nothing }
