@@ -36,6 +36,12 @@ struct ByteReader {
 
     var isAtEnd: Bool { rest.isEmpty }
 
+    private mutating func take(_ count: UInt64) throws -> ArraySlice<UInt8> {
+        guard count <= UInt64(rest.count) else { throw Malformed() }
+        defer { rest = rest.dropFirst(Int(count)) }
+        return rest.prefix(Int(count))
+    }
+
     mutating func byte() throws -> UInt8 {
         guard let byte = rest.popFirst() else { throw Malformed() }
         return byte
@@ -43,19 +49,13 @@ struct ByteReader {
 
     mutating func flag() throws -> Bool { try byte() != 0 }
 
-    mutating func unsigned() throws -> UInt64 {
-        guard rest.count >= 8 else { throw Malformed() }
-        defer { rest = rest.dropFirst(8) }
-        return rest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
-    }
+    mutating func unsigned() throws -> UInt64 { try take(8).reduce(0) { $0 << 8 | UInt64($1) } }
 
     mutating func signed() throws -> Int64 { Int64(bitPattern: try unsigned()) }
 
     mutating func value() throws -> [UInt8] {
         let count = try unsigned()
-        guard count <= UInt64(rest.count) else { throw Malformed() }
-        defer { rest = rest.dropFirst(Int(count)) }
-        return Array(rest.prefix(Int(count)))
+        return Array(try take(count))
     }
 
     mutating func text() throws -> String { String(decoding: try value(), as: UTF8.self) }

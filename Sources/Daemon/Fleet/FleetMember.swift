@@ -305,17 +305,10 @@ package final class FleetMember: FleetLink {
             scripts.command(.spend, keys: [name, name + ":machines"], arguments)
         }
         guard let parts = reply?.array else { return .alone }
-        guard parts.count == 4, let remaining = parts[0].text.flatMap({ Int64($0) }),
-            let left = parts[1].text.flatMap({ UInt64($0) })
+        guard parts.count == 4, let remaining = parts[0].number, let left = parts[1].text.flatMap({ UInt64($0) })
         else { return .unknown }
-        return .known(
-            Budget.Common(
-                limit: parts[2].text.flatMap { Int64($0) },
-                remaining: remaining,
-                left: left * 1000,
-                machines: parts[3].text.flatMap { Int64($0) } ?? 1
-            )
-        )
+        let (limit, machines) = (parts[2].number, parts[3].number ?? 1)
+        return .known(Budget.Common(limit: limit, remaining: remaining, left: left * 1000, machines: machines))
     }
 
     private static func text(_ number: Int64) -> [UInt8] { Array("\(number)".utf8) }

@@ -43,7 +43,7 @@ struct FleetSession {
 
     private func addReading(_ sent: Int64, _ reply: RedisReply) {
         let received = state.now()
-        guard let parts = reply.array?.compactMap(\.text).compactMap({ Int64($0) }), parts.count == 2 else { return }
+        guard let parts = reply.array?.compactMap(\.number), parts.count == 2 else { return }
         let reading = FleetClock.Reading(sent: sent, received: received, server: parts[0] &* 1_000_000 &+ parts[1])
         let isContinuous = state.change { content in
             var clock = content.clock ?? FleetClock(reading)

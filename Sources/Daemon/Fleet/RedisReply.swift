@@ -10,6 +10,7 @@ indirect enum RedisReply: Sendable, Equatable {
 
     var bytes: [UInt8]? { if case .bytes(let bytes) = self { bytes } else { nil } }
     var text: String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
+    var number: Int64? { text.flatMap { Int64($0) } }
     var array: [RedisReply]? { if case .array(let elements) = self { elements } else { nil } }
 }
 
