@@ -48,16 +48,14 @@ struct LiveEvent: Sendable {
         return members
     }
 
-    private static let ofTheRepresentation = [
-        "content-type", "content-language", "content-location", "location", "link",
-    ]
+    private static let representation = ["content-type", "content-language", "content-location", "location", "link"]
 
     /// Equal for two events with equal content, except for the body.
     ///
     /// Fields that change from response to response do not count, such as `Date` and rate limits.
     var contentBeforeBody: [UInt8] {
         var text = Array("\(problem.map { "\($0.type) \($0.status)" } ?? "") \(status ?? 0)\n".utf8)
-        for name in Self.ofTheRepresentation { text += Array("\(fields?.combined(name) ?? "")\n".utf8) }
+        for name in Self.representation { text += Array("\(fields?.combined(name) ?? "")\n".utf8) }
         return text
     }
 

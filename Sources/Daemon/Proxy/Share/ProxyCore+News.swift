@@ -59,7 +59,7 @@ extension ObjectStore {
             }
             if !values.observation.objects.isEmpty { announce(.observed(values.observation)) }
             guard !values.oversized.isEmpty else { return }
-            let objects = values.oversized.map { BoundObject(model: $0.model, identity: $0.identity) }
+            let objects = values.oversized.map { BoundObject($0) }
             announce(.invalidated(Invalidation(of: values.upstream, objects: objects, at: values.end)))
         }
     }
