@@ -45,7 +45,7 @@ import Testing
             await other.waitUntilConnected()
             let entry = try #require(await one.write("/before"))
             #expect(await other.member.reach(entry, in: Machine.upstream))
-            #expect(await eventually { folder.bytes("fleet.json").contains("\(entry.entry.0)") })
+            #expect(await eventually { folder.bytes("fleet.json").contains("\(entry.entry.milliseconds)") })
             await other.member.stop(within: .zero)
         }
         let entry = try #require(await one.write("/meanwhile"))
@@ -168,7 +168,7 @@ import Testing
             let news = FleetNews(.observed(value), start: time, end: time)
             let position = try #require(await one.member.announce(news, in: Machine.upstream))
             #expect(await other.member.reach(position, in: Machine.upstream))
-            #expect(await eventually { folder.bytes("fleet.json").contains("\(position.entry.0)") })
+            #expect(await eventually { folder.bytes("fleet.json").contains("\(position.entry.milliseconds)") })
             await other.member.stop(within: .zero)
         }
         let again = try Machine(server, loss: .zero, folder: folder)
@@ -242,7 +242,7 @@ import Testing
             let other = try Machine(server, folder: folder)
             await other.waitUntilConnected()
             let entry = try #require(await other.write("/before"))
-            #expect(await eventually { folder.bytes("fleet.json").contains("\(entry.entry.0)") })
+            #expect(await eventually { folder.bytes("fleet.json").contains("\(entry.entry.milliseconds)") })
             await other.member.stop(within: .zero)
         }
         let names = FleetNames(record: FleetKeys([UInt8](repeating: 7, count: 32)).name(ofUpstream: Machine.upstream))
@@ -268,7 +268,7 @@ import Testing
             let one = try Machine(server, folder: folder)
             await one.waitUntilConnected()
             let entry = try #require(await one.write("/before"))
-            #expect(await eventually { folder.bytes("fleet.json").contains("\(entry.entry.0)") })
+            #expect(await eventually { folder.bytes("fleet.json").contains("\(entry.entry.milliseconds)") })
             former = entry
             await one.member.stop(within: .zero)
         }

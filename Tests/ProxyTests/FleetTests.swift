@@ -14,7 +14,7 @@ import Testing
     /// A server that holds announcements back until the test lets them through.
     private final class Link: FleetLink {
         struct State {
-            var position: FleetPosition? = FleetPosition(epoch: 1, entry: (1, 0))
+            var position: FleetPosition? = FleetPosition(epoch: 1, entry: EntryID(1, 0))
             var announced: [FleetNews] = []
             var waiting: [CheckedContinuation<FleetPosition?, Never>] = []
             var released: [Bool] = []
@@ -54,7 +54,7 @@ import Testing
 
     private static let news = FleetNews(.withdrawn(1), start: 1, end: 1)
     private static func at(_ entry: UInt64, epoch: UInt64 = 1) -> FleetPosition {
-        FleetPosition(epoch: epoch, entry: (entry, 0))
+        FleetPosition(epoch: epoch, entry: EntryID(entry, 0))
     }
 
     @Test func `a position waits for the announcements that have begun, and includes them`() async {
@@ -152,8 +152,8 @@ import Testing
 
     @Test(
         arguments: [
-            ([], nil), ([""], .position), (["api=3-5-7"], .from(.init(epoch: 3, entry: (5, 7)))),
-            (["other=9-9-9, api=3-5-7 ,api=3-6-0"], .from(.init(epoch: 3, entry: (6, 0)))),
+            ([], nil), ([""], .position), (["api=3-5-7"], .from(.init(epoch: 3, entry: EntryID(5, 7)))),
+            (["other=9-9-9, api=3-5-7 ,api=3-6-0"], .from(.init(epoch: 3, entry: EntryID(6, 0)))),
             (["other=9-9-9", ""], .position), (["a=b=1-2-3"], .position), (["api"], .unreadable),
             (["api=1-2"], .unreadable),
             (["api=1-2-3-4"], .unreadable), (["api=+1-2-3"], .unreadable),

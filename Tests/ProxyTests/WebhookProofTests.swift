@@ -39,10 +39,12 @@ struct WebhookProofTests {
         let proof = try WebhookProof(["X-Gitlab-Token": "It's a Secret"], .gitlab, now: 0)
         #expect(!proof.isMade(of: [], by: [secret]))
         let twice: Fields = ["X-Gitlab-Token": "a", "x-gitlab-token": "a"]
-        #expect(throws: WebhookRefusal("X-Gitlab-Token occurs more than once")) {
+        #expect(throws: ProblemDocument.webhookUnsigned("X-Gitlab-Token occurs more than once.")) {
             try WebhookProof(twice, .gitlab, now: 0)
         }
-        #expect(throws: WebhookRefusal("X-Gitlab-Token is missing")) { try WebhookProof([:], .gitlab, now: 0) }
+        #expect(throws: ProblemDocument.webhookUnsigned("X-Gitlab-Token is missing.")) {
+            try WebhookProof([:], .gitlab, now: 0)
+        }
     }
 
     @Test func `the path of a webhook is recognised in its one spelling`() {

@@ -11,37 +11,24 @@ final class Awaited<Value: Sendable>: Sendable {
 
     private let state = Mutex(State.open)
 
-    init() {}
-
     /// Gives the value; whatever comes after it has no effect.
     func give(_ value: Value?) {
-        let waiting = state.withLock { state -> CheckedContinuation<Value?, Never>? in
-            switch state {
-            case .done: return nil
-            case .open:
-                state = .done(value)
-                return nil
-            case .waiting(let continuation):
-                state = .done(value)
-                return continuation
-            }
-        }
-        waiting?.resume(returning: value)
+        if case .waiting(let continuation) = become(.done(value)) { continuation.resume(returning: value) }
     }
 
     /// The value; nil if it does not come within a limit.
     func value(within limit: Duration) async -> Value? {
         Deadlines.shared.add(.now + limit) { [weak self] in self?.give(nil) }
         return await withCheckedContinuation { continuation in
-            let done = state.withLock { state -> Value?? in
-                switch state {
-                case .done(let value): return .some(value)
-                case .open, .waiting:
-                    state = .waiting(continuation)
-                    return nil
-                }
-            }
-            if let done { continuation.resume(returning: done) }
+            if case .done(let value) = become(.waiting(continuation)) { continuation.resume(returning: value) }
+        }
+    }
+
+    /// Changes the state, unless it is done; returns the former one.
+    private func become(_ new: State) -> State {
+        state.withLock { state in
+            if case .done = state { return state }
+            return exchange(&state, with: new)
         }
     }
 }

@@ -16,13 +16,13 @@ enum CryptoSeal {
         defer { EVP_CIPHER_CTX_free(cipher) }
         var sealed = [UInt8](repeating: 0, count: bytes.count + tagCount)
         var count: Int32 = 0
-        var isDone = EVP_EncryptInit_ex(cipher, EVP_aes_256_gcm(), nil, key, nonce) == 1
-        isDone = isDone && EVP_EncryptUpdate(cipher, nil, &count, context, Int32(context.count)) == 1
-        isDone = isDone && EVP_EncryptUpdate(cipher, &sealed, &count, bytes, Int32(bytes.count)) == 1
-        sealed.withUnsafeMutableBufferPointer { sealed in
+        let isDone = sealed.withUnsafeMutableBufferPointer { sealed in
             let tag = sealed.baseAddress! + bytes.count
-            isDone = isDone && EVP_EncryptFinal_ex(cipher, tag, &count) == 1
-            isDone = isDone && EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_AEAD_GET_TAG, Int32(tagCount), tag) == 1
+            return EVP_EncryptInit_ex(cipher, EVP_aes_256_gcm(), nil, key, nonce) == 1
+                && EVP_EncryptUpdate(cipher, nil, &count, context, Int32(context.count)) == 1
+                && EVP_EncryptUpdate(cipher, sealed.baseAddress, &count, bytes, Int32(bytes.count)) == 1
+                && EVP_EncryptFinal_ex(cipher, tag, &count) == 1
+                && EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_AEAD_GET_TAG, Int32(tagCount), tag) == 1
         }
         // It fails only if memory runs out or the library lacks AES.
         precondition(isDone, "OpenSSL could not encrypt")

@@ -30,11 +30,11 @@ final class NewsFile {
         return found
     }
 
-    private static func item(_ bytes: [UInt8]) throws(ByteReader.Malformed) -> (String, FleetNews) {
+    private static func item(_ bytes: [UInt8]) throws -> (String, FleetNews) {
         var reader = ByteReader(bytes)
         let upstream = try reader.text()
         let (start, end) = (try reader.signed(), try reader.signed())
-        return (upstream, FleetNews(try PublishedNews.event(&reader), start: start, end: end))
+        return (upstream, FleetNews(try reader.event(), start: start, end: end))
     }
 
     func append(_ items: [NewsQueue.Item]) {
@@ -45,7 +45,7 @@ final class NewsFile {
             writer.append(item.upstream)
             writer.append(item.news.start)
             writer.append(item.news.end)
-            PublishedNews.write(item.news.event, &writer)
+            writer.append(item.news.event)
             all.append(writer.bytes)
         }
         isEmpty = false
@@ -56,7 +56,6 @@ final class NewsFile {
         if written < all.bytes.count { failed(code) } else { hasFailed = false }
     }
 
-    /// Removes all that it has.
     func clear() {
         guard !isEmpty else { return }
         isEmpty = unlink(path) == 0 || errno == ENOENT
@@ -86,6 +85,11 @@ struct FleetMemory: Codable, Equatable {
         /// As in `FleetReader.Followed.missedAt`.
         var missed: Int64?
 
+        init(_ epoch: UInt64, _ entry: EntryID, _ time: Int64, _ missed: Int64?) {
+            (self.epoch, milliseconds, number) = (epoch, entry.milliseconds, entry.number)
+            (self.time, self.missed) = (time, missed)
+        }
+
         var entry: EntryID { EntryID(milliseconds, number) }
     }
 
@@ -100,10 +104,8 @@ struct FleetMemory: Codable, Equatable {
     private static func path(_ store: String) -> String { pathBeside(store, "fleet.json") }
 
     static func load(besideStore store: String) -> FleetMemory {
-        guard let content = try? FileBytes.read(path(store), limit: 1 << 20, isRegular: true) else {
-            return FleetMemory()
-        }
-        return (try? JSONDecoder().decode(FleetMemory.self, from: Data(content.bytes))) ?? FleetMemory()
+        let content = try? FileBytes.read(path(store), limit: 1 << 20, isRegular: true)
+        return content.flatMap { try? JSONDecoder().decode(Self.self, from: Data($0.bytes)) } ?? FleetMemory()
     }
 
     /// Whether it was written; without it, a restart reads the latest news again.

@@ -9,13 +9,13 @@ import Synchronization
 struct FleetKeys: Sendable {
     private let key: [UInt8]
     private let documents: [UInt8]
-    private let news: [UInt8]
+    let newsKey: [UInt8]
 
     /// - Parameter key: 32 bytes.
     init(_ key: [UInt8]) {
         self.key = key
         documents = Self.derive(key, "larder.document")
-        news = Self.derive(key, "larder.news")
+        newsKey = Self.derive(key, "larder.news")
     }
 
     private static func derive(_ key: [UInt8], _ parts: String...) -> [UInt8] {
@@ -62,9 +62,6 @@ struct FleetKeys: Sendable {
         guard let credentials = document.credentials else { return documents }
         return Self.derive(documents, [Array("private".utf8), Array(document.upstream.utf8), credentials])
     }
-
-    /// The key that seals news.
-    var newsKey: [UInt8] { news }
 
     static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
         String(decoding: Crypto.hexadecimal(Array(bytes)), as: UTF8.self)

@@ -24,37 +24,19 @@ package struct FleetLimits: Sendable {
 /// Two threads speak to the server: `FleetReader` reads the streams, and has their news applied; `FleetSender` sends commands. A
 /// caller waits for a reply for as long as his limit, and never for a thread. Without the server everything is as without a fleet.
 package final class FleetMember: FleetLink {
-    private let settings: Configuration.Fleet
-    private let keys: FleetKeys
-    private let sealer = Sealer()
-    private let state = FleetState()
-    private let words = FetchWords()
+    private let state: FleetState
     private let sender: FleetSender
-    private let upstreams: [String]
-    private let store: String
-    private let now: @Sendable () -> Int64
-    private let log: Logger
     /// The leases that this machine holds, by the names of the documents.
-    private let leases = Mutex<[String: Lease]>([:])
+    private let leases = Mutex<[String: (token: [UInt8], epoch: UInt64)]>([:])
 
-    private struct Lease {
-        var token: [UInt8]
-        var epoch: UInt64
-    }
-
-    private let limits: FleetLimits
     /// The most bytes of a document's head; that of a body is `SharedDocument.limit`.
     private static let headLimit = 256 << 10
     /// How long a document may be on the server, in seconds.
     private static let longestLife: Int64 = 3600
     /// How long no machine waits for a response that may not be shared, in ms.
-    private static let pause = "120000"
+    private static let pause: Int64 = 120_000
 
-    /// - Parameters:
-    ///   - upstreams: those that are shared, as in `ProxiedUpstream.storeKey`.
-    ///   - store: the store's file.
-    ///   - now: the store's clock, in µs.
-    ///   - limits: other ones for tests, which may run on a busy machine.
+    /// - Parameter limits: other ones for tests, which may run on a busy machine; `FleetState` describes the rest.
     package init(
         _ settings: Configuration.Fleet,
         upstreams: [String],
@@ -63,10 +45,8 @@ package final class FleetMember: FleetLink {
         limits: FleetLimits = FleetLimits(),
         log: Logger
     ) {
-        (self.settings, self.upstreams, self.store) = (settings, upstreams, store)
-        (self.now, self.limits, self.log) = (now, limits, log)
-        keys = FleetKeys(settings.key.bytes)
-        sender = FleetSender(settings, keys, sealer, state, limits, now: now, log: log)
+        state = FleetState(settings, upstreams: upstreams, besideStore: store, now: now, limits: limits, log: log)
+        sender = FleetSender(state)
     }
 
     /// The secret of the principal key that a fleet has in place of the store's own.
@@ -78,72 +58,47 @@ package final class FleetMember: FleetLink {
     ///
     /// - Parameter hasOwnKey: whether the store has been used without a fleet.
     package func isNew(hasOwnKey: Bool) -> Bool {
-        guard let former = FleetMemory.load(besideStore: store).key else { return hasOwnKey }
-        return former != keys.digest
+        FleetMemory.load(besideStore: state.store).key.map { $0 != state.keys.digest } ?? hasOwnKey
     }
 
     /// Connects, now and whenever the connection is lost.
     package func start(_ follower: any FleetFollower) {
-        let shared = Set(upstreams)
-        state.change { [upstreams, settings] content in
-            content.figures.server = "\(settings.server)"
-            for upstream in upstreams { content.upstreams[upstream] = FleetState.Upstream() }
-        }
-        let time = now()
-        let left = NewsFile.load(besideStore: store).filter { shared.contains($0.upstream) }
-        state.change { content in
-            for (upstream, news) in left {
+        let time = state.now()
+        let left = NewsFile.load(besideStore: state.store)
+        state.change { [state] content in
+            content.figures.server = "\(state.settings.server)"
+            for upstream in state.upstreams { content.upstreams[upstream] = FleetState.Upstream() }
+            for (upstream, news) in left where content.upstreams[upstream] != nil {
                 // The store's clock may have gone on by more than has passed.
                 let known = FleetNews(news.event, start: news.start, end: max(news.end, time))
                 content.queue.append(known, in: upstream, isFiled: true)
             }
         }
-        sender.start(besideStore: store)
-        FleetReader(
-            settings,
-            keys,
-            sealer,
-            state,
-            words,
-            sender,
-            follower: follower,
-            upstreams: upstreams,
-            besideStore: store,
-            now: now,
-            limits: limits,
-            log: log
-        ).start()
+        sender.start()
+        FleetReader(state, sender, follower).start()
     }
 
-    /// Disconnects.
-    ///
-    /// What the server does not have yet is kept for the next start.
+    /// Disconnects; what the server does not have yet is kept for the next start.
     ///
     /// - Parameter limit: how long to wait for the server to take what waits.
     package func stop(within limit: Duration) async {
-        for upstream in upstreams where state.value(\.isSending) {
+        for upstream in state.upstreams where isSending {
             let taken = Awaited<FleetPosition>()
             if state.change({ $0.queue.wait(for: upstream, taken) }) { _ = await taken.value(within: limit) }
         }
         state.change { $0.isStopped = true }
-        words.giveUp()
+        state.words.giveUp()
         sender.wake()
     }
 
-    /// Whether the server takes commands.
     var isSending: Bool { state.value(\.isSending) }
 
     package var figures: FleetFigures {
         state.value { content in
             var figures = content.figures
             figures.queued = content.queue.waiting.count
-            figures.upstreams = content.upstreams.sorted { $0.key < $1.key }.map { name, upstream in
-                .init(
-                    name: name,
-                    epoch: upstream.epoch,
-                    position: upstream.applied.text,
-                    isFollowing: upstream.isFollowing
-                )
+            figures.upstreams = content.upstreams.sorted { $0.key < $1.key }.map {
+                .init(name: $0, epoch: $1.epoch, position: $1.applied.text, isFollowing: $1.isFollowing)
             }
             return figures
         }
@@ -151,24 +106,23 @@ package final class FleetMember: FleetLink {
 
     // MARK: Positions
 
-    package func shares(_ upstream: String) -> Bool { upstreams.contains(upstream) }
+    package func shares(_ upstream: String) -> Bool { state.upstreams.contains(upstream) }
 
     package func position(in upstream: String) -> FleetPosition? {
-        state.value { content in
-            content.upstreams[upstream].flatMap { $0.isFollowing ? $0.position : nil }
-        }
+        state.value { $0.upstreams[upstream].flatMap { $0.isFollowing ? $0.position : nil } }
     }
 
     package func clientPosition(in upstream: String) async -> FleetPosition? {
         guard position(in: upstream) != nil else { return nil }
         let announced = Awaited<FleetPosition>()
-        if state.change({ $0.queue.wait(for: upstream, announced) }) {
-            guard await announced.value(within: limits.request) != nil else { return nil }
+        if state.change({ $0.queue.wait(for: upstream, announced) }),
+            await announced.value(within: state.limits.request) == nil
+        {
+            return nil
         }
         return state.value { content in
             guard let known = content.upstreams[upstream], known.isFollowing else { return nil }
-            let entry = max(known.applied, known.own)
-            return FleetPosition(epoch: known.epoch, entry: (entry.milliseconds, entry.number))
+            return FleetPosition(epoch: known.epoch, entry: max(known.applied, known.own))
         }
     }
 
@@ -184,7 +138,7 @@ package final class FleetMember: FleetLink {
 
     package func reach(_ position: FleetPosition, in upstream: String) async -> Bool {
         guard shares(upstream) else { return false }
-        return await state.reach(position, in: upstream, within: limits.position)
+        return await state.reach(position, in: upstream, within: state.limits.position)
     }
 
     // MARK: News
@@ -194,41 +148,47 @@ package final class FleetMember: FleetLink {
         let announced = Awaited<FleetPosition>()
         state.change { $0.queue.append(news, in: upstream, waiter: announced) }
         sender.wake()
-        return await announced.value(within: limits.request)
+        return await announced.value(within: state.limits.request)
     }
 
     // MARK: Documents
 
     package func find(_ key: SharedKey) async -> FleetFinding {
         guard let position = position(in: key.upstream) else { return .alone }
-        let name = keys.name(of: key)
-        let place = Place(FleetNames(record: keys.name(ofUpstream: key.upstream)), name, position.epoch)
+        let place = place(of: key, position.epoch)
         var wantsDocument = true
         // Each time that another machine has fetched it without sharing it, somebody else does; and a document may be outdated.
-        var deadline = ContinuousClock.now + limits.request
+        var deadline = ContinuousClock.now + state.limits.request
         for _ in 0..<4 {
-            let word = words.expect(name)
-            defer { words.leave(name, word) }
-            switch await ask(place, wantsDocument: wantsDocument, until: deadline) {
-            case .mine:
+            let word = state.words.expect(place.name)
+            defer { state.words.leave(place.name, word) }
+            let token = Array(FleetKeys.hexadecimal(SecretFile.randomBytes(16)).utf8)
+            let reply = await ask(place, token, wantsDocument: wantsDocument, until: deadline)?.array ?? []
+            switch (reply.first?.text, reply.dropFirst().first?.bytes) {
+            case ("mine", _):
+                leases.withLock { leases in
+                    // Each lasts seconds; so many fetches do not run.
+                    if leases.count > 10_000 { leases = [:] }
+                    leases[place.name] = (token, place.epoch)
+                }
                 state.change { $0.figures.missed += 1 }
                 return .mine
-            case .held:
+            case ("held", _):
                 state.change { $0.figures.waited += 1 }
-                switch await word.value(within: settings.coalesce) {
+                switch await word.value(within: state.settings.coalesce) {
                 case .shared: wantsDocument = true
                 case .failed: break
                 case .never, nil: return .alone
                 }
-                deadline = .now + limits.request
-            case .document(let sealed):
+                deadline = .now + state.limits.request
+            case ("document", let sealed?):
                 if let document = await usable(sealed, place, at: key, until: deadline) {
                     state.change { $0.figures.found += 1 }
                     return .document(document)
                 }
                 state.change { $0.figures.refused += 1 }
                 wantsDocument = false
-            case .alone: return .alone
+            default: return .alone
             }
         }
         return .alone
@@ -240,45 +200,29 @@ package final class FleetMember: FleetLink {
         let name: String
         let epoch: UInt64
 
-        init(_ names: FleetNames, _ name: String, _ epoch: UInt64) {
-            (self.names, self.name, self.epoch) = (names, name, epoch)
-        }
-
         var document: String { names.document(name, epoch) }
         var lease: String { names.lease(name, epoch) }
+        var words: String { names.words(epoch) }
         var epochBytes: [UInt8] { Array("\(epoch)".utf8) }
     }
 
-    private enum Response {
-        case mine, held, alone
-        case document([UInt8])
+    private func place(of key: SharedKey, _ epoch: UInt64) -> Place {
+        Place(names: state.names(of: key.upstream), name: state.keys.name(of: key), epoch: epoch)
     }
 
     /// Asks the server for a document, or for the lease of its fetch.
-    private func ask(_ place: Place, wantsDocument: Bool, until deadline: ContinuousClock.Instant) async -> Response {
-        let token = Array(FleetKeys.hexadecimal(SecretFile.randomBytes(16)).utf8)
+    private func ask(_ place: Place, _ token: [UInt8], wantsDocument: Bool, until deadline: ContinuousClock.Instant)
+        async -> RedisReply?
+    {
         // As long as others wait, and then they ask for themselves.
-        let (seconds, attoseconds) = settings.coalesce.components
+        let (seconds, attoseconds) = state.settings.coalesce.components
         let life = max(1, seconds * 1000 + attoseconds / 1_000_000_000_000_000)
-        let reply = await sender.ask(within: deadline - .now) { scripts in
+        return await sender.ask(within: deadline - .now) { scripts in
             scripts.command(
                 .find,
                 keys: [place.names.record, place.document, place.lease],
-                [place.epochBytes, token, Array("\(life)".utf8), Array((wantsDocument ? "1" : "0").utf8)]
+                [place.epochBytes, token, Self.text(life), Self.text(wantsDocument ? 1 : 0)]
             )
-        }
-        guard let parts = reply?.array, let word = parts.first?.text else { return .alone }
-        switch word {
-        case "document": return parts.count == 2 ? parts[1].bytes.map { .document($0) } ?? .alone : .alone
-        case "held": return .held
-        case "mine":
-            leases.withLock { leases in
-                // Each lasts seconds; so many fetches do not run.
-                if leases.count > 10_000 { leases = [:] }
-                leases[place.name] = Lease(token: token, epoch: place.epoch)
-            }
-            return .mine
-        default: return .alone
         }
     }
 
@@ -290,19 +234,18 @@ package final class FleetMember: FleetLink {
         until deadline: ContinuousClock.Instant
     ) async -> SharedDocument? {
         guard let clock = state.value(\.clock) else { return nil }
-        guard let (bytes, publisher) = sealer.open(sealed, key: keys.key(of: key), place: place.document),
+        guard let (bytes, publisher) = state.sealer.open(sealed, key: state.keys.key(of: key), place: place.document),
             var published = try? PublishedDocument(bytes, clock)
         else {
-            state.countUnopened("a document", log)
+            state.countUnopened("a document")
             return nil
         }
-        let time = now()
+        let time = state.now()
         // Otherwise its machine knows already that the server's clock was set.
         guard published.document.sent <= time else { return nil }
         published.document.completed = min(published.document.completed, time)
         published.document.fetch = SharedFetch(sender: publisher, url: key.url, start: published.times.ownStart)
-        let (milliseconds, number) = (published.position.milliseconds, published.position.number)
-        let position = FleetPosition(epoch: place.epoch, entry: (milliseconds, number))
+        let position = FleetPosition(epoch: place.epoch, entry: published.position)
         guard await state.reach(position, in: key.upstream, within: deadline - .now) else { return nil }
         let isOutdated = state.value { [found = published] content in
             guard let known = content.upstreams[key.upstream], known.epoch == place.epoch, known.isFollowing
@@ -317,77 +260,55 @@ package final class FleetMember: FleetLink {
         guard document.head.count <= Self.headLimit, document.body.count <= SharedDocument.limit, life > 0 else {
             return release(key, isForNow: false)
         }
-        let name = keys.name(of: key)
-        leases.withLock { _ = $0.removeValue(forKey: name) }
-        let writing = state.value { $0.writing(to: key.upstream) }
-        guard let (epoch, clock) = writing, epoch == position.epoch else { return }
-        let place = Place(FleetNames(record: keys.name(ofUpstream: key.upstream)), name, epoch)
-        let published = PublishedDocument(
-            document: document,
-            times: SharedTimes(document.sent, document.completed, clock),
-            position: EntryID(position.entry.0, position.entry.1)
-        )
-        let (sealer, keys, state) = (sealer, keys, state)
-        sender.submit(
-            FleetSender.Job(
-                size: document.body.count,
-                make: { scripts in
-                    state.change { $0.figures.shared += 1 }
-                    return scripts.command(
-                        .share,
-                        keys: [place.names.record, place.document, place.lease, place.names.words(epoch)],
-                        [
-                            place.epochBytes,
-                            sealer.seal(published.encoded, key: keys.key(of: key), place: place.document),
-                            Array("\(life * 1000)".utf8), Array(place.name.utf8),
-                        ]
-                    )
-                }
+        let place = place(of: key, position.epoch)
+        leases.withLock { _ = $0.removeValue(forKey: place.name) }
+        guard let (epoch, clock) = state.value({ $0.writing(to: key.upstream) }), epoch == place.epoch else { return }
+        let times = SharedTimes(document.sent, document.completed, clock)
+        let published = PublishedDocument(document: document, times: times, position: position.entry)
+        let job = FleetSender.Job(size: document.body.count) { [state] scripts in
+            state.change { $0.figures.shared += 1 }
+            let sealKey = state.keys.key(of: key)
+            let sealed = state.sealer.seal(published.encoded, key: sealKey, place: place.document)
+            return scripts.command(
+                .share,
+                keys: [place.names.record, place.document, place.lease, place.words],
+                [place.epochBytes, sealed, Self.text(life * 1000), Array(place.name.utf8)]
             )
-        )
+        }
+        sender.submit(job)
     }
 
     package func release(_ key: SharedKey, isForNow: Bool) {
-        let name = keys.name(of: key)
+        let name = state.keys.name(of: key)
         guard let lease = leases.withLock({ $0.removeValue(forKey: name) }) else { return }
-        let names = FleetNames(record: keys.name(ofUpstream: key.upstream))
-        let place = Place(names, name, lease.epoch)
-        let pause = Array((isForNow ? "0" : Self.pause).utf8)
-        sender.submit(
-            FleetSender.Job(make: { scripts in
-                scripts.command(
-                    .release,
-                    keys: [names.record, place.lease, names.words(lease.epoch)],
-                    [place.epochBytes, lease.token, pause, Array(place.name.utf8)]
-                )
-            })
-        )
+        let place = place(of: key, lease.epoch)
+        let job = FleetSender.Job { scripts in
+            scripts.command(
+                .release,
+                keys: [place.names.record, place.lease, place.words],
+                [place.epochBytes, lease.token, Self.text(isForNow ? 0 : Self.pause), Array(name.utf8)]
+            )
+        }
+        sender.submit(job)
     }
 
     // MARK: Rate limits
 
     package func spend(_ expense: SharedExpense, of limit: SharedLimit) async -> SharedBudget {
-        let name = FleetNames(record: keys.name(ofUpstream: limit.upstream)).limit(keys.name(of: limit))
-        var arguments = [sealer.sender, Self.text(expense.requests)]
+        let name = state.names(of: limit.upstream).limit(state.keys.name(of: limit))
+        var arguments = [state.sealer.sender, Self.text(expense.requests)]
         if let words = expense.words {
             arguments += [Self.text(words.remaining), Self.text(Int64(clamping: words.left / 1000))]
             arguments.append(words.limit.map(Self.text) ?? [])
         }
-        let reply = await sender.ask(within: limits.request) { [arguments] scripts in
+        let reply = await sender.ask(within: state.limits.request) { [arguments] scripts in
             scripts.command(.spend, keys: [name, name + ":machines"], arguments)
         }
         guard let parts = reply?.array else { return .alone }
-        guard parts.count == 4, let remaining = parts[0].text.flatMap({ Int64($0) }),
-            let left = parts[1].text.flatMap({ UInt64($0) })
+        guard parts.count == 4, let remaining = parts[0].number, let left = parts[1].text.flatMap({ UInt64($0) })
         else { return .unknown }
-        return .known(
-            Budget.Common(
-                limit: parts[2].text.flatMap { Int64($0) },
-                remaining: remaining,
-                left: left * 1000,
-                machines: parts[3].text.flatMap { Int64($0) } ?? 1
-            )
-        )
+        let (limit, machines) = (parts[2].number, parts[3].number ?? 1)
+        return .known(Budget.Common(limit: limit, remaining: remaining, left: left * 1000, machines: machines))
     }
 
     private static func text(_ number: Int64) -> [UInt8] { Array("\(number)".utf8) }

@@ -119,22 +119,15 @@ enum FleetScript: String, CaseIterable, Sendable {
         redis.call('PEXPIRE', KEYS[1], math.ceil((stop - now) / 1000))
         return {string.format('%.0f', left), string.format('%.0f', stop - now), limit, tostring(redis.call('ZCARD', KEYS[2]))}
         """
-
-    /// The command that runs it, once the server has it under this digest.
-    func command(_ digest: [UInt8], keys: [String], _ arguments: [[UInt8]]) -> RedisCommand {
-        RedisCommand(
-            [Array("EVALSHA".utf8), digest, Array("\(keys.count)".utf8)] + keys.map { Array($0.utf8) } + arguments
-        )
-    }
 }
 
 /// The digests under which a server has the scripts.
 struct LoadedScripts: Sendable {
     private var digests: [FleetScript: [UInt8]] = [:]
 
-    init(_ connection: RedisConnection, within limit: Duration) throws(RedisError) {
+    init(_ connection: RedisConnection) throws(RedisError) {
         let loads = FleetScript.allCases.map { RedisCommand("SCRIPT", "LOAD", $0.rawValue) }
-        for (script, reply) in zip(FleetScript.allCases, try connection.send(loads, within: limit)) {
+        for (script, reply) in zip(FleetScript.allCases, try connection.send(loads)) {
             switch reply {
             case .bytes(let digest): digests[script] = digest
             case .error(let message): throw .refused(message)
@@ -145,7 +138,8 @@ struct LoadedScripts: Sendable {
 
     func command(_ script: FleetScript, keys: [String], _ arguments: [[UInt8]]) -> RedisCommand {
         guard let digest = digests[script] else { preconditionFailure("all scripts are loaded") }
-        return script.command(digest, keys: keys, arguments)
+        let words = [Array("EVALSHA".utf8), digest, Array("\(keys.count)".utf8)] + keys.map { Array($0.utf8) }
+        return RedisCommand(words + arguments)
     }
 }
 

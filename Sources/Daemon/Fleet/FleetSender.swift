@@ -2,7 +2,6 @@ import Basics
 import Foundation
 import Logging
 import Proxy
-import Settings
 import Synchronization
 
 /// The thread that sends commands: all that wait go together, and the replies come in their order.
@@ -15,8 +14,7 @@ final class FleetSender: Sendable {
         var deadline: ContinuousClock.Instant?
         /// How many bytes it keeps in memory.
         var size = 0
-        /// Makes the command; nil if it is of no use any more.
-        var make: @Sendable (LoadedScripts) -> RedisCommand?
+        var make: @Sendable (LoadedScripts) -> RedisCommand
         var reply: Awaited<RedisReply>?
     }
 
@@ -28,46 +26,25 @@ final class FleetSender: Sendable {
     /// How much may wait; what is beyond is not sent.
     private static let jobLimit = 1000
     private static let sizeLimit = 32 << 20
-    /// How much is sent at a time.
     private static let batch = 64
     /// How many news the server keeps of an upstream.
     private static let streamLength = "100000"
 
-    private let settings: Configuration.Fleet
-    private let keys: FleetKeys
-    private let sealer: Sealer
     private let state: FleetState
-    private let limits: FleetLimits
-    private let now: @Sendable () -> Int64
-    private let log: Logger
     private let jobs = Mutex(Jobs())
     private let work = TimedSemaphore()
 
-    init(
-        _ settings: Configuration.Fleet,
-        _ keys: FleetKeys,
-        _ sealer: Sealer,
-        _ state: FleetState,
-        _ limits: FleetLimits,
-        now: @escaping @Sendable () -> Int64,
-        log: Logger
-    ) {
-        (self.settings, self.keys, self.sealer, self.state) = (settings, keys, sealer, state)
-        (self.limits, self.now, self.log) = (limits, now, log)
-    }
+    init(_ state: FleetState) { self.state = state }
 
     /// Has the thread look whether there is something to do; any thread.
     func wake() { work.signal() }
 
     /// Sends a command if the server is there, and returns its reply; nil if there is none within a limit.
-    func ask(within limit: Duration, _ make: @escaping @Sendable (LoadedScripts) -> RedisCommand?) async -> RedisReply?
-    {
+    func ask(within limit: Duration, _ make: @escaping @Sendable (LoadedScripts) -> RedisCommand) async -> RedisReply? {
         let reply = Awaited<RedisReply>()
         guard submit(Job(deadline: .now + limit, make: make, reply: reply)) else { return nil }
-        guard let found = await reply.value(within: limit) else {
-            state.change { $0.figures.timedOut += 1 }
-            return nil
-        }
+        let found = await reply.value(within: limit)
+        if found == nil { state.change { $0.figures.timedOut += 1 } }
         return found
     }
 
@@ -87,14 +64,12 @@ final class FleetSender: Sendable {
 
     // MARK: The thread
 
-    /// - Parameter store: the store's file, beside which news are kept.
-    func start(besideStore store: String) {
-        Thread.detachNewThread { [self] in run(NewsFile(besideStore: store, log: log)) }
-    }
+    func start() { Thread.detachNewThread { [self] in run() } }
 
-    private func run(_ file: NewsFile) {
+    private func run() {
+        let file = NewsFile(besideStore: state.store, log: state.log)
         var pause = Backoff()
-        while !state.value(\.isStopped) {
+        while !state.isStopped {
             guard let server = state.value(\.server) else {
                 giveUp(file)
                 work.wait(for: .milliseconds(100))
@@ -103,29 +78,25 @@ final class FleetSender: Sendable {
             do throws(RedisError) {
                 try serve(server, file) { pause = Backoff() }
             } catch {
-                log.debug("the fleet's server gets no commands", metadata: ["cause": "\(error)"])
+                state.log.debug("the fleet's server gets no commands", metadata: ["cause": "\(error)"])
                 state.change { if $0.server == server { $0.figures.sendingTrouble = "\(error)" } }
             }
             state.change { $0.isSending = false }
             giveUp(file)
-            if !state.value(\.isStopped) { pause.sleep() }
+            if !state.isStopped { pause.sleep() }
         }
         giveUp(file)
     }
 
     /// Sends what there is until the reader's connection ends.
     private func serve(_ server: String, _ file: NewsFile, begun: () -> Void) throws(RedisError) {
-        let connection = try RedisConnection(
-            settings.server,
-            password: settings.password?.bytes,
-            within: limits.server
-        )
+        let connection = try state.connect()
         guard connection.runID == server else {
             // Both threads must be connected to the same server.
             state.change { $0.mustReconnect = true }
             throw .away("another server has taken over")
         }
-        let scripts = try LoadedScripts(connection, within: limits.server)
+        let scripts = try LoadedScripts(connection)
         begun()
         state.change { ($0.isSending, $0.figures.sendingTrouble) = (true, nil) }
         while state.value({ $0.server == server && !$0.isStopped }) {
@@ -148,8 +119,11 @@ final class FleetSender: Sendable {
         }
     }
 
-    /// News that can be announced in the current epochs, each with its command's arguments.
-    private func nextNews() -> [(item: NewsQueue.Item, epoch: UInt64, clock: FleetClock)] {
+    /// News, with the epoch and the clock of their command.
+    private typealias Ready = (item: NewsQueue.Item, epoch: UInt64, clock: FleetClock)
+
+    /// News that can be announced in the current epochs.
+    private func nextNews() -> [Ready] {
         state.value { content in
             let held = Set(content.upstreams.keys.filter { content.writing(to: $0) == nil })
             return content.queue.next(Self.batch, without: held).compactMap { item in
@@ -158,34 +132,24 @@ final class FleetSender: Sendable {
         }
     }
 
-    private func send(
-        _ jobs: [Job],
-        _ news: [(item: NewsQueue.Item, epoch: UInt64, clock: FleetClock)],
-        by connection: RedisConnection,
-        _ scripts: LoadedScripts
-    ) throws(RedisError) {
+    private func send(_ jobs: [Job], _ news: [Ready], by connection: RedisConnection, _ scripts: LoadedScripts)
+        throws(RedisError)
+    {
         let start = ContinuousClock.now
-        var commands: [RedisCommand] = []
-        var asked: [Job] = []
-        for job in jobs {
-            guard job.deadline.map({ $0 > start }) ?? true, let command = job.make(scripts) else {
-                job.reply?.give(nil)
-                continue
-            }
-            commands.append(command)
-            asked.append(job)
-        }
-        commands += news.map { command(for: $0.item, $0.epoch, $0.clock, scripts) }
+        func isLate(_ job: Job) -> Bool { job.deadline.map { $0 <= start } ?? false }
+        for job in jobs where isLate(job) { job.reply?.give(nil) }
+        let asked = jobs.filter { !isLate($0) }
+        let commands = asked.map { $0.make(scripts) } + news.map { command(for: $0, scripts) }
         guard !commands.isEmpty else { return }
         let replies: [RedisReply]
         do throws(RedisError) {
-            replies = try connection.send(commands, within: limits.server)
+            replies = try connection.send(commands)
         } catch {
             for job in asked { job.reply?.give(nil) }
             throw error
         }
         for (job, reply) in zip(asked, replies) { job.reply?.give(reply) }
-        try wereSent(news, Array(replies.dropFirst(asked.count)))
+        wereSent(news, Array(replies.dropFirst(asked.count)))
         for (index, reply) in replies.enumerated() {
             guard case .error(let message) = reply else { continue }
             // A full server takes no documents; with all other refusals it is not the one that it was.
@@ -193,74 +157,48 @@ final class FleetSender: Sendable {
         }
     }
 
-    private func command(
-        for item: NewsQueue.Item,
-        _ epoch: UInt64,
-        _ clock: FleetClock,
-        _ scripts: LoadedScripts
-    ) -> RedisCommand {
-        let names = FleetNames(record: keys.name(ofUpstream: item.upstream))
-        let bounded = PublishedNews.bounded(item.news, of: item.upstream)
-        let published = PublishedNews(bounded.event, SharedTimes(bounded.start, bounded.end, clock))
-        let stream = names.stream(epoch)
-        return scripts.command(
-            .announce,
-            keys: [names.record, stream],
-            [
-                Array("\(epoch)".utf8), Array(Self.streamLength.utf8),
-                sealer.seal(published.encoded, key: keys.newsKey, place: stream),
-            ]
-        )
+    private func command(for news: Ready, _ scripts: LoadedScripts) -> RedisCommand {
+        let upstream = news.item.upstream
+        let names = state.names(of: upstream)
+        let bounded = PublishedNews.bounded(news.item.news, of: upstream)
+        let published = PublishedNews(bounded.event, SharedTimes(bounded.start, bounded.end, news.clock))
+        let stream = names.stream(news.epoch)
+        let sealed = state.sealer.seal(published.encoded, key: state.keys.newsKey, place: stream)
+        let arguments = [Array("\(news.epoch)".utf8), Array(Self.streamLength.utf8), sealed]
+        return scripts.command(.announce, keys: [names.record, stream], arguments)
     }
 
     /// Notes which news the server has; those of an epoch that is over wait for the next one.
-    private func wereSent(
-        _ news: [(item: NewsQueue.Item, epoch: UInt64, clock: FleetClock)],
-        _ replies: [RedisReply]
-    ) throws(RedisError) {
+    private func wereSent(_ news: [Ready], _ replies: [RedisReply]) {
         var positions: [UInt64: FleetPosition] = [:]
-        var entries: [(upstream: String, epoch: UInt64, entry: EntryID)] = []
-        var isOver = false
         for ((item, epoch, _), reply) in zip(news, replies) {
-            guard let entry = EntryID(reply.text) else {
-                if reply == .nothing { isOver = true }
-                continue
-            }
-            positions[item.number] = FleetPosition(epoch: epoch, entry: (entry.milliseconds, entry.number))
-            entries.append((item.upstream, epoch, entry))
+            if let entry = EntryID(reply.text) { positions[item.number] = FleetPosition(epoch: epoch, entry: entry) }
         }
-        let time = now()
-        state.change { [positions, entries] content in
+        let time = state.now()
+        state.change { [positions] content in
             content.queue.wereAnnounced(positions, at: time)
             content.figures.announced += UInt64(positions.count)
-            for (upstream, epoch, entry) in entries where content.upstreams[upstream]?.epoch == epoch {
-                content.upstreams[upstream]?.own = entry
+            for (item, epoch, _) in news where content.upstreams[item.upstream]?.epoch == epoch {
+                if let position = positions[item.number] { content.upstreams[item.upstream]?.own = position.entry }
             }
         }
         // The reader finds out which epoch it is now.
-        if isOver { work.wait(for: .milliseconds(50)) }
+        if replies.contains(.nothing) { work.wait(for: .milliseconds(50)) }
     }
 
     /// Gives up what waits for a reply, and keeps the news.
     private func giveUp(_ file: NewsFile) {
-        let left = jobs.withLock { jobs in
-            defer { jobs = Jobs() }
-            return jobs.waiting
-        }
-        for job in left { job.reply?.give(nil) }
+        for job in jobs.withLock({ exchange(&$0, with: Jobs()) }).waiting { job.reply?.give(nil) }
         let (new, isCondensed, all) = state.change { content in
-            defer { content.queue.isCondensed = false }
-            return (content.queue.file(), content.queue.isCondensed, content.queue.waiting)
+            (content.queue.file(), exchange(&content.queue.isCondensed, with: false), content.queue.waiting)
         }
         if isCondensed {
-            log.warning(
+            state.log.warning(
                 "too much waits for the fleet's server; what it was is replaced: all documents are outdated for others"
             )
             file.clear()
-            file.append(all)
-        } else {
-            file.append(new)
         }
+        file.append(isCondensed ? all : new)
         // From now on it outlives the process.
         state.change { $0.queue.stopWaiting() }
     }

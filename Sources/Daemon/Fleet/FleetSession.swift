@@ -4,9 +4,12 @@ import Store
 
 /// One connection of the reader, from its begin to its end; it belongs to the reader's thread.
 struct FleetSession {
+    typealias Followed = FleetReader.Followed
+
     private let reader: FleetReader
+    private let state: FleetState
     private let connection: RedisConnection
-    private(set) var followed: [FleetReader.Followed]
+    private let all: [Followed]
     private(set) var memory: FleetMemory
     private var checkedAt = ContinuousClock.now
     /// The first round is noted at once, with the clock of a new server.
@@ -14,14 +17,9 @@ struct FleetSession {
 
     private static let block: Duration = .milliseconds(250)
 
-    init(
-        _ reader: FleetReader,
-        _ connection: RedisConnection,
-        _ followed: [FleetReader.Followed],
-        _ memory: FleetMemory
-    ) { (self.reader, self.connection, self.followed, self.memory) = (reader, connection, followed, memory) }
-
-    private var state: FleetState { reader.state }
+    init(_ reader: FleetReader, _ connection: RedisConnection, _ all: [Followed], _ memory: FleetMemory) {
+        (self.reader, state, self.connection, self.all, self.memory) = (reader, reader.state, connection, all, memory)
+    }
 
     // MARK: Begin
 
@@ -31,22 +29,21 @@ struct FleetSession {
         let server = connection.runID
         state.change { if $0.clockServer != server { ($0.clock, $0.clockServer) = (nil, server) } }
         for _ in 0..<3 { try readClock() }
-        for index in followed.indices { try enter(index) }
+        for followed in all { try enter(followed) }
         checkedAt = .now
     }
 
     /// Asks for the server's time.
     ///
     /// If a clock was set since the last time, this one begins anew, and all epochs have to end.
-    private mutating func readClock() throws(RedisError) {
-        let sent = reader.now()
-        let reply = try connection.single(RedisCommand("TIME"), within: reader.limits.server)
-        addReading(sent, reply)
+    private func readClock() throws(RedisError) {
+        let sent = state.now()
+        addReading(sent, try connection.single(RedisCommand("TIME")))
     }
 
-    private mutating func addReading(_ sent: Int64, _ reply: RedisReply) {
-        let received = reader.now()
-        guard let parts = reply.array?.compactMap(\.text).compactMap({ Int64($0) }), parts.count == 2 else { return }
+    private func addReading(_ sent: Int64, _ reply: RedisReply) {
+        let received = state.now()
+        guard let parts = reply.array?.compactMap(\.number), parts.count == 2 else { return }
         let reading = FleetClock.Reading(sent: sent, received: received, server: parts[0] &* 1_000_000 &+ parts[1])
         let isContinuous = state.change { content in
             var clock = content.clock ?? FleetClock(reading)
@@ -61,55 +58,43 @@ struct FleetSession {
             content.figures.lastReply = received
             return isContinuous
         }
-        guard !isContinuous else { return }
-        for index in followed.indices { followed[index].isClockSet = true }
+        if !isContinuous { for followed in all { followed.isClockSet = true } }
     }
 
     /// Enters an upstream's epoch, which may be a new one.
     ///
     /// If a clock was set, the current epoch may have begun by the former time, whoever has begun it. So it is ended.
     ///
-    /// - Parameter ending: whether the epoch that this machine is in is over.
-    private mutating func enter(_ index: Int, ending: Bool = false, because reason: String = "") throws(RedisError) {
-        let (epoch, names) = (followed[index].epoch, followed[index].names)
-        let isClockSet = followed[index].isClockSet
-        let ended = isClockSet ? "*" : ending && epoch != 0 ? "\(epoch)" : ""
-        let reply = try run(
-            .enter,
-            keys: [names.record],
-            [connection.runID, "\(epoch)", ended],
-            within: reader.limits.server
-        )
+    /// - Parameter ending: why the epoch that this machine is in is over; nil if it need not be.
+    private func enter(_ followed: Followed, ending reason: String? = nil) throws(RedisError) {
+        let (epoch, isClockSet) = (followed.epoch, followed.isClockSet)
+        let ended = isClockSet ? "*" : reason != nil && epoch != 0 ? "\(epoch)" : ""
+        let reply = try run(.enter, keys: [followed.names.record], [connection.runID, "\(epoch)", ended])
         guard let parts = reply.array, parts.count >= 2, let current = parts[0].text.flatMap({ UInt64($0) }),
             let last = EntryID(parts[1].text)
         else { throw .malformed }
-        if isClockSet { followed[index].isClockSet = false }
+        if isClockSet { followed.isClockSet = false }
         if current == epoch {
-            if followed[index].cursor.checked(last: last) {
-                if state.value({ [upstream = followed[index].upstream] in $0.upstreams[upstream]?.epoch }) == epoch {
-                    return
-                }
-                try join(index, current, last)
-            } else {
-                try enter(index, ending: true, because: "the stream was removed")
+            guard followed.cursor.checked(last: last) else {
+                return try enter(followed, ending: "the stream was removed")
             }
+            if state.value({ $0.upstreams[followed.upstream]?.epoch }) != epoch { try join(followed, current, last) }
         } else {
             if epoch != 0 {
-                reader.log.notice(
+                state.log.notice(
                     "a new epoch of the fleet has begun: what was shared before is not used",
                     metadata: [
-                        "upstream": "\(followed[index].upstream)",
-                        "cause":
-                            "\(isClockSet ? "a clock was set" : ending ? reason : "another machine, or the server")",
+                        "upstream": "\(followed.upstream)",
+                        "cause": "\(isClockSet ? "a clock was set" : reason ?? "another machine, or the server")",
                     ]
                 )
             }
-            try adopt(index, current, last, before: isClockSet ? parts.last?.text.flatMap { UInt64($0) } : nil)
+            try adopt(followed, current, last, before: isClockSet ? parts.last?.text.flatMap { UInt64($0) } : nil)
         }
     }
 
     /// Runs a script that is run too rarely to be loaded.
-    private func run(_ script: FleetScript, keys: [String], _ arguments: [String], within limit: Duration)
+    private func run(_ script: FleetScript, keys: [String], _ arguments: [String], within limit: Duration? = nil)
         throws(RedisError) -> RedisReply
     {
         let words = ["EVAL", script.rawValue, "\(keys.count)"] + keys + arguments
@@ -119,65 +104,57 @@ struct FleetSession {
     /// Goes on in another epoch.
     ///
     /// - Parameter ended: the epoch before it, if this machine has ended that, perhaps without having been in it.
-    private mutating func adopt(_ index: Int, _ epoch: UInt64, _ last: EntryID, before ended: UInt64?)
+    private func adopt(_ followed: Followed, _ epoch: UInt64, _ last: EntryID, before ended: UInt64?)
         throws(RedisError)
     {
-        let isFirst = followed[index].epoch == 0
+        let isFirst = followed.epoch == 0
         if !isFirst {
-            try readRestOfFormer(index)
-            if let ended, ended > followed[index].epoch {
-                (followed[index].epoch, followed[index].cursor) = (ended, StreamCursor(at: .start))
-                try readRestOfFormer(index)
+            try readRestOfFormer(followed)
+            if let ended, ended > followed.epoch {
+                (followed.epoch, followed.cursor) = (ended, StreamCursor(at: .start))
+                try readRestOfFormer(followed)
             }
         }
         try readClock()
         // It was set after the last reading, and the epoch may be older than that.
-        if followed[index].isClockSet { return try enter(index) }
-        (followed[index].epoch, followed[index].cursor) = (epoch, StreamCursor(at: .start))
+        if followed.isClockSet { return try enter(followed) }
+        (followed.epoch, followed.cursor) = (epoch, StreamCursor(at: .start))
         // What this process has announced in the former one, others may have missed.
-        let (upstream, time) = (followed[index].upstream, reader.now())
+        let (upstream, time) = (followed.upstream, state.now())
         state.change { content in
             content.queue.repeatAnnounced(in: upstream, at: time)
             content.figures.epochs += 1
         }
-        if isFirst {
-            try join(index, epoch, last)
-        } else {
-            (followed[index].wasApplied, followed[index].wasCleaned) = (.start, .start)
-            followed[index].missedAt = nil
-            try start(index, after: .start)
-        }
+        if isFirst { return try join(followed, epoch, last) }
+        (followed.wasApplied, followed.wasCleaned, followed.missedAt) = (.start, .start, nil)
+        try start(followed, after: .start)
     }
 
     /// Begins to read an epoch's stream: where this machine has stopped, but so early that it knows the latest news.
     ///
     /// - Parameter last: the last entry of the stream.
-    private mutating func join(_ index: Int, _ epoch: UInt64, _ last: EntryID) throws(RedisError) {
-        let stream = followed[index].names.stream(epoch)
-        let early =
-            EntryID(
-                try run(.tail, keys: [stream], ["\(RecentNews.capacity / 2)"], within: .seconds(5)).text
-            ) ?? .start
-        let stopped = followed[index].epoch == epoch ? followed[index].cursor.position : .start
+    private func join(_ followed: Followed, _ epoch: UInt64, _ last: EntryID) throws(RedisError) {
+        let stream = followed.names.stream(epoch)
+        let tail = try run(.tail, keys: [stream], ["\(RecentNews.capacity / 2)"], within: .seconds(5))
+        let early = EntryID(tail.text) ?? .start
+        let stopped = followed.epoch == epoch ? followed.cursor.position : .start
         let first = stopped == .start ? early : min(early, stopped)
         // What the stream had before that is not read.
-        if stopped == .start, early != .start { followed[index].missedAt = reader.now() }
+        if stopped == .start, early != .start { followed.missedAt = state.now() }
         // After a power failure the store may lack the last of it.
-        let lost = UInt64(reader.limits.loss.components.seconds) * 1000
-        followed[index].wasApplied = EntryID(stopped.milliseconds - min(stopped.milliseconds, lost))
-        followed[index].wasCleaned = last
-        followed[index].epoch = epoch
-        followed[index].cursor = StreamCursor(at: first)
-        try start(index, after: first)
+        let lost = UInt64(state.limits.loss.components.seconds) * 1000
+        followed.wasApplied = EntryID(stopped.milliseconds - min(stopped.milliseconds, lost))
+        followed.wasCleaned = last
+        (followed.epoch, followed.cursor) = (epoch, StreamCursor(at: first))
+        try start(followed, after: first)
     }
 
     /// Shows the epoch to others, who wait until all of it is read.
-    private mutating func start(_ index: Int, after entry: EntryID) throws(RedisError) {
-        let (upstream, epoch, missedAt) = (followed[index].upstream, followed[index].epoch, followed[index].missedAt)
-        let words = RedisCommand("XREVRANGE", followed[index].names.words(epoch), "+", "-", "COUNT", "1")
-        let last = try connection.single(words, within: reader.limits.server).array?.first?.array?.first
-        followed[index].words = EntryID(last?.text) ?? .start
-        state.change(upstream) { known in
+    private func start(_ followed: Followed, after entry: EntryID) throws(RedisError) {
+        let (epoch, missedAt) = (followed.epoch, followed.missedAt)
+        let words = RedisCommand("XREVRANGE", followed.names.words(epoch), "+", "-", "COUNT", "1")
+        followed.words = EntryID(try connection.single(words).array?.first?.array?.first?.text) ?? .start
+        state.change(followed.upstream) { known in
             (known.epoch, known.applied, known.own, known.isFollowing) = (epoch, entry, .start, false)
             known.missedAt = missedAt
             known.recent = RecentNews(after: entry)
@@ -187,53 +164,47 @@ struct FleetSession {
     }
 
     /// Reads what is left of the stream of an epoch that is over; its times mean nothing any more.
-    private mutating func readRestOfFormer(_ index: Int) throws(RedisError) {
-        let stream = followed[index].names.stream(followed[index].epoch)
+    private func readRestOfFormer(_ followed: Followed) throws(RedisError) {
+        let stream = followed.stream
         while true {
-            let position = followed[index].cursor.position.text
-            let command = RedisCommand("XREAD", "COUNT", "\(FleetReader.batch)", "STREAMS", stream, position)
-            let entries = Self.entries(try connection.single(command, within: reader.limits.server))[stream] ?? []
+            let position = followed.cursor.position.text
+            let command = RedisCommand("XREAD", "COUNT", "\(Self.batch)", "STREAMS", stream, position)
+            let entries = Self.entries(try connection.single(command))[stream] ?? []
             guard !entries.isEmpty else { return }
-            switch followed[index].cursor.take(entries.map(\.news), isAll: false) {
-            case .read(let found): process(found, index, isFormer: true)
-            case .gap(let found): return process(found, index, isFormer: true)
-            }
+            let (taken, hasGap) = followed.cursor.take(entries.map(\.news), isAll: false)
+            process(taken, followed, isFormer: true)
+            if hasGap { return }
         }
     }
 
     // MARK: Rounds
 
+    private static let batch = 32
+
     /// Reads once, and looks whether the epochs are still the same.
     mutating func round() throws(RedisError) {
-        var words = [
-            "XREAD", "COUNT", "\(FleetReader.batch)", "BLOCK",
-            "\(Self.block.components.attoseconds / 1_000_000_000_000_000)", "STREAMS",
-        ]
-        words += followed.flatMap { [$0.names.stream($0.epoch), $0.names.words($0.epoch)] }
-        words += followed.flatMap { [$0.cursor.position.text, $0.words.text] }
-        let asked = reader.now()
+        let block = "\(Self.block.components.attoseconds / 1_000_000_000_000_000)"
+        var words = ["XREAD", "COUNT", "\(Self.batch)", "BLOCK", block, "STREAMS"]
+        words += all.flatMap { [$0.stream, $0.names.words($0.epoch)] }
+        words += all.flatMap { [$0.cursor.position.text, $0.words.text] }
+        let asked = state.now()
         let command = RedisCommand(words.map { Array($0.utf8) })
-        let found = Self.entries(try connection.single(command, within: Self.block + reader.limits.server))
-        let replied = reader.now()
+        let found = Self.entries(try connection.single(command, within: Self.block + state.limits.server))
+        let replied = state.now()
         state.change { $0.figures.lastReply = replied }
         // Whoever has announced it may know already that the server's clock was set.
-        if followed.contains(where: { found[$0.names.stream($0.epoch)]?.isEmpty == false }) { try readClock() }
-        for index in followed.indices {
-            if followed[index].isClockSet {
-                try enter(index)
+        if all.contains(where: { found[$0.stream]?.isEmpty == false }) { try readClock() }
+        for followed in all {
+            if followed.isClockSet {
+                try enter(followed)
                 continue
             }
-            hear(found[followed[index].names.words(followed[index].epoch)] ?? [], index)
-            let entries = found[followed[index].names.stream(followed[index].epoch)] ?? []
-            let isAll = entries.count < FleetReader.batch
-            switch followed[index].cursor.take(entries.map(\.news), isAll: isAll) {
-            case .read(let entries):
-                process(entries, index)
-                if isAll { caughtUp(index, at: asked) }
-            case .gap(let entries):
-                process(entries, index)
-                try missed(index)
-            }
+            hear(found[followed.names.words(followed.epoch)] ?? [], followed)
+            let entries = found[followed.stream] ?? []
+            let isAll = entries.count < Self.batch
+            let (taken, hasGap) = followed.cursor.take(entries.map(\.news), isAll: isAll)
+            process(taken, followed)
+            if hasGap { try missed(followed) } else if isAll { caughtUp(followed, at: asked) }
         }
         if ContinuousClock.now - checkedAt >= Self.block { try check() }
         if ContinuousClock.now - savedAt >= .seconds(1) {
@@ -242,9 +213,9 @@ struct FleetSession {
         }
     }
 
-    private mutating func caughtUp(_ index: Int, at time: Int64) {
-        followed[index].readAt = time
-        state.change(followed[index].upstream) { known in
+    private func caughtUp(_ followed: Followed, at time: Int64) {
+        followed.readAt = time
+        state.change(followed.upstream) { known in
             guard !known.isFollowing else { return }
             known.isFollowing = true
             known.wake()
@@ -254,37 +225,35 @@ struct FleetSession {
     /// Goes on after entries that this machine will not get any more.
     ///
     /// Others announce again what was lately. What was before that is lost to this machine alone.
-    private mutating func missed(_ index: Int) throws(RedisError) {
-        let since = followed[index].readAt.map { reader.now() - $0 }
-        if let since, since < NewsQueue.memory {
-            return try enter(index, ending: true, because: "news were missed")
+    private func missed(_ followed: Followed) throws(RedisError) {
+        if let readAt = followed.readAt, state.now() - readAt < NewsQueue.memory {
+            return try enter(followed, ending: "news were missed")
         }
-        reader.log.notice(
+        state.log.notice(
             "this machine has missed news of the fleet: responses from before may be outdated until they are not fresh any more",
-            metadata: ["upstream": "\(followed[index].upstream)"]
+            metadata: ["upstream": "\(followed.upstream)"]
         )
-        let epoch = followed[index].epoch
-        let last = followed[index].cursor.last
-        (followed[index].cursor, followed[index].missedAt) = (StreamCursor(at: .start), reader.now())
-        try join(index, epoch, last)
-        followed[index].readAt = reader.now()
+        let last = followed.cursor.last
+        (followed.cursor, followed.missedAt) = (StreamCursor(at: .start), state.now())
+        try join(followed, followed.epoch, last)
+        followed.readAt = state.now()
     }
 
     private mutating func check() throws(RedisError) {
-        let sent = reader.now()
-        let records = followed.map { RedisCommand("HMGET", $0.names.record, "epoch", "server", "last") }
-        let replies = try connection.send([RedisCommand("TIME")] + records, within: reader.limits.server)
+        let sent = state.now()
+        let records = all.map { RedisCommand("HMGET", $0.names.record, "epoch", "server", "last") }
+        let replies = try connection.send([RedisCommand("TIME")] + records)
         for case .error(let message) in replies { throw .refused(message) }
         addReading(sent, replies[0])
         checkedAt = .now
-        for (index, reply) in zip(followed.indices, replies.dropFirst()) {
+        for (followed, reply) in zip(all, replies.dropFirst()) {
             let parts = (reply.array ?? []).map(\.text)
             guard parts.count == 3 else { throw .malformed }
             if parts[0] != nil, parts[1] != connection.runID { throw .away("another server has taken over") }
-            if parts[0] != "\(followed[index].epoch)" || followed[index].isClockSet {
-                try enter(index)
-            } else if !(EntryID(parts[2]).map { followed[index].cursor.checked(last: $0) } ?? false) {
-                try enter(index, ending: true, because: "the stream was removed")
+            if parts[0] != "\(followed.epoch)" || followed.isClockSet {
+                try enter(followed)
+            } else if !(EntryID(parts[2]).map { followed.cursor.checked(last: $0) } ?? false) {
+                try enter(followed, ending: "the stream was removed")
             }
         }
     }
@@ -292,56 +261,52 @@ struct FleetSession {
     // MARK: Entries
 
     /// Applies entries, and shows that.
-    private func process(_ entries: [StreamEntry], _ index: Int, isFormer: Bool = false) {
-        guard let last = entries.last else { return }
-        let (upstream, epoch) = (followed[index].upstream, followed[index].epoch)
-        let stream = followed[index].names.stream(epoch)
-        guard let clock = state.value(\.clock) else { return }
-        let time = reader.now()
+    private func process(_ entries: [StreamEntry], _ followed: Followed, isFormer: Bool = false) {
+        guard let last = entries.last?.id, let clock = state.value(\.clock) else { return }
+        let (upstream, stream, time) = (followed.upstream, followed.stream, state.now())
         var known: [RecentNews.Known] = []
         var news: [FleetNews] = []
         for entry in entries {
-            guard let (bytes, sender) = reader.sealer.open(entry.sealed, key: reader.keys.newsKey, place: stream),
+            guard let (bytes, sender) = state.sealer.open(entry.sealed, key: state.keys.newsKey, place: stream),
                 let published = try? PublishedNews(bytes)
             else {
-                reader.state.countUnopened("news", reader.log)
+                state.countUnopened("news")
                 continue
             }
             // What a former process has applied, this one may not remember.
-            let isOld = entry.id <= followed[index].wasApplied && !isFormer
+            let isOld = entry.id <= followed.wasApplied && !isFormer
             known.append(RecentNews.Known(id: entry.id, sender: sender, news: isOld ? published : published.merged))
-            if sender == reader.sealer.sender { continue }
+            if sender == state.sealer.sender { continue }
             switch published.event {
             // What is not known here is remembered in memory only, so a restart has forgotten it.
             case .observed: break
             // A clean is not carried out again because a machine joins.
-            case .cleaned where entry.id <= followed[index].wasCleaned: continue
+            case .cleaned where entry.id <= followed.wasCleaned: continue
             case .suspect, .wrote, .withdrawn, .invalidated, .cleaned: if isOld { continue }
             }
             news.append(published.local(isFormer ? nil : clock, now: time, from: sender))
         }
-        let position = FleetPosition(epoch: epoch, entry: (last.id.milliseconds, last.id.number))
-        reader.apply(news, at: position, in: upstream)
-        let applied = clock.server(reader.now()).lowerBound
+        reader.apply(news, at: FleetPosition(epoch: followed.epoch, entry: last), in: upstream)
+        let applied = clock.server(state.now()).lowerBound
         let delays = entries.map { max(0, Double(applied - Int64(clamping: $0.id.milliseconds) * 1000) / 1_000_000) }
         state.change { [known, delays] content in
             content.figures.applied += UInt64(news.count)
             guard !isFormer else { return }
             for delay in delays { content.figures.delays.record(seconds: delay) }
             content.figures.lastDelay = delays.last ?? 0
-            content.upstreams[upstream]?.applied = last.id
+            content.upstreams[upstream]?.applied = last
             for entry in known { content.upstreams[upstream]?.recent.append(entry) }
             content.upstreams[upstream]?.wake()
         }
     }
 
     /// Passes on what others say of their fetches.
-    private mutating func hear(_ entries: [RawEntry], _ index: Int) {
+    private func hear(_ entries: [RawEntry], _ followed: Followed) {
         for entry in entries {
-            followed[index].words = max(followed[index].words, entry.id)
+            followed.words = max(followed.words, entry.id)
             for (name, word) in entry.fields {
                 guard let word = FetchWords.Word(rawValue: String(decoding: word, as: UTF8.self)) else { continue }
-                reader.words.give(word, for: name)
+                state.words.give(word, for: name)
             }
         }
     }
@@ -381,31 +346,22 @@ struct FleetSession {
     ///
     /// What is read after the end is not applied, and so not noted.
     mutating func save() {
-        guard !state.value(\.isStopped) else { return }
+        guard !state.isStopped else { return }
         var new = memory
-        for followed in followed where followed.epoch != 0 {
+        for followed in all where followed.epoch != 0 {
             guard let time = followed.readAt else { continue }
-            let former = memory.positions[followed.upstream]
+            let position = FleetMemory.Position(followed.epoch, followed.cursor.position, time, followed.missedAt)
             // The time alone need not be exact.
-            if let former, former.epoch == followed.epoch, former.entry == followed.cursor.position,
-                former.missed == followed.missedAt,
-                time - former.time < 60_000_000
-            {
-                continue
+            if var former = memory.positions[followed.upstream], time - former.time < 60_000_000 {
+                former.time = time
+                if former == position { continue }
             }
-            let entry = followed.cursor.position
-            new.positions[followed.upstream] = FleetMemory.Position(
-                epoch: followed.epoch,
-                milliseconds: entry.milliseconds,
-                number: entry.number,
-                time: time,
-                missed: followed.missedAt
-            )
+            new.positions[followed.upstream] = position
         }
         guard new != memory else { return }
         // It changes all the time, and an old one shows as much.
         (new.clock, new.clockServer) = state.value { ($0.clock, $0.clockServer) }
-        guard new.save(besideStore: reader.store) else { return }
+        guard new.save(besideStore: state.store) else { return }
         memory = new
     }
 }

@@ -1,14 +1,14 @@
 import Logging
 import Proxy
+import Settings
 import Store
 import Synchronization
 
-/// What the threads of this room and the callers of `FleetLink` share, behind one lock that is held for moments only.
+/// What the threads of this room and the callers of `FleetLink` share; what changes is behind one lock, held for moments only.
 final class FleetState: Sendable {
     struct Content: Sendable {
         /// The server that the reader is connected to; nil while it is not.
         var server: String?
-        /// Whether the reader has to connect anew.
         var mustReconnect = false
         /// Whether commands reach the server.
         var isSending = false
@@ -55,7 +55,7 @@ final class FleetState: Sendable {
         /// Notes that the epoch is not known any more.
         mutating func leaveEpoch() { (epoch, isFollowing) = (0, false) }
 
-        var position: FleetPosition { FleetPosition(epoch: epoch, entry: (applied.milliseconds, applied.number)) }
+        var position: FleetPosition { FleetPosition(epoch: epoch, entry: applied) }
 
         /// Lets those go on whose position is reached, or will never be.
         mutating func wake() {
@@ -68,7 +68,32 @@ final class FleetState: Sendable {
         }
     }
 
+    let settings: Configuration.Fleet
+    let keys: FleetKeys
+    let sealer = Sealer()
+    let words = FetchWords()
+    /// Those that are shared, as in `ProxiedUpstream.storeKey`.
+    let upstreams: [String]
+    /// The store's file, beside which this room has its own.
+    let store: String
+    /// The store's clock, in µs.
+    let now: @Sendable () -> Int64
+    let limits: FleetLimits
+    let log: Logger
     private let content = Mutex(Content())
+
+    init(
+        _ settings: Configuration.Fleet,
+        upstreams: [String],
+        besideStore store: String,
+        now: @escaping @Sendable () -> Int64,
+        limits: FleetLimits,
+        log: Logger
+    ) {
+        (self.settings, self.upstreams, self.store) = (settings, upstreams, store)
+        (self.now, self.limits, self.log) = (now, limits, log)
+        keys = FleetKeys(settings.key.bytes)
+    }
 
     func change<Result: Sendable>(_ body: (inout Content) -> Result) -> Result {
         content.withLock { content in body(&content) }
@@ -76,17 +101,23 @@ final class FleetState: Sendable {
 
     func value<Result: Sendable>(_ body: (Content) -> Result) -> Result { content.withLock { body($0) } }
 
-    /// Changes an upstream that is shared.
     func change<Result: Sendable>(_ upstream: String, _ body: (inout Upstream) -> Result) -> Result {
         content.withLock { content in body(&content.upstreams[upstream, default: Upstream()]) }
     }
 
+    var isStopped: Bool { value(\.isStopped) }
+
+    func connect() throws(RedisError) -> RedisConnection {
+        try RedisConnection(settings.server, password: settings.password?.bytes, within: limits.server)
+    }
+
+    func names(of upstream: String) -> FleetNames { FleetNames(record: keys.name(ofUpstream: upstream)) }
+
     /// Counts something that is not of this fleet, or was changed; the first one is logged.
-    func countUnopened(_ what: String, _ log: Logger) {
+    func countUnopened(_ what: String) {
         let (isFirst, server) = change { content in
             content.figures.unopened += 1
-            defer { content.hasLoggedUnopened = true }
-            return (!content.hasLoggedUnopened, content.figures.server)
+            return (!exchange(&content.hasLoggedUnopened, with: true), content.figures.server)
         }
         guard isFirst else { return }
         log.warning(
@@ -138,10 +169,6 @@ final class FetchWords: Sendable {
 
     /// Lets all ask for themselves.
     func giveUp() {
-        let all = waiting.withLock { waiting in
-            defer { waiting = [:] }
-            return waiting.values.flatMap(\.self)
-        }
-        for awaited in all { awaited.give(nil) }
+        for awaited in waiting.withLock({ exchange(&$0, with: [:]) }).values.joined() { awaited.give(nil) }
     }
 }

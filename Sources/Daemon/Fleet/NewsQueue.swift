@@ -28,9 +28,6 @@ struct NewsQueue: Sendable {
     /// Whether items have been replaced, so that the file has to be written anew.
     var isCondensed = false
 
-    init() {}
-
-    /// Adds news at the end.
     mutating func append(
         _ news: FleetNews,
         in upstream: String,
@@ -39,15 +36,8 @@ struct NewsQueue: Sendable {
     ) {
         if waiting.count >= Self.capacity { condense(upstream, at: news.end) }
         lastNumber += 1
-        waiting.append(
-            Item(
-                number: lastNumber,
-                upstream: upstream,
-                news: news,
-                waiters: waiter.map { [$0] } ?? [],
-                isFiled: isFiled
-            )
-        )
+        let waiters = waiter.map { [$0] } ?? []
+        waiting.append(Item(number: lastNumber, upstream: upstream, news: news, waiters: waiters, isFiled: isFiled))
     }
 
     private mutating func condense(_ upstream: String, at time: Int64) {
@@ -55,15 +45,10 @@ struct NewsQueue: Sendable {
         for item in waiting { item.waiters.forEach { $0.give(nil) } }
         waiting = []
         for upstream in all.sorted() {
-            lastNumber += 1
-            let everything = FleetNews(.invalidated(Invalidation(of: upstream, at: time)), start: 0, end: time)
-            waiting.append(Item(number: lastNumber, upstream: upstream, news: everything))
+            append(FleetNews(.invalidated(Invalidation(of: upstream, at: time)), start: 0, end: time), in: upstream)
         }
         isCondensed = true
     }
-
-    /// Whether news of an upstream wait.
-    func hasNews(of upstream: String) -> Bool { waiting.contains { $0.upstream == upstream } }
 
     /// Has somebody wait for the last news of an upstream; false if there are none.
     mutating func wait(for upstream: String, _ waiter: Awaited<FleetPosition>) -> Bool {
@@ -77,7 +62,6 @@ struct NewsQueue: Sendable {
         Array(waiting.lazy.filter { !held.contains($0.upstream) }.prefix(count))
     }
 
-    /// Notes that the server has news.
     mutating func wereAnnounced(_ positions: [UInt64: FleetPosition], at time: Int64) {
         guard !positions.isEmpty else { return }
         for item in waiting {
@@ -113,8 +97,7 @@ struct NewsQueue: Sendable {
     /// Lets those go on who wait for what the file has, as the server is away.
     mutating func stopWaiting() {
         for index in waiting.indices where waiting[index].isFiled {
-            waiting[index].waiters.forEach { $0.give(nil) }
-            waiting[index].waiters = []
+            exchange(&waiting[index].waiters, with: []).forEach { $0.give(nil) }
         }
     }
 }

@@ -54,8 +54,7 @@ struct RecentNews: Sendable {
     /// - Parameter sender: who has published it.
     func makesOutdated(_ document: PublishedDocument, from sender: [UInt8], at key: SharedKey) -> Bool {
         if document.position < floor { return true }
-        let later = known.partitioningIndex { $0.id > document.position }
-        let isOver = known[later...].contains { entry in
+        let isOver = known.reversed().prefix { $0.id > document.position }.contains { entry in
             let times = entry.news.times
             // Two times of one process are compared exactly.
             let mayPrecede =
@@ -74,21 +73,12 @@ extension RecentNews.Known {
     fileprivate func covers(_ document: PublishedDocument, at key: SharedKey) -> Bool {
         let invalidation: Invalidation? =
             switch news.event {
-            case .suspect(_, let invalidation): invalidation
-            default: news.event.invalidation(of: key.upstream, at: news.times.end)
+            case .suspect(_, let invalidation), .wrote(_, let invalidation, _), .invalidated(let invalidation):
+                invalidation
+            case .cleaned(let clean): clean.invalidation(of: key.upstream, at: news.times.end)
+            // Each machine merges observed values with those of every response, whenever that comes.
+            case .withdrawn, .observed: nil
             }
         return invalidation?.covers(key.url, of: key.upstream, shown: document.document.objects) ?? false
-    }
-}
-
-extension Array {
-    /// The first index at which a condition holds, if it holds for all after that, too.
-    fileprivate func partitioningIndex(where isAfter: (Element) -> Bool) -> Int {
-        var (low, high) = (0, count)
-        while low < high {
-            let middle = (low + high) / 2
-            if isAfter(self[middle]) { high = middle } else { low = middle + 1 }
-        }
-        return low
     }
 }

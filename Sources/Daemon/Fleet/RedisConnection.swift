@@ -13,13 +13,14 @@ final class RedisConnection {
     /// The server's id, which is another one after each of its starts.
     private(set) var runID = ""
     private(set) var version = ""
+    private let limit: Duration
 
     /// The most bytes of a reply; a server that sends more is not used.
     private static let replyLimit = 64 << 20
 
     /// Connects, and logs in.
     ///
-    /// - Parameter limit: how long each step may take, but for the look-up of a name.
+    /// - Parameter limit: how long each step may take, but for the look-up of a name; and each call that has no other limit.
     init(_ server: FleetServer, password: [UInt8]?, within limit: Duration) throws(RedisError) {
         let time = Self.time(limit)
         let connected: UnsafeMutablePointer<redisContext>? =
@@ -33,14 +34,14 @@ final class RedisConnection {
             redisFree(connected)
             throw error
         }
-        (context, limitedArrays) = (connected, limited)
+        (context, limitedArrays, self.limit) = (connected, limited, limit)
         // Programs that Larder starts must not inherit it.
         _ = fcntl(context.pointee.fd, F_SETFD, FD_CLOEXEC)
         // On a Unix socket it would be an error, after which the context is of no use.
         if !server.address.isUnix { redisEnableKeepAlive(context) }
         // For writing; reading waits by itself.
         guard redisSetTimeout(context, time) == REDIS_OK else { throw failure }
-        try logIn(server, password, within: limit)
+        try logIn(server, password)
     }
 
     deinit {
@@ -48,24 +49,23 @@ final class RedisConnection {
         free(limitedArrays)
     }
 
-    private func logIn(_ server: FleetServer, _ password: [UInt8]?, within limit: Duration) throws(RedisError) {
+    private func logIn(_ server: FleetServer, _ password: [UInt8]?) throws(RedisError) {
         if let password {
             let user = server.user.map { [Array($0.utf8)] } ?? []
-            _ = try single(RedisCommand([Array("AUTH".utf8)] + user + [password]), within: limit)
+            _ = try single(RedisCommand([Array("AUTH".utf8)] + user + [password]))
         }
-        if server.database != 0 { _ = try single(RedisCommand("SELECT", "\(server.database)"), within: limit) }
-        guard let info = try single(RedisCommand("INFO", "server"), within: limit).text else { throw .malformed }
-        var facts: [Substring: Substring] = [:]
-        for line in info.split(whereSeparator: \.isNewline) {
-            guard let colon = line.firstIndex(of: ":") else { continue }
-            facts[line[..<colon]] = line[line.index(after: colon)...]
+        if server.database != 0 { _ = try single(RedisCommand("SELECT", "\(server.database)")) }
+        guard let info = try single(RedisCommand("INFO", "server")).text else { throw .malformed }
+        let lines = info.split(whereSeparator: \.isNewline)
+        func fact(_ name: String) -> String {
+            lines.first { $0.hasPrefix(name) }.map { String($0.dropFirst(name.count)) } ?? ""
         }
-        guard let id = facts["run_id"], !id.isEmpty else { throw .malformed }
-        (runID, version) = (String(id), String(facts["redis_version"] ?? ""))
+        (runID, version) = (fact("run_id:"), fact("redis_version:"))
+        guard !runID.isEmpty else { throw .malformed }
     }
 
     /// Sends a command and returns the reply; a refusal is thrown.
-    func single(_ command: RedisCommand, within limit: Duration) throws(RedisError) -> RedisReply {
+    func single(_ command: RedisCommand, within limit: Duration? = nil) throws(RedisError) -> RedisReply {
         let reply = try send([command], within: limit)[0]
         if case .error(let message) = reply { throw .refused(message) }
         return reply
@@ -74,8 +74,8 @@ final class RedisConnection {
     /// Sends commands together, and returns the reply to each.
     ///
     /// - Parameter limit: how long all of it may take.
-    func send(_ commands: [RedisCommand], within limit: Duration) throws(RedisError) -> [RedisReply] {
-        let deadline = ContinuousClock.now + limit
+    func send(_ commands: [RedisCommand], within limit: Duration? = nil) throws(RedisError) -> [RedisReply] {
+        let deadline = ContinuousClock.now + (limit ?? self.limit)
         for command in commands {
             let bytes = command.encoded
             let result = bytes.withUnsafeBufferPointer { bytes in

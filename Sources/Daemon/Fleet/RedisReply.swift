@@ -10,10 +10,10 @@ indirect enum RedisReply: Sendable, Equatable {
 
     var bytes: [UInt8]? { if case .bytes(let bytes) = self { bytes } else { nil } }
     var text: String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
+    var number: Int64? { text.flatMap { Int64($0) } }
     var array: [RedisReply]? { if case .array(let elements) = self { elements } else { nil } }
 }
 
-/// A command with its arguments.
 struct RedisCommand: Sendable, Equatable {
     var words: [[UInt8]]
 
@@ -40,7 +40,6 @@ enum RedisError: Error, Sendable, Equatable, CustomStringConvertible {
     case away(String)
     /// It refuses what Larder needs; its message.
     case refused(String)
-    /// It does not reply as such a server does.
     case malformed
 
     var description: String {

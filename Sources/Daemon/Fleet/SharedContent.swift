@@ -11,29 +11,18 @@ struct SharedTimes: Sendable, Equatable {
     /// By the clock of the machine that says it, exactly; only comparable with times of the same process.
     var ownStart: Int64
     var ownEnd: Int64
+}
 
+extension SharedTimes {
     /// The times of this machine, widened by what its clock is known of.
     init(_ start: Int64, _ end: Int64, _ clock: FleetClock) {
-        (self.start, self.end) = (clock.server(start).lowerBound, clock.server(end).upperBound)
-        (ownStart, ownEnd) = (start, end)
-    }
-
-    init(start: Int64, end: Int64, ownStart: Int64, ownEnd: Int64) {
-        (self.start, self.end, self.ownStart, self.ownEnd) = (start, end, ownStart, ownEnd)
+        let (earliest, latest) = (clock.server(start).lowerBound, clock.server(end).upperBound)
+        self.init(start: earliest, end: latest, ownStart: start, ownEnd: end)
     }
 
     /// By this machine's clock, widened again.
     func local(_ clock: FleetClock) -> (start: Int64, end: Int64) {
         (clock.local(start).lowerBound, clock.local(end).upperBound)
-    }
-
-    fileprivate init(_ reader: inout ByteReader) throws(ByteReader.Malformed) {
-        (start, end) = (try reader.signed(), try reader.signed())
-        (ownStart, ownEnd) = (try reader.signed(), try reader.signed())
-    }
-
-    fileprivate func write(_ writer: inout ByteWriter) {
-        for time in [start, end, ownStart, ownEnd] { writer.append(time) }
     }
 }
 
@@ -43,59 +32,45 @@ struct PublishedDocument: Sendable, Equatable {
     var document: SharedDocument
     var times: SharedTimes
     var position: EntryID
+}
 
+extension PublishedDocument {
     var encoded: [UInt8] {
         var writer = ByteWriter()
-        times.write(&writer)
-        writer.append(position.milliseconds)
-        writer.append(position.number)
+        writer.append(times)
+        writer.append(position)
         writer.append(UInt64(document.status))
         writer.append(document.head)
         writer.append(document.body)
         writer.append(document.variant)
         writer.append(document.lifetime)
-        writer.append(UInt64(document.objects.count))
-        for object in document.objects {
+        writer.append(list: document.objects) { writer, object in
             writer.append(object.model)
             writer.append(object.identity)
         }
         writer.append(document.announced != nil)
         writer.append(document.announced?.epoch ?? 0)
-        writer.append(document.announced?.entry.0 ?? 0)
-        writer.append(document.announced?.entry.1 ?? 0)
+        writer.append(document.announced?.entry ?? .start)
         return writer.bytes
     }
 
-    init(document: SharedDocument, times: SharedTimes, position: EntryID) {
-        (self.document, self.times, self.position) = (document, times, position)
-    }
-
-    init(_ bytes: [UInt8], _ clock: FleetClock) throws(ByteReader.Malformed) {
+    init(_ bytes: [UInt8], _ clock: FleetClock) throws {
         var reader = ByteReader(bytes)
-        times = try SharedTimes(&reader)
-        position = EntryID(try reader.unsigned(), try reader.unsigned())
+        (times, position) = (try reader.times(), try reader.entry())
         let (sent, completed) = times.local(clock)
         guard let status = Int(exactly: try reader.unsigned()) else { throw ByteReader.Malformed() }
-        let (head, body, variant) = (try reader.value(), try reader.value(), try reader.value())
-        let lifetime = try reader.signed()
-        let objects = try reader.list { (reader: inout ByteReader) throws(ByteReader.Malformed) -> ObjectName in
-            ObjectName(model: try reader.text(), identity: try reader.text())
-        }
         document = SharedDocument(
             status: status,
-            head: head,
-            body: body,
-            variant: variant,
+            head: try reader.value(),
+            body: try reader.value(),
+            variant: try reader.value(),
             sent: sent,
             completed: completed,
-            lifetime: lifetime,
-            objects: objects
+            lifetime: try reader.signed(),
+            objects: try reader.list { ObjectName(model: try $0.text(), identity: try $0.text()) }
         )
         let isAnnounced = try reader.flag()
-        let announced = FleetPosition(
-            epoch: try reader.unsigned(),
-            entry: (try reader.unsigned(), try reader.unsigned())
-        )
+        let announced = FleetPosition(epoch: try reader.unsigned(), entry: try reader.entry())
         if isAnnounced { document.announced = announced }
     }
 }
@@ -110,18 +85,16 @@ struct PublishedNews: Sendable, Equatable {
 
     init(_ event: FleetNews.Event, _ times: SharedTimes) { (self.event, self.times) = (event, times) }
 
-    /// The bytes for an entry.
     var encoded: [UInt8] {
         var writer = ByteWriter()
-        times.write(&writer)
-        Self.write(event, &writer)
+        writer.append(times)
+        writer.append(event)
         return writer.bytes
     }
 
-    init(_ bytes: [UInt8]) throws(ByteReader.Malformed) {
+    init(_ bytes: [UInt8]) throws {
         var reader = ByteReader(bytes)
-        times = try SharedTimes(&reader)
-        event = try Self.event(&reader)
+        (times, event) = (try reader.times(), try reader.event())
     }
 
     /// The same for a machine that has merged what a write's response has shown: documents from before the write show it there.
@@ -138,158 +111,100 @@ struct PublishedNews: Sendable, Equatable {
     ///   - clock: nil if the times mean nothing any more, because another epoch has begun: then it counts as happening now.
     ///   - sender: the process that has announced it.
     func local(_ clock: FleetClock?, now: Int64, from sender: [UInt8] = []) -> FleetNews {
-        var (start, end) = clock.map { times.local($0) } ?? (0, now)
+        let (start, end) = clock.map { times.local($0) } ?? (0, now)
         // It is over.
-        end = min(end, now)
-        func at(_ invalidation: Invalidation) -> Invalidation {
-            var changed = invalidation
-            changed.time = end
-            return changed
-        }
-        let event: FleetNews.Event =
-            switch event {
-            case .suspect(let number, let invalidation): .suspect(number, at(invalidation))
-            case .wrote(let number, let invalidation, let shown): .wrote(number, at(invalidation), shown: shown)
-            case .invalidated(let invalidation): .invalidated(at(invalidation))
-            case .withdrawn, .cleaned, .observed: event
-            }
-        var fetch: SharedFetch?
+        var news = FleetNews(event, start: start, end: min(end, now))
         if case .observed(let shown) = event, !sender.isEmpty {
-            fetch = SharedFetch(sender: sender, url: shown.url, start: times.ownStart)
+            news.fetch = SharedFetch(sender: sender, url: shown.url, start: times.ownStart)
         }
-        return FleetNews(event, start: start, end: end, fetch: fetch)
+        return news
     }
-
-    // MARK: Events
 
     /// An event that fits into an entry: this one, or that all of the upstream is outdated.
     static func bounded(_ news: FleetNews, of upstream: String) -> FleetNews {
         var writer = ByteWriter()
-        write(news.event, &writer)
+        writer.append(news.event)
         guard writer.bytes.count > limit else { return news }
         let everything = Invalidation(of: upstream, at: news.end)
+        var bounded = news
         switch news.event {
-        case .suspect(let number, _): return FleetNews(.suspect(number, everything), start: news.start, end: news.end)
+        case .suspect(let number, _): bounded.event = .suspect(number, everything)
         case .wrote(let number, let invalidation, .some):
-            let unseen = FleetNews(.wrote(number, invalidation), start: news.start, end: news.end)
-            return bounded(unseen, of: upstream)
-        case .wrote(let number, _, nil):
-            return FleetNews(.wrote(number, everything), start: news.start, end: news.end)
-        case .withdrawn: return news
-        case .invalidated, .cleaned, .observed:
-            return FleetNews(.invalidated(everything), start: news.start, end: news.end)
+            bounded.event = .wrote(number, invalidation)
+            return Self.bounded(bounded, of: upstream)
+        case .wrote(let number, _, nil): bounded.event = .wrote(number, everything)
+        case .withdrawn: break
+        case .invalidated, .cleaned, .observed: bounded.event = .invalidated(everything)
         }
+        return bounded
+    }
+}
+
+// MARK: Bytes
+
+/// What an event is, as its first byte.
+private enum Kind: UInt8 { case suspect, wrote, withdrawn, invalidated, cleaned, observed }
+
+extension ByteWriter {
+    fileprivate mutating func append(_ kind: Kind) { bytes.append(kind.rawValue) }
+
+    fileprivate mutating func append(_ entry: EntryID) {
+        append(entry.milliseconds)
+        append(entry.number)
     }
 
-    /// What an event is, as its first byte.
-    private enum Kind: UInt8 { case suspect, wrote, withdrawn, invalidated, cleaned, observed }
+    fileprivate mutating func append(_ times: SharedTimes) {
+        for time in [times.start, times.end, times.ownStart, times.ownEnd] { append(time) }
+    }
 
-    static func write(_ event: FleetNews.Event, _ writer: inout ByteWriter) {
-        func begin(_ kind: Kind) { writer.bytes.append(kind.rawValue) }
+    mutating func append(_ event: FleetNews.Event) {
         switch event {
         case .suspect(let number, let invalidation):
-            begin(.suspect)
-            writer.append(number)
-            write(invalidation, &writer)
+            append(Kind.suspect)
+            append(number)
+            append(invalidation)
         case .wrote(let number, let invalidation, let shown):
-            begin(.wrote)
-            writer.append(number)
-            write(invalidation, &writer)
-            writer.append(shown != nil)
-            if let shown { write(shown, &writer) }
+            append(Kind.wrote)
+            append(number)
+            append(invalidation)
+            append(optional: shown) { $0.append($1) }
         case .withdrawn(let number):
-            begin(.withdrawn)
-            writer.append(number)
+            append(Kind.withdrawn)
+            append(number)
         case .invalidated(let invalidation):
-            begin(.invalidated)
-            write(invalidation, &writer)
+            append(Kind.invalidated)
+            append(invalidation)
         case .cleaned(let clean):
-            begin(.cleaned)
-            writer.append(json(clean))
+            append(Kind.cleaned)
+            append(json: clean)
         case .observed(let observation):
-            begin(.observed)
-            write(observation, &writer)
+            append(Kind.observed)
+            append(observation)
         }
     }
 
-    static func event(_ reader: inout ByteReader) throws(ByteReader.Malformed) -> FleetNews.Event {
-        switch Kind(rawValue: try reader.byte()) {
-        case .suspect: return .suspect(try reader.unsigned(), try invalidation(&reader))
-        case .wrote:
-            let (number, outdated) = (try reader.unsigned(), try invalidation(&reader))
-            return .wrote(number, outdated, shown: try reader.flag() ? try observation(&reader) : nil)
-        case .withdrawn: return .withdrawn(try reader.unsigned())
-        case .invalidated: return .invalidated(try invalidation(&reader))
-        case .cleaned: return .cleaned(try decoded(&reader))
-        case .observed: return .observed(try observation(&reader))
-        case nil: throw ByteReader.Malformed()
-        }
-    }
-
-    /// What is rare is written as JSON; it is made of names and numbers, so it can be encoded.
-    private static func json(_ value: some Encodable) -> [UInt8] {
-        (try? JSONEncoder().encode(value)).map { Array($0) } ?? []
-    }
-
-    private static func decoded<Value: Decodable>(_ reader: inout ByteReader) throws(ByteReader.Malformed) -> Value {
-        let bytes = try reader.value()
-        do { return try JSONDecoder().decode(Value.self, from: Data(bytes)) } catch { throw ByteReader.Malformed() }
-    }
-
-    private static func write(_ invalidation: Invalidation, _ writer: inout ByteWriter) {
-        writer.append(invalidation.upstream != nil)
-        if let upstream = invalidation.upstream { writer.append(upstream) }
-        writer.append(UInt64(invalidation.paths.count))
-        for path in invalidation.paths.sorted() { writer.append(path) }
-        writer.append(!invalidation.patterns.isEmpty)
-        if !invalidation.patterns.isEmpty { writer.append(json(invalidation.patterns)) }
-        writer.append(UInt64(invalidation.objects.count))
-        for object in invalidation.objects {
+    private mutating func append(_ invalidation: Invalidation) {
+        append(optional: invalidation.upstream) { $0.append($1) }
+        append(list: invalidation.paths.sorted()) { $0.append($1) }
+        append(optional: invalidation.patterns.isEmpty ? nil : invalidation.patterns) { $0.append(json: $1) }
+        append(list: invalidation.objects) { writer, object in
             writer.append(object.model)
-            writer.append(object.identity != nil)
-            if let identity = object.identity { writer.append(identity) }
-            writer.append(UInt64(object.keys.count))
-            for key in object.keys { writer.append(key) }
+            writer.append(optional: object.identity) { $0.append($1) }
+            writer.append(list: object.keys) { $0.append($1) }
         }
-        writer.append(invalidation.principals != nil)
-        if let principals = invalidation.principals {
-            writer.append(UInt64(principals.count))
-            for principal in principals.sorted() { writer.append(principal) }
-        }
-        writer.append(invalidation.time)
+        append(optional: invalidation.principals?.sorted()) { $0.append(list: $1) { $0.append($1) } }
+        append(invalidation.time)
     }
 
-    private static func invalidation(_ reader: inout ByteReader) throws(ByteReader.Malformed) -> Invalidation {
-        typealias Malformed = ByteReader.Malformed
-        func text(_ reader: inout ByteReader) throws(Malformed) -> String { try reader.text() }
-        let upstream = try reader.flag() ? try reader.text() : nil
-        let paths = try reader.list(text)
-        let patterns: [InvalidationPattern] = try reader.flag() ? try decoded(&reader) : []
-        let objects = try reader.list { (reader: inout ByteReader) throws(Malformed) -> BoundObject in
-            let (model, identity) = (try reader.text(), try reader.flag() ? try reader.text() : nil)
-            return BoundObject(model: model, identity: identity, keys: try reader.list(text))
-        }
-        let principals = try reader.flag() ? Set(try reader.list(text)) : nil
-        return Invalidation(
-            of: upstream,
-            paths: Set(paths),
-            patterns: patterns,
-            objects: objects,
-            principals: principals,
-            at: try reader.signed()
-        )
-    }
-
-    private static func write(_ observation: SharedObservation, _ writer: inout ByteWriter) {
-        writer.append(observation.principal)
-        writer.append(observation.context)
-        writer.append(observation.url)
-        writer.append(observation.isList)
-        writer.append(observation.write ?? "")
-        writer.append(observation.dividedBy != nil)
-        writer.append(observation.dividedBy ?? 0)
-        writer.append(UInt64(observation.objects.count))
-        for object in observation.objects {
+    private mutating func append(_ observation: SharedObservation) {
+        append(observation.principal)
+        append(observation.context)
+        append(observation.url)
+        append(observation.isList)
+        append(observation.write ?? "")
+        append(observation.dividedBy != nil)
+        append(observation.dividedBy ?? 0)
+        append(list: observation.objects) { writer, object in
             writer.append(object.model)
             writer.append(object.identity)
             writer.append(object.payload)
@@ -297,27 +212,64 @@ struct PublishedNews: Sendable, Equatable {
         }
     }
 
-    private static func observation(_ reader: inout ByteReader) throws(ByteReader.Malformed) -> SharedObservation {
-        let (principal, context, url) = (try reader.value(), try reader.text(), try reader.text())
-        let (isList, method) = (try reader.flag(), try reader.text())
-        let (hasDivision, division) = (try reader.flag(), try reader.signed())
-        typealias Object = SharedObservation.Object
-        let objects = try reader.list { (reader: inout ByteReader) throws(ByteReader.Malformed) -> Object in
-            Object(
-                model: try reader.text(),
-                identity: try reader.text(),
-                payload: try reader.value(),
-                isEmbedded: try reader.flag()
-            )
+    /// What is rare is written as JSON; it is made of names and numbers, so it can be encoded.
+    private mutating func append(json value: some Encodable) {
+        append((try? JSONEncoder().encode(value)).map { Array($0) } ?? [])
+    }
+}
+
+extension ByteReader {
+    fileprivate mutating func entry() throws -> EntryID { EntryID(try unsigned(), try unsigned()) }
+
+    fileprivate mutating func times() throws -> SharedTimes {
+        SharedTimes(start: try signed(), end: try signed(), ownStart: try signed(), ownEnd: try signed())
+    }
+
+    mutating func event() throws -> FleetNews.Event {
+        switch Kind(rawValue: try byte()) {
+        case .suspect: .suspect(try unsigned(), try invalidation())
+        case .wrote: .wrote(try unsigned(), try invalidation(), shown: try optional { try $0.observation() })
+        case .withdrawn: .withdrawn(try unsigned())
+        case .invalidated: .invalidated(try invalidation())
+        case .cleaned: .cleaned(try json())
+        case .observed: .observed(try observation())
+        case nil: throw Malformed()
         }
+    }
+
+    private mutating func invalidation() throws -> Invalidation {
+        Invalidation(
+            of: try optional { try $0.text() },
+            paths: Set(try list { try $0.text() }),
+            patterns: try optional { try $0.json() } ?? [],
+            objects: try list {
+                let (model, identity) = (try $0.text(), try $0.optional { try $0.text() })
+                return BoundObject(model: model, identity: identity, keys: try $0.list { try $0.text() })
+            },
+            principals: try optional { Set(try $0.list { try $0.text() }) },
+            at: try signed()
+        )
+    }
+
+    private mutating func observation() throws -> SharedObservation {
+        let (principal, context, url) = (try value(), try text(), try text())
+        let (isList, method) = (try flag(), try text())
+        let (isDivided, division) = (try flag(), try signed())
         return SharedObservation(
             principal: principal,
             context: context,
             url: url,
             isList: isList,
             write: method.isEmpty ? nil : method,
-            dividedBy: hasDivision ? division : nil,
-            objects: objects
+            dividedBy: isDivided ? division : nil,
+            objects: try list {
+                let (model, identity) = (try $0.text(), try $0.text())
+                return .init(model: model, identity: identity, payload: try $0.value(), isEmbedded: try $0.flag())
+            }
         )
+    }
+
+    private mutating func json<Value: Decodable>() throws -> Value {
+        try JSONDecoder().decode(Value.self, from: Data(try value()))
     }
 }

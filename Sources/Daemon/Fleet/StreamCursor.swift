@@ -1,28 +1,5 @@
-/// The id of an entry in a stream: milliseconds and a number, as the server makes them.
-struct EntryID: Sendable, Hashable, Comparable {
-    var milliseconds: UInt64 = 0
-    var number: UInt64 = 0
+import Proxy
 
-    /// Before the first entry of any stream.
-    static let start = EntryID()
-
-    init(_ milliseconds: UInt64 = 0, _ number: UInt64 = 0) { (self.milliseconds, self.number) = (milliseconds, number) }
-
-    init?(_ text: String?) {
-        guard let text, let dash = text.firstIndex(of: "-"), let milliseconds = UInt64(text[..<dash]),
-            let number = UInt64(text[text.index(after: dash)...])
-        else { return nil }
-        self.init(milliseconds, number)
-    }
-
-    var text: String { "\(milliseconds)-\(number)" }
-
-    static func < (one: EntryID, other: EntryID) -> Bool {
-        (one.milliseconds, one.number) < (other.milliseconds, other.number)
-    }
-}
-
-/// An entry of a stream of news.
 struct StreamEntry: Sendable, Equatable {
     var id: EntryID
     /// The entry before it, which the script that appended it has named.
@@ -35,13 +12,6 @@ struct StreamEntry: Sendable, Equatable {
 /// Entries go missing when the stream is trimmed before it is read, evicted or deleted, and when a replica without its end takes
 /// the server's place.
 struct StreamCursor: Sendable, Equatable {
-    enum Outcome: Equatable {
-        /// These entries follow, in order.
-        case read([StreamEntry])
-        /// These follow, and after them at least one is missing.
-        case gap(after: [StreamEntry])
-    }
-
     /// The last entry that was read.
     private(set) var position: EntryID
     /// The last entry of the stream when that was asked for last.
@@ -52,14 +22,15 @@ struct StreamCursor: Sendable, Equatable {
     /// Reads entries that were found after `position`.
     ///
     /// - Parameter isAll: whether they are all that the stream had, at a time after the last call of `checked`.
-    mutating func take(_ entries: [StreamEntry], isAll: Bool) -> Outcome {
+    /// - Returns: those that follow, in order, and whether after them at least one is missing.
+    mutating func take(_ entries: [StreamEntry], isAll: Bool) -> (taken: [StreamEntry], hasGap: Bool) {
         var taken: [StreamEntry] = []
         for entry in entries {
-            guard entry.predecessor == position, entry.id > position else { return .gap(after: taken) }
+            guard entry.predecessor == position, entry.id > position else { return (taken, true) }
             position = entry.id
             taken.append(entry)
         }
-        return isAll && position < last ? .gap(after: taken) : .read(taken)
+        return (taken, isAll && position < last)
     }
 
     /// Notes the stream's last entry; false if it is before what was read already, so that the stream is another one.

@@ -144,7 +144,7 @@ package actor ProxyCore {
 
     private func serve(_ request: ProxyRequest, _ live: LiveMode?, _ reply: Reply) async {
         if case .over = live { return reply.endEvents(request) }
-        if let live { return follow(request, reply, live) }
+        if let live { return liveDocuments.open(request, reply, live) }
         var plan = await plan(request).plan
         if fleet != nil, await askWhatIsLeft(before: plan) { plan = await self.plan(request).plan }
         if let pause = fetches.pause(before: plan) {

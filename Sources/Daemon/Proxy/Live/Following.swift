@@ -115,7 +115,6 @@ struct Following: Hashable {
 
     /// The contents of an event to send.
     enum Message: Hashable {
-        /// The response that a GET would get.
         case state(LiveEvent.Kind)
         /// The upstream's response as it came.
         case received
@@ -125,6 +124,8 @@ struct Following: Hashable {
         case failure
         /// Why the upstream is not asked.
         case refusal
+
+        var isState: Bool { if case .state = self { true } else { self == .received } }
     }
 
     enum Action: Hashable {
@@ -241,12 +242,18 @@ struct Following: Hashable {
             // ones count once the effects are committed.
             if !finding.asks, validity == .invalid {
                 validity = .outdated
-                actions += abandon()
+                if inquiry == .asking || inquiry == .answered {
+                    inquiry = .idle(due: .max)
+                    actions.append(.release)
+                }
             }
             if isInvalid || !finding.isStored { finding.content = nil }
             (finding.received, finding.failure) = (nil, nil)
         }
-        if isAnswer { concluded(hasFailed: finding.failure != nil, now: finding.now) }
+        if isAnswer {
+            rhythm.concluded(hasFailed: finding.failure != nil, now: finding.now)
+            for index in readers.indices { readers[index].await(.past, insteadOf: .current) }
+        }
         if let content = finding.content {
             if state?.content != content {
                 state = State(content: content, number: finding.number)
@@ -264,17 +271,6 @@ struct Following: Hashable {
         let mustRepeat = look == .mustRepeat
         look = .idle
         return actions + (mustRepeat ? requestLook() : [])
-    }
-
-    private mutating func abandon() -> [Action] {
-        guard inquiry == .asking || inquiry == .answered else { return [] }
-        inquiry = .idle(due: .max)
-        return [.release]
-    }
-
-    private mutating func concluded(hasFailed: Bool, now: UInt64) {
-        rhythm.concluded(hasFailed: hasFailed, now: now)
-        for index in readers.indices { readers[index].await(.past, insteadOf: .current) }
     }
 
     /// Asks the upstream now, or sets the time of the next inquiry.
@@ -384,7 +380,9 @@ struct Following: Hashable {
         } else if hasConcluded || hasRecovered && reader.phase == .following {
             actions = unchanged(finding, for: reader, isLast: isLast)
         }
-        if actions.contains(where: \.sendsState) { reader.shown = finding.content }
+        if actions.contains(where: { if case .send(_, .state, _) = $0 { true } else { false } }) {
+            reader.shown = finding.content
+        }
         return actions + (isLast ? end(&reader) : [])
     }
 
@@ -416,8 +414,4 @@ extension Following.Reader {
         guard self.awaited == other else { return }
         if case .joining = phase { phase = .joining(awaited) } else { phase = .opening(awaited) }
     }
-}
-
-extension Following.Action {
-    fileprivate var sendsState: Bool { if case .send(_, .state, _) = self { true } else { false } }
 }

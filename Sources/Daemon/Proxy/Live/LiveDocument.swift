@@ -1,6 +1,7 @@
 import CachePolicy
 import HTTPSemantics
 import HTTPServer
+import Settings
 import Store
 
 /// A document with open streams.
@@ -39,8 +40,8 @@ final class LiveDocument {
     /// Whether the last inquiry failed because the upstream cannot be reached.
     var isCutOff = false
     /// Whether objects have changed since the last look.
-    private var hasChanged = false
-    private let look: (LiveDocument) -> Void
+    var hasChanged = false
+    private let look: () -> Void
     fileprivate let memory: LiveMemory
     /// The policy that the age of the response sent last is computed from; nil if it is not stored.
     private var policy: StoredPolicy?
@@ -48,21 +49,13 @@ final class LiveDocument {
     private weak var encoding: LiveEncoding?
     private var encoded: Digest128?
 
-    init(
-        _ number: Int,
-        _ key: Key,
-        _ request: ProxyRequest,
-        interval: Duration,
-        memory: LiveMemory,
-        look: @escaping (LiveDocument) -> Void
-    ) {
+    init(_ number: Int, _ key: Key, _ request: ProxyRequest, memory: LiveMemory, look: @escaping () -> Void) {
         (self.number, self.key, self.request, self.memory, self.look) = (number, key, request, memory, look)
-        following = Following(interval: interval)
+        following = Following(interval: request.upstream.daemon.live.interval)
     }
 
     var isOver: Bool { following.isOver }
 
-    /// Adds a stream; returns its number.
     func add(_ reader: LiveReader, _ mode: LiveMode, _ number: Int, now: UInt64) {
         readers[number] = reader
         handle(.joined(Following.Reader(number, mode), now: now))
@@ -77,18 +70,14 @@ final class LiveDocument {
     /// Processes an event other than `looked`.
     func handle(_ event: Following.Event) {
         if case .objectsChanged = event { hasChanged = true }
-        if following.handle(event).contains(.look) { look(self) }
+        if following.handle(event).contains(.look) { look() }
     }
 
     /// Begins a look; returns whether objects have changed since the last one, and the response to examine.
     func startLook() -> (hasChanged: Bool, LiveInquiry.Conclusion?) {
         handle(.lookBegan)
-        defer { hasChanged = false }
-        return (hasChanged, following.inquiry == .examined ? inquiry?.conclusion : nil)
+        return (exchange(&hasChanged, with: false), following.inquiry == .examined ? inquiry?.conclusion : nil)
     }
-
-    /// Forgets changes since `startLook`, because the look covers them.
-    func forgetChanges() { hasChanged = false }
 
     /// Begins an inquiry; replaces one that a write has outdated.
     func ask(_ fetches: Fetches, about stored: ReadyResponse?) -> LiveInquiry {
@@ -104,9 +93,6 @@ final class LiveDocument {
         inquiry?.release()
         inquiry = nil
     }
-
-    /// New readers that were sent nothing yet.
-    var joining: [LiveReader] { readers.values.filter { !$0.isOpen } }
 }
 
 extension LiveDocument {
@@ -119,7 +105,6 @@ extension LiveDocument {
 
     /// The response that a GET would get now, ready to be sent.
     struct Update {
-        /// The event, whatever its kind.
         var event: LiveEvent
         let content: Digest128
         /// The stored response in the event, which new readers are shown; nil if it is not stored.
@@ -138,7 +123,6 @@ extension LiveDocument {
         /// Why the upstream is not asked; nil if it is.
         let refusal: ProblemDocument?
         let cacheStatus: String
-        let retry: Duration
         let now: Int64
     }
 
@@ -152,22 +136,19 @@ extension LiveDocument {
         var messages = Messages(document: self, news: news, age: age)
         for action in actions {
             switch action {
-            case .look: look(self)
+            case .look: look()
             case .number(let ids):
                 guard let number = following.state?.number else { continue }
                 let message = LiveMessage(number: number, memory: memory)
-                for id in ids { readers[id]?.send(notice: message) }
+                for id in ids { readers[id]?.send(message, isState: false) }
             case .open(let id, let isOnce):
                 var fields: Fields = ["Cache-Status": news.cacheStatus]
                 fields.vary(by: request.upstream.variesForAll)
                 request.upstream.addCORS(to: &fields, for: request.message.fields)
-                readers[id]?.open(fields, retry: isOnce ? nil : news.retry)
+                readers[id]?.open(fields, retry: isOnce ? nil : request.upstream.daemon.live.retry)
             case .send(let id, let kind, let isLast):
                 guard let reader = readers[id], let message = messages.message(kind, isLast: isLast) else { continue }
-                switch kind {
-                case .state, .received: reader.send(state: message)
-                case .unchanged, .unchangedReceived, .failure, .refusal: reader.send(notice: message)
-                }
+                reader.send(message, isState: kind.isState)
             case .end(let id): readers[id]?.end()
             case .release: release()
             case .ask: if !isOver { ask() }
@@ -220,8 +201,9 @@ private struct Messages {
     }
 
     private func event(of update: LiveDocument.Update, as kind: LiveEvent.Kind) -> LiveEvent {
-        var event = kind == .unchanged ? update.event.unchanged() : update.event
+        var event = update.event
         event.kind = kind
+        if kind == .unchanged { event.body = nil }
         if kind != .cached, kind != .changed, let status = update.cacheStatus {
             event.fields?.set("cache-status", status)
         }

@@ -35,7 +35,7 @@ final class LiveDocuments {
         loop = proxy.loop
         (watch, metrics) = (proxy.cache.watch, proxy.metrics.live)
         self.proxy = proxy
-        memory.onExcess { [unowned self] in
+        memory.onExcess = { [unowned self] in
             for reader in allReaders where reader.isBehind { reader.cutOff() }
         }
     }
@@ -44,23 +44,19 @@ final class LiveDocuments {
 
     // MARK: Streams
 
+    /// Opens a stream, unless there are too many.
     func open(_ request: ProxyRequest, _ reply: Reply, _ mode: LiveMode) {
+        if isEnding { return reply.refuse(.stopping) }
+        let limit = request.upstream.daemon.live.streams
+        guard metrics.streams.value < limit else { return reply.refuse(.liveTooMany(limit: limit)) }
         let limits = request.upstream.daemon.limits
         memory.limit = 8 * limits.document
         let window = limits.relayWindow
         let reader = LiveReader(reply, note: request.note, loop: loop, window: window, metrics: metrics)
         let document = document(of: request)
         lastNumber += 1
-        let number = lastNumber
-        document.add(reader, mode, number, now: loop.now)
-        reader.whenOver { [unowned self] in left(number, document) }
-    }
-
-    /// Why no stream can be opened; nil if one can.
-    func refusal(of request: ProxyRequest) -> ProblemDocument? {
-        if isEnding { return .stopping }
-        let limit = request.upstream.daemon.live.streams
-        return metrics.streams.value < limit ? nil : .liveTooMany(limit: limit)
+        document.add(reader, mode, lastNumber, now: loop.now)
+        reader.whenOver { [unowned self, number = lastNumber] in left(number, document) }
     }
 
     private func document(of request: ProxyRequest) -> LiveDocument {
@@ -68,9 +64,7 @@ final class LiveDocuments {
         if let number = numbers[key], let known = documents[number] { return known }
         lastNumber += 1
         let live = request.upstream.daemon.live
-        let interval = live.interval
-        let document = LiveDocument(lastNumber, key, request, interval: interval, memory: memory) { [unowned proxy] in
-            let number = $0.number
+        let document = LiveDocument(lastNumber, key, request, memory: memory) { [unowned proxy, number = lastNumber] in
             proxy.assumeIsolated { $0.look(atNumber: number) }
         }
         numbers[key] = lastNumber
@@ -116,22 +110,18 @@ final class LiveDocuments {
     }
 
     func deliver() {
-        for (number, causes) in watch.take() {
-            documents[number]?.handle(causes.contains(.objects) ? .objectsChanged : .lookRequested)
+        for (number, haveObjectsChanged) in watch.take() {
+            documents[number]?.handle(haveObjectsChanged ? .objectsChanged : .lookRequested)
         }
     }
 
     /// Invalidates what a write or a clean covers; its effects are yet to be committed.
     func invalidate(_ invalidation: Invalidation) {
-        for document in documents.values where invalidation.covers(document.request) {
-            document.handle(.invalidated)
-        }
+        for document in documents.values where invalidation.covers(document.request) { document.handle(.invalidated) }
     }
 
     /// Examines the invalidated documents once the write's effects are committed.
-    func invalidationsCommitted() {
-        for document in documents.values { document.handle(.committed) }
-    }
+    func invalidationsCommitted() { for document in documents.values { document.handle(.committed) } }
 
     func lookAtAll() { documents.values.forEach { $0.handle(.lookRequested) } }
 

@@ -48,16 +48,14 @@ struct LiveEvent: Sendable {
         return members
     }
 
-    private static let ofTheRepresentation = [
-        "content-type", "content-language", "content-location", "location", "link",
-    ]
+    private static let representation = ["content-type", "content-language", "content-location", "location", "link"]
 
     /// Equal for two events with equal content, except for the body.
     ///
     /// Fields that change from response to response do not count, such as `Date` and rate limits.
     var contentBeforeBody: [UInt8] {
         var text = Array("\(problem.map { "\($0.type) \($0.status)" } ?? "") \(status ?? 0)\n".utf8)
-        for name in Self.ofTheRepresentation { text += Array("\(fields?.combined(name) ?? "")\n".utf8) }
+        for name in Self.representation { text += Array("\(fields?.combined(name) ?? "")\n".utf8) }
         return text
     }
 
@@ -107,13 +105,6 @@ extension LiveEvent {
         (fields, body) = (response?.fields, response?.body)
     }
 
-    func unchanged() -> LiveEvent {
-        var event = self
-        event.kind = .unchanged
-        event.body = nil
-        return event
-    }
-
     /// The fields that an event shows: all except those for a browser and this exchange alone.
     private static func shown(_ fields: Fields) -> Fields {
         var shown = fields
@@ -132,35 +123,13 @@ struct LiveBody: Sendable {
         if !piece.isEmpty { pieces.append(piece) }
     }
 
-    /// Whether a JSON string can represent it exactly: it is UTF-8 throughout, and does not begin with a byte order mark, which
-    /// some JSON readers drop.
-    var isText: Bool {
-        if pieces.lazy.joined().starts(with: [0xEF, 0xBB, 0xBF]) { return false }
-        // The start of a character that continues in the next piece.
-        var rest: [UInt8] = []
-        for piece in pieces {
-            let text = rest.isEmpty ? piece : rest + piece
-            let end = Self.endOfWholeCharacters(in: text)
-            guard Self.isText(text, before: end) else { return false }
-            rest = Array(text[end...])
-        }
-        return rest.isEmpty
-    }
+    /// All of it; a copy if it came in several pieces.
+    var bytes: [UInt8] { pieces.count == 1 ? pieces[0] : pieces.reduce(into: []) { $0 += $1 } }
 
-    private static func isText(_ bytes: [UInt8], before end: Int) -> Bool {
-        let span = bytes.span
-        return (try? UTF8Span(validating: span.extracting(0..<end))) != nil
-    }
-
-    /// The start of an incomplete last character, whose lead byte promises more bytes than there are; else the end.
-    private static func endOfWholeCharacters(in bytes: [UInt8]) -> Int {
-        for length in 1...3 where length <= bytes.count {
-            let byte = bytes[bytes.count - length]
-            if byte & 0xC0 == 0x80 { continue }
-            let promised = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1
-            return promised > length ? bytes.count - length : bytes.count
-        }
-        return bytes.count
+    /// Whether a JSON string can represent bytes exactly: they are UTF-8 throughout, and do not begin with a byte order mark,
+    /// which some JSON readers drop.
+    static func isText(_ bytes: [UInt8]) -> Bool {
+        !bytes.starts(with: [0xEF, 0xBB, 0xBF]) && (try? UTF8Span(validating: bytes.span)) != nil
     }
 }
 
@@ -175,12 +144,8 @@ final class LiveMessage {
     init(_ event: LiveEvent, id: String?, body: LiveEncoding) {
         var head = Array("\(id.map { "id: \($0)\n" } ?? "")event: \(event.kind.rawValue)\ndata: ".utf8)
         head += JSONText.object(event.members).bytes
-        switch body.form {
-        case .none: break
         // The next member is the last one.
-        case .text: head.replaceSubrange((head.count - 1)..., with: #","body":""#.utf8)
-        case .base64: head.replaceSubrange((head.count - 1)..., with: #","base64":""#.utf8)
-        }
+        if body.form != .none { head.replaceSubrange((head.count - 1)..., with: ",\"\(body.form.rawValue)\":\"".utf8) }
         (self.head, self.body) = (head, body)
     }
 
@@ -199,7 +164,8 @@ final class LiveMessage {
 ///
 /// The upstream loop only.
 final class LiveEncoding {
-    enum Form { case text, base64, none }
+    /// Named as the member.
+    enum Form: String { case text = "body", base64, none }
 
     let form: Form
     /// The pieces, each of a bounded size, so that a client's connection takes little at once.
@@ -212,26 +178,17 @@ final class LiveEncoding {
 
     /// - Parameter memory: counts it; nil if it is not retained.
     init(bodyOf event: LiveEvent, memory: LiveMemory? = nil) {
-        let form: Form = event.body.map { $0.isText ? .text : .base64 } ?? .none
+        let body = event.body?.bytes
+        let form: Form = body.map { LiveBody.isText($0) ? .text : .base64 } ?? .none
         var pieces: [[UInt8]] = []
-        var portion: [UInt8] = []
-        for piece in event.body?.pieces ?? [] {
-            var rest = piece[...]
-            while !rest.isEmpty {
-                if portion.count == Self.portionSize {
-                    pieces.append(Self.encoded(portion, form))
-                    portion = []
-                }
-                let taken = rest.prefix(Self.portionSize - portion.count)
-                portion += taken
-                rest = rest.dropFirst(taken.count)
-            }
-        }
-        pieces.append(Self.encoded(portion, form) + (form == .none ? "\n\n" : "\"}\n\n").utf8)
-        self.form = form
-        self.pieces = pieces
+        var rest = (body ?? [])[...]
+        repeat {
+            pieces.append(Self.encoded(Array(rest.prefix(Self.portionSize)), form))
+            rest = rest.dropFirst(Self.portionSize)
+        } while !rest.isEmpty
+        pieces[pieces.count - 1] += (form == .none ? "\n\n" : "\"}\n\n").utf8
+        (self.form, self.pieces, self.memory) = (form, pieces, memory)
         count = pieces.reduce(0) { $0 + $1.count }
-        self.memory = memory
         memory?.hold(count)
     }
 
@@ -257,14 +214,12 @@ final class LiveMemory {
     private var recentBytes = 0
     private static let recentLimit = 8 << 20
 
-    private var relieve: () -> Void = {}
-
-    /// Sets what to do when there are too many bytes.
-    func onExcess(_ relieve: @escaping () -> Void) { self.relieve = relieve }
+    /// What to do when there are too many bytes.
+    var onExcess: () -> Void = {}
 
     fileprivate func hold(_ bytes: Int) {
         held += bytes
-        if held > limit { relieve() }
+        if held > limit { onExcess() }
     }
 
     /// Remembers an encoding until `forget`, if there is room, so that a crowd of clients is sent the same bytes.

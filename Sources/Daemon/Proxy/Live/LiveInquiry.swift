@@ -39,12 +39,7 @@ final class LiveInquiry: Recipient {
     private var drains: [@Sendable () -> Void] = []
 
     /// - Parameter conclude: called once, unless the inquiry is released before.
-    init(
-        _ upstream: ProxiedUpstream,
-        about: ReadyResponse?,
-        fetches: Fetches,
-        conclude: @escaping () -> Void
-    ) {
+    init(_ upstream: ProxiedUpstream, about: ReadyResponse?, fetches: Fetches, conclude: @escaping () -> Void) {
         (self.upstream, self.about, self.fetches, self.conclude) = (upstream, about, fetches, conclude)
     }
 
@@ -55,9 +50,7 @@ final class LiveInquiry: Recipient {
         (arriving, conclusion, about, conclude) = (nil, nil, nil, {})
         leave()
         fetches.release(&charge)
-        let waiting = drains
-        drains = []
-        for callback in waiting { callback() }
+        for callback in exchange(&drains, with: []) { callback() }
     }
 
     // MARK: The upstream's response
@@ -96,7 +89,6 @@ final class LiveInquiry: Recipient {
     func finish() {
         guard !hasEnded, let response = arriving, let fields = response.fields, let status = response.status
         else { return }
-        arriving = nil
         if upstream.isFailure(status: status, fields: fields) {
             end(.failed(.upstreamResponded(status, upstream: upstream.name), response))
         } else {
@@ -120,13 +112,8 @@ final class LiveInquiry: Recipient {
     ) {
         guard case .substituted(_, let status, let error) = cacheUse
         else { return end(.served(ready, cacheUse, isCollapsed: isCollapsed)) }
-        let problem: ProblemDocument =
-            if let status {
-                .upstreamResponded(status, upstream: upstream.name)
-            } else {
-                .upstreamFailed(error ?? .cancelled, upstream: upstream.name)
-            }
-        end(.failed(problem, nil))
+        let problem = status.map { ProblemDocument.upstreamResponded($0, upstream: upstream.name) }
+        end(.failed(problem ?? .upstreamFailed(error ?? .cancelled, upstream: upstream.name), nil))
     }
 
     func refuse(_ problem: ProblemDocument, _ status: CacheStatus? = nil) { end(.failed(problem, nil)) }
@@ -163,9 +150,5 @@ final class LiveInquiry: Recipient {
     }
 
     /// Lets the fetch know that this recipient waits no longer.
-    private func leave() {
-        let leaving = departures
-        departures = []
-        for callback in leaving { callback() }
-    }
+    private func leave() { for callback in exchange(&departures, with: []) { callback() } }
 }

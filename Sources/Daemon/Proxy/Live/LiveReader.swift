@@ -43,30 +43,20 @@ final class LiveReader {
 
     // MARK: Events
 
-    /// Sends a state of the document, which replaces one that still waits.
-    func send(state: LiveMessage) {
-        guard mayWait(state) else { return }
-        (waitingState, waitingNotice) = (state, nil)
-        write()
-    }
-
-    /// Sends an event that leaves the state as it is.
-    func send(notice: LiveMessage) {
-        guard mayWait(notice) else { return }
-        waitingNotice = notice
+    /// Sends a message, unless the client has missed too much: then its stream ends.
+    ///
+    /// - Parameter isState: whether it is a state of the document, which replaces all that still waits; otherwise it leaves the
+    ///   state as it is, and replaces only what did so, too.
+    func send(_ message: LiveMessage, isState: Bool) {
+        guard !stream.isOver else { return }
+        if stream.isStuck(isBehind: isBehind, missed: message.count, limit: window) { return cutOff() }
+        if isState { waitingState = message }
+        waitingNotice = isState ? nil : message
         write()
     }
 
     /// Whether something waits for the client to read.
     var isBehind: Bool { current != nil }
-
-    /// Counts what the client misses; returns false, and ends the stream, if that is too much.
-    private func mayWait(_ message: LiveMessage) -> Bool {
-        guard !stream.isOver else { return false }
-        let isStuck = stream.isStuck(isBehind: isBehind, missed: message.count, limit: window)
-        if isStuck { cutOff() }
-        return !isStuck
-    }
 
     private func write() {
         while !stream.isOver, !stream.isResting {
@@ -82,10 +72,7 @@ final class LiveReader {
         if isEnding, !stream.isResting { stream.finish() }
     }
 
-    /// Sends an empty comment after a silence.
-    func beat(_ heartbeat: Duration) {
-        if !isBehind { stream.beat(after: heartbeat) }
-    }
+    func beat(_ heartbeat: Duration) { if !isBehind { stream.beat(after: heartbeat) } }
 
     // MARK: The end
 

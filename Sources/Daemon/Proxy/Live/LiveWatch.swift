@@ -4,7 +4,6 @@ import Synchronization
 
 /// The objects whose changes may change the response of a followed document.
 struct WatchedObjects: Equatable {
-    /// Those that it shows.
     var shown: Set<ObjectID> = []
     /// Those that its mapped view names, and of which nothing is known yet.
     ///
@@ -25,23 +24,13 @@ struct WatchedObjects: Equatable {
 ///
 /// Any thread. While no document is followed, each report costs one load of a flag.
 package final class LiveWatch: Sendable {
-    struct Causes: OptionSet, Sendable {
-        let rawValue: UInt8
-
-        static let objects = Causes(rawValue: 1)
-        /// It was stored, freshened or dropped.
-        static let document = Causes(rawValue: 2)
-        /// It was removed from the store, for whatever reason.
-        static let removal = Causes(rawValue: 4)
-    }
-
     // Not private: the compiler (6.3.1) cannot lay out structs in a mutex from other files if they are.
     struct State {
         var objects: [ObjectID: Set<Int>] = [:]
         var awaited: [BoundObject: Set<Int>] = [:]
         var documents: [Digest128: Set<Int>] = [:]
-        /// Changes that the loop has not taken yet.
-        var pending: [Int: Causes] = [:]
+        /// The documents with changes that the loop has not taken yet, and whether their objects have changed.
+        var pending: [Int: Bool] = [:]
         var wake: (@Sendable () -> Void)?
     }
 
@@ -53,13 +42,8 @@ package final class LiveWatch: Sendable {
     /// Sets what to do, on any thread, when something happens to a document; `take` returns the changes.
     func onChange(_ wake: @escaping @Sendable () -> Void) { state.withLock { $0.wake = wake } }
 
-    /// The changes since the last call, by the documents' numbers.
-    func take() -> [Int: Causes] {
-        state.withLock { state in
-            defer { state.pending = [:] }
-            return state.pending
-        }
-    }
+    /// The numbers of the documents that may have changed since the last call, and whether their objects have.
+    func take() -> [Int: Bool] { state.withLock { exchange(&$0.pending, with: [:]) } }
 
     // MARK: For followed documents
 
@@ -70,7 +54,6 @@ package final class LiveWatch: Sendable {
         }
     }
 
-    /// Watches objects for a document in place of the previous ones.
     func watch(_ objects: WatchedObjects, insteadOf others: WatchedObjects, for number: Int) {
         guard objects != others else { return }
         state.withLock { state in
@@ -94,18 +77,20 @@ package final class LiveWatch: Sendable {
     // MARK: Reports of changes
 
     /// Reports that a document was stored, freshened or dropped.
-    func documentChanged(_ digest: Digest128) { record(.document, of: CollectionOfOne(digest)) { $0.documents[$1] } }
+    func documentChanged(_ digest: Digest128) { record(CollectionOfOne(digest)) { $0.documents[$1] } }
 
     private func record<Elements: Sequence>(
-        _ cause: Causes,
-        of elements: Elements,
+        _ elements: Elements,
+        areObjects: Bool = false,
         _ concerned: (inout State, Elements.Element) -> Set<Int>?
     ) {
         guard isWatching.load(ordering: .acquiring) else { return }
         let wake = state.withLock { state -> (@Sendable () -> Void)? in
             let wasEmpty = state.pending.isEmpty
             for element in elements {
-                for number in concerned(&state, element) ?? [] { state.pending[number, default: []].insert(cause) }
+                for number in concerned(&state, element) ?? [] {
+                    state.pending[number] = areObjects || state.pending[number] == true
+                }
             }
             return wasEmpty && !state.pending.isEmpty ? state.wake : nil
         }
@@ -114,23 +99,17 @@ package final class LiveWatch: Sendable {
 }
 
 extension LiveWatch: ChangeListener {
-    package func objectsChanged(_ objects: [ObjectID]) { record(.objects, of: objects) { $0.objects[$1] } }
-    package var awaitsObjects: Bool {
-        isWatching.load(ordering: .acquiring) && state.withLock { !$0.awaited.isEmpty }
-    }
+    package func objectsChanged(_ objects: [ObjectID]) { record(objects, areObjects: true) { $0.objects[$1] } }
+    package var awaitsObjects: Bool { isWatching.load(ordering: .acquiring) && state.withLock { !$0.awaited.isEmpty } }
 
     package func objectsWritten(_ objects: Set<ObjectName>) {
         let models = Set(objects.map(\.model)).map { BoundObject(model: $0) }
-        record(.document, of: objects.map { BoundObject($0) } + models) { $0.awaited[$1] }
+        record(objects.map { BoundObject($0) } + models) { $0.awaited[$1] }
     }
 
-    package func documentsRemoved(_ keys: [Digest128]) { record(.removal, of: keys) { $0.documents[$1] } }
+    package func documentsRemoved(_ keys: [Digest128]) { record(keys) { $0.documents[$1] } }
 
-    package func storeEmptied() {
-        record(.removal, of: CollectionOfOne(())) { state, _ in
-            state.documents.values.reduce(into: Set<Int>()) { $0.formUnion($1) }
-        }
-    }
+    package func storeEmptied() { record(CollectionOfOne(())) { state, _ in Set(state.documents.values.joined()) } }
 }
 
 extension Dictionary where Value == Set<Int> {

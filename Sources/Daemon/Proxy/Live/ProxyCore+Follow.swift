@@ -14,11 +14,6 @@ import Store
 ///        └──────────────────────── the upstream's response ◄───────────────────────────────────────┘
 /// ```
 extension ProxyCore {
-    func follow(_ request: ProxyRequest, _ reply: Reply, _ mode: LiveMode) {
-        if let problem = liveDocuments.refusal(of: request) { return reply.refuse(problem) }
-        liveDocuments.open(request, reply, mode)
-    }
-
     /// Examines the document with a number, once for all events until then.
     func look(atNumber number: Int) {
         Task(executorPreference: loop.taskExecutor) { await self.examine(documentOfNumber: number) }
@@ -32,7 +27,7 @@ extension ProxyCore {
             liveDocuments.deliver()
             // Changes caused by its own response need no action.
             hasChanged = false
-            document.forgetChanges()
+            document.hasChanged = false
         }
         // The stored response is outdated, though the new one may not be stored in its place.
         if case .received(_, isStored: false) = conclusion, let stored = document.inquiry?.about,
@@ -86,10 +81,14 @@ extension ProxyCore {
             failure: failure,
             refusal: refusal,
             cacheStatus: cacheStatus,
-            retry: document.request.upstream.daemon.live.retry,
             now: now
         )
-        document.looked(finding, news) { ask(document, found, plan) }
+        document.looked(finding, news) {
+            // A stream may ask although a plain request would be served.
+            let inquiry =
+                plan.inquiry ?? Plan.Inquiry(document.request.asking(because: .forward(.request)), stored: found)
+            fetches.ask(inquiry, document.ask(fetches, about: found))
+        }
     }
 
     /// How long a stream that a limit holds back waits before it looks again whether more is left, in ns.
@@ -177,15 +176,13 @@ extension ProxyCore {
         asks: Bool
     ) -> (refusal: ProblemDocument?, cacheStatus: String) {
         let refusal = refusal(of: document.request, plan, modes.current)
-        let status: CacheStatus
+        var status = refusal?.cacheStatus ?? .forwarded(stored == nil ? .uriMiss : .request)
         if let stored, refusal != nil {
             let sent = stored.ready.response.status
             status = stored.cacheUse.cacheStatus(of: stored.ready, sent: sent, isCollapsed: false, now: now)
-        } else {
-            status = refusal?.cacheStatus ?? .forwarded(stored == nil ? .uriMiss : .request)
         }
         let outcome = stored.map { $0.cacheUse.outcome(of: $0.ready) } ?? (asks ? .miss : .error)
-        for reader in document.joining {
+        for reader in document.readers.values where !reader.isOpen {
             reader.note?.recordOutcome(outcome)
             reader.note?.served(as: status)
         }
@@ -210,12 +207,6 @@ extension ProxyCore {
     /// How much a stream needs the upstream.
     private func urgency(of plan: Plan) -> Budget.Urgency {
         if case .ask(let inquiry) = plan { inquiry.urgency(isForClient: false, at: now) } else { .background }
-    }
-
-    private func ask(_ document: LiveDocument, _ found: ReadyResponse?, _ plan: Plan) {
-        // A stream may ask although a plain request would be served.
-        let inquiry = plan.inquiry ?? Plan.Inquiry(document.request.asking(because: .forward(.request)), stored: found)
-        fetches.ask(inquiry, document.ask(fetches, about: found))
     }
 }
 

@@ -109,21 +109,37 @@ package enum FleetFinding: Sendable {
 /// A place in an upstream's stream, within the epoch in which the places are comparable.
 package struct FleetPosition: Sendable, Hashable, Comparable {
     package var epoch: UInt64
-    /// The stream's entry: milliseconds and a number, as the server counts them.
-    package var entry: (UInt64, UInt64)
+    package var entry: EntryID
 
-    package init(epoch: UInt64, entry: (UInt64, UInt64)) { (self.epoch, self.entry) = (epoch, entry) }
+    package init(epoch: UInt64, entry: EntryID) { (self.epoch, self.entry) = (epoch, entry) }
 
-    package static func == (one: Self, other: Self) -> Bool { one.epoch == other.epoch && one.entry == other.entry }
+    package static func < (one: Self, other: Self) -> Bool { (one.epoch, one.entry) < (other.epoch, other.entry) }
+}
 
-    package func hash(into hasher: inout Hasher) {
-        hasher.combine(epoch)
-        hasher.combine(entry.0)
-        hasher.combine(entry.1)
+/// The id of an entry in a stream: milliseconds and a number, as the server makes them.
+package struct EntryID: Sendable, Hashable, Comparable {
+    package var milliseconds: UInt64
+    package var number: UInt64
+
+    /// Before the first entry of any stream.
+    package static let start = EntryID(0)
+
+    package init(_ milliseconds: UInt64, _ number: UInt64 = 0) {
+        (self.milliseconds, self.number) = (milliseconds, number)
     }
 
+    /// Reads an id as the server writes it.
+    package init?(_ text: String?) {
+        guard let text, let dash = text.firstIndex(of: "-"), let milliseconds = UInt64(text[..<dash]),
+            let number = UInt64(text[text.index(after: dash)...])
+        else { return nil }
+        self.init(milliseconds, number)
+    }
+
+    package var text: String { "\(milliseconds)-\(number)" }
+
     package static func < (one: Self, other: Self) -> Bool {
-        (one.epoch, one.entry.0, one.entry.1) < (other.epoch, other.entry.0, other.entry.1)
+        (one.milliseconds, one.number) < (other.milliseconds, other.number)
     }
 }
 
@@ -193,22 +209,9 @@ package struct FleetNews: Sendable, Equatable {
         case withdrawn(UInt64)
         /// A webhook, or a value too large to be announced, makes this outdated.
         case invalidated(Invalidation)
-        /// A clean on all machines.
         case cleaned(SharedClean)
         /// A response has shown new values of objects.
         case observed(SharedObservation)
-
-        /// What it makes outdated of the responses that were shared before it; nil if nothing.
-        ///
-        /// Each machine merges observed values with those of every response, whenever that comes.
-        package func invalidation(of upstream: String, at time: Int64) -> Invalidation? {
-            switch self {
-            case .suspect, .withdrawn: nil
-            case .wrote(_, let invalidation, _), .invalidated(let invalidation): invalidation
-            case .cleaned(let clean): clean.invalidation(of: upstream, at: time)
-            case .observed: nil
-            }
-        }
     }
 
     package var event: Event
@@ -223,21 +226,18 @@ package struct FleetNews: Sendable, Equatable {
         (self.event, self.start, self.end, self.fetch) = (event, start, end, fetch)
     }
 
-    /// What it is about, for the log.
     func metadata(at position: FleetPosition?, in upstream: String) -> Logger.Metadata {
-        var (kind, observation) = ("", SharedObservation?.none)
-        switch event {
-        case .suspect: kind = "suspect"
-        case .wrote(_, _, let shown): (kind, observation) = ("wrote", shown)
-        case .withdrawn: kind = "withdrawn"
-        case .invalidated: kind = "invalidated"
-        case .cleaned: kind = "cleaned"
-        case .observed(let shown): (kind, observation) = ("observed", shown)
-        }
+        let (kind, observation): (String, SharedObservation?) =
+            switch event {
+            case .suspect: ("suspect", nil)
+            case .wrote(_, _, let shown): ("wrote", shown)
+            case .withdrawn: ("withdrawn", nil)
+            case .invalidated: ("invalidated", nil)
+            case .cleaned: ("cleaned", nil)
+            case .observed(let shown): ("observed", shown)
+            }
         var metadata: Logger.Metadata = ["kind": "\(kind)", "start": "\(start)", "end": "\(end)"]
-        if let position {
-            metadata["position"] = "\(PositionField.text(position, of: UpstreamKey.name(of: upstream)))"
-        }
+        if let position { metadata["position"] = "\(PositionField.text(position, of: UpstreamKey.name(of: upstream)))" }
         if let observation {
             metadata["url"] = "\(observation.url)"
             metadata["objects"] = "\(observation.objects.map { "\($0.model) \($0.identity)" })"
@@ -262,7 +262,7 @@ package struct SharedClean: Sendable, Equatable, Codable {
     package init() {}
 
     /// All that it removes of what was requested before it, or more.
-    func invalidation(of upstream: String, at time: Int64) -> Invalidation {
+    package func invalidation(of upstream: String, at time: Int64) -> Invalidation {
         Invalidation(
             of: upstream,
             objects: model.map { [BoundObject(model: $0, identity: identity)] } ?? [],

@@ -1,3 +1,4 @@
+import Basics
 import Logging
 import Store
 import Synchronization
@@ -9,20 +10,33 @@ import Synchronization
 package final class FleetSharing: Sendable {
     package let link: any FleetLink
     let log: Logger
-    /// By upstream, what is being announced.
+
+    // Not private: the compiler (6.3.1) cannot lay out structs in a mutex from other files if they are.
+    struct Announcements {
+        /// The ends of those that are under way.
+        var open: [Signal] = []
+        /// The latest entry of this machine, or that it has begun to apply.
+        var newest: FleetPosition?
+
+        mutating func reach(_ position: FleetPosition) { newest = max(newest ?? position, position) }
+    }
+
+    /// By upstream.
     private let announcements = Mutex<[String: Announcements]>([:])
 
     init(_ link: any FleetLink, log: Logger) { (self.link, self.log) = (link, log) }
 
     /// An announcement that has begun; it counts until it is given to `announce` or `end`.
     struct Turn: Sendable {
-        fileprivate let upstream: String
-        fileprivate let number: Int
+        let upstream: String
+        fileprivate let end = Signal()
     }
 
     /// Begins an announcement, before anything that it will say is visible.
     func begin(in upstream: String) -> Turn {
-        Turn(upstream: upstream, number: announcements.withLock { $0[upstream, default: Announcements()].begin() })
+        let turn = Turn(upstream: upstream)
+        announcements.withLock { $0[upstream, default: Announcements()].open.append(turn.end) }
+        return turn
     }
 
     /// Announces; returns once the server has it, or has taken too long.
@@ -32,13 +46,13 @@ package final class FleetSharing: Sendable {
         end(turn, at: entry)
     }
 
-    /// The same, without waiting for it.
-    func announceSoon(_ news: FleetNews, _ turn: Turn) { Task { await announce(news, turn) } }
-
     /// Ends an announcement that says nothing, or that has the entry.
     func end(_ turn: Turn, at entry: FleetPosition? = nil) {
-        let waiters = announcements.withLock { $0[turn.upstream]?.end(turn.number, at: entry) ?? [] }
-        for waiter in waiters { waiter.resume() }
+        announcements.withLock { announcements in
+            announcements[turn.upstream]?.open.removeAll { $0 === turn.end }
+            if let entry { announcements[turn.upstream]?.reach(entry) }
+        }
+        turn.end.give()
     }
 
     /// Notes that something is being applied that makes this machine's position a later one.
@@ -48,53 +62,9 @@ package final class FleetSharing: Sendable {
 
     /// The position after everything that is visible now; nil if the server does not have all of it.
     func settled(in upstream: String) async -> FleetPosition? {
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let isSettled = announcements.withLock {
-                $0[upstream, default: Announcements()].wait(for: continuation)
-            }
-            if isSettled { continuation.resume() }
-        }
+        for end in announcements.withLock({ $0[upstream]?.open ?? [] }) { await end.wait() }
         guard let known = await link.clientPosition(in: upstream) else { return nil }
         return max(known, announcements.withLock { $0[upstream]?.newest } ?? known)
-    }
-}
-
-/// The announcements of one upstream that are under way, and those who wait for them.
-///
-/// A value: who waits is to be resumed by the caller.
-struct Announcements {
-    typealias Waiter = CheckedContinuation<Void, Never>
-
-    /// The latest entry of this machine, or that it has begun to apply.
-    private(set) var newest: FleetPosition?
-    private var open: Set<Int> = []
-    private var count = 0
-    private var waiters: [(number: Int, waiter: Waiter)] = []
-
-    mutating func begin() -> Int {
-        defer { count += 1 }
-        open.insert(count)
-        return count
-    }
-
-    /// Returns who has waited long enough.
-    mutating func end(_ number: Int, at entry: FleetPosition?) -> [Waiter] {
-        open.remove(number)
-        if let entry { reach(entry) }
-        guard !waiters.isEmpty else { return [] }
-        let first = open.min() ?? .max
-        let ready = waiters.filter { $0.number <= first }.map(\.waiter)
-        waiters.removeAll { $0.number <= first }
-        return ready
-    }
-
-    mutating func reach(_ position: FleetPosition) { newest = max(newest ?? position, position) }
-
-    /// Waits for all announcements that have begun; returns true, and forgets the waiter, if there are none.
-    mutating func wait(for waiter: Waiter) -> Bool {
-        if open.isEmpty { return true }
-        waiters.append((count, waiter))
-        return false
     }
 }
 

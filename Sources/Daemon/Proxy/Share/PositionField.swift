@@ -6,7 +6,6 @@ import HTTPSemantics
 enum PositionField {
     static let name = "Larder-Position"
 
-    /// What a request asks for.
     enum Wish: Sendable, Equatable {
         /// The position of the response.
         case position
@@ -23,8 +22,8 @@ enum PositionField {
         guard fields.contains(.larderPosition) else { return nil }
         var wish = Wish.position
         for line in fields.all("larder-position") {
-            for member in String(decoding: line, as: UTF8.self).split(separator: ",") {
-                let text = member.trimmingBlanks
+            for member in line.split(separator: 0x2C) {
+                let text = String(decoding: FieldSyntax.trimmed(member), as: UTF8.self)
                 guard !text.isEmpty else { continue }
                 guard let (name, position) = read(text) else { return .unreadable }
                 guard name == upstream else { continue }
@@ -47,28 +46,20 @@ enum PositionField {
     }
 
     static func text(_ position: FleetPosition, of upstream: String) -> String {
-        "\(upstream)=\(position.epoch)-\(position.entry.0)-\(position.entry.1)"
+        "\(upstream)=\(position.epoch)-\(position.entry.text)"
     }
 
-    private static func read(_ text: Substring) -> (upstream: Substring, FleetPosition)? {
+    private static func read(_ text: String) -> (upstream: Substring, FleetPosition)? {
         guard let mark = text.lastIndex(of: "="), mark > text.startIndex else { return nil }
         let numbers = text[text.index(after: mark)...].split(separator: "-", omittingEmptySubsequences: false)
         guard numbers.count == 3, let epoch = number(numbers[0]), let time = number(numbers[1]),
             let rest = number(numbers[2])
         else { return nil }
-        return (text[..<mark], FleetPosition(epoch: epoch, entry: (time, rest)))
+        return (text[..<mark], FleetPosition(epoch: epoch, entry: EntryID(time, rest)))
     }
 
     /// A number as Larder writes it: digits alone.
     private static func number(_ text: Substring) -> UInt64? {
         text.utf8.allSatisfy { 0x30...0x39 ~= $0 } ? UInt64(text) : nil
-    }
-}
-
-extension Substring {
-    fileprivate var trimmingBlanks: Substring {
-        var text = self
-        while let last = text.utf8.last, last == 0x20 || last == 0x09 { text = text.dropLast() }
-        return text.drop { $0 == " " || $0 == "\t" }
     }
 }

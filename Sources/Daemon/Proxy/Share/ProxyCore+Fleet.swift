@@ -70,8 +70,7 @@ extension ProxyCore {
         insteadOf stored: ReadyResponse?,
         since moment: LookUpMoment
     ) async -> (plan: Plan, commit: AwaitedCommit)? {
-        let seconds = (now, wall)
-        guard let response = CachedResponse(document, to: request, now: seconds.0, wall: seconds.1),
+        guard let response = CachedResponse(document, to: request, now: now, wall: wall),
             !hasChanged(request, at: request.digest, since: moment)
         else { return nil }
         let ready = ReadyResponse(response, for: request)
@@ -89,8 +88,6 @@ extension ProxyCore {
         // A commit that fails would leave its client with half a response.
         let isBegun = isOnly && cache.hasRoom(for: response.body.count)
         let commit = AwaitedCommit()
-        var foreseen: (@Sendable () -> Void)?
-        if isBegun { foreseen = { commit.foresee() } }
         let containsObjects = cache.admit(
             ready,
             sent: document.sent,
@@ -102,7 +99,7 @@ extension ProxyCore {
             isAwaited: true,
             shared: document,
             needsCommit: !isCertain,
-            foreseen: foreseen,
+            foreseen: isBegun ? commit.foresee : nil,
             stored: { _ in commit.succeed() },
             done: { _ in commit.finish() }
         )

@@ -27,7 +27,7 @@ extension ProxyCore {
     /// Begins to announce objects that will no longer be known; nil without a fleet.
     func announcement(in upstream: String) -> LossAnnouncement? {
         guard let fleet, fleet.link.shares(upstream) else { return nil }
-        return LossAnnouncement(fleet: fleet, upstream: upstream, turn: fleet.begin(in: upstream))
+        return LossAnnouncement(fleet: fleet, turn: fleet.begin(in: upstream))
     }
 
     /// Has every other machine carry out a clean of each shared upstream that it concerns; returns their names.
@@ -53,17 +53,14 @@ extension ObjectStore {
     /// Announces the new values that responses show.
     func showValues(to fleet: FleetSharing) {
         showValues(where: { fleet.link.shares($0) }) { values in
-            if !values.observation.objects.isEmpty {
-                let news = FleetNews(.observed(values.observation), start: values.start, end: values.end)
-                fleet.announceSoon(news, fleet.begin(in: values.upstream))
+            func announce(_ event: FleetNews.Event) {
+                let turn = fleet.begin(in: values.upstream)
+                Task { await fleet.announce(FleetNews(event, start: values.start, end: values.end), turn) }
             }
+            if !values.observation.objects.isEmpty { announce(.observed(values.observation)) }
             guard !values.oversized.isEmpty else { return }
-            let objects = values.oversized.map { BoundObject(model: $0.model, identity: $0.identity) }
-            let invalidation = Invalidation(of: values.upstream, objects: objects, at: values.end)
-            fleet.announceSoon(
-                FleetNews(.invalidated(invalidation), start: values.start, end: values.end),
-                fleet.begin(in: values.upstream)
-            )
+            let objects = values.oversized.map { BoundObject($0) }
+            announce(.invalidated(Invalidation(of: values.upstream, objects: objects, at: values.end)))
         }
     }
 }
@@ -71,16 +68,14 @@ extension ObjectStore {
 /// Announces that objects are no longer known.
 struct LossAnnouncement {
     fileprivate let fleet: FleetSharing
-    fileprivate let upstream: String
     fileprivate let turn: FleetSharing.Turn
 
     func announce(_ objects: [BoundObject], paths: Set<String> = [], at time: Int64) async {
         guard !objects.isEmpty || !paths.isEmpty else { return withdraw() }
-        let invalidation = Invalidation(of: upstream, paths: paths, objects: objects, at: time)
+        let invalidation = Invalidation(of: turn.upstream, paths: paths, objects: objects, at: time)
         await fleet.announce(FleetNews(.invalidated(invalidation), start: time, end: time), turn)
     }
 
-    /// Announces nothing.
     func withdraw() { fleet.end(turn) }
 }
 
@@ -181,7 +176,7 @@ extension ProxyCore: FleetFollower {
     private func carryOut(_ changes: [AppliedNews], in upstream: String) async {
         let parts = changes.split(omittingEmptySubsequences: false) { $0.invalidation?.isOfEverything == true }
         for (number, part) in parts.enumerated() {
-            if number > 0 { await outdateEverything(of: upstream) }
+            if number > 0 { await clean(CleanFilter(upstream: UpstreamKey.name(of: upstream)), in: upstream) }
             await commit(Array(part), in: upstream)
         }
     }
@@ -203,9 +198,9 @@ extension ProxyCore: FleetFollower {
         liveDocuments.invalidationsCommitted()
     }
 
-    private func outdateEverything(of upstream: String) async {
+    private func clean(_ filter: CleanFilter, in upstream: String) async {
         await persistently(in: upstream) { () async throws(StoreError) in
-            _ = try await self.clean(CleanFilter(upstream: UpstreamKey.name(of: upstream)), dryRun: false) { _ in true }
+            _ = try await self.clean(filter, dryRun: false) { _ in true }
         }
     }
 
@@ -222,11 +217,7 @@ extension ProxyCore: FleetFollower {
         )
         filter.url = clean.covers(by: known)
         log.notice("another machine of the fleet has asked for a clean", metadata: ["upstream": "\(known.name)"])
-        Task { [filter] in
-            await persistently(in: upstream) { () async throws(StoreError) in
-                _ = try await self.clean(filter, dryRun: false) { _ in true }
-            }
-        }
+        Task { [filter] in await self.clean(filter, in: upstream) }
     }
 
     /// Repeats something until the store has committed it, because the news do not come again; until then, everything older of the
@@ -235,17 +226,18 @@ extension ProxyCore: FleetFollower {
         in upstream: String,
         _ commit: @escaping @Sendable () async throws(StoreError) -> Void
     ) async {
-        let failure: StoreError
         do throws(StoreError) {
             return try await commit()
-        } catch { failure = error }
-        if case .closed = failure { return }
-        repeated.log(
-            .error,
-            "news of another machine could not be stored: until they are, everything older is asked of its upstream again",
-            about: ["error": "\(failure)", "upstream": "\(UpstreamKey.name(of: upstream))"],
-            [:]
-        )
+        } catch .closed {
+            return
+        } catch {
+            repeated.log(
+                .error,
+                "news of another machine could not be stored: until they are, everything older is asked of its upstream again",
+                about: ["error": "\(error)", "upstream": "\(UpstreamKey.name(of: upstream))"],
+                [:]
+            )
+        }
         let everything = Invalidation(of: upstream, at: cache.now)
         let number = cache.uncommittedWrites.begin(everything)
         cache.memory.remove(everything)
@@ -258,14 +250,15 @@ extension ProxyCore: FleetFollower {
                 pause = min(pause * 2, .seconds(30))
                 do throws(StoreError) {
                     try await commit()
-                } catch {
-                    if case .closed = error { return }
-                    continue
-                }
-                fetches.invalidations.append(Invalidation(of: upstream, at: cache.now))
-                cache.memory.remove(Invalidation(of: upstream, at: cache.now))
-                return cache.uncommittedWrites.end(number)
+                    break
+                } catch .closed {
+                    return
+                } catch {}
             }
+            let everything = Invalidation(of: upstream, at: cache.now)
+            fetches.invalidations.append(everything)
+            cache.memory.remove(everything)
+            cache.uncommittedWrites.end(number)
         }
     }
 }
@@ -302,12 +295,7 @@ struct FleetSuspects {
     static let limit: Duration = .seconds(60)
     static let countLimit = 4_096
 
-    private struct Write {
-        var invalidation: Invalidation
-        var end: ContinuousClock.Instant
-    }
-
-    private var writes: [UInt64: Write] = [:]
+    private var writes: [UInt64: (invalidation: Invalidation, end: ContinuousClock.Instant)] = [:]
     /// Their numbers in the order of their begin, and of writes that have ended.
     private var order: ArraySlice<UInt64> = []
 
@@ -317,9 +305,9 @@ struct FleetSuspects {
         in upstream: String,
         at time: ContinuousClock.Instant
     ) {
-        var write = Write(invalidation: invalidation, end: time + Self.limit)
-        write.invalidation.upstream = upstream
-        if writes.updateValue(write, forKey: number) == nil { order.append(number) }
+        var invalidation = invalidation
+        invalidation.upstream = upstream
+        if writes.updateValue((invalidation, time + Self.limit), forKey: number) == nil { order.append(number) }
         if order.count > 2 * Self.countLimit { order.removeAll { writes[$0] == nil } }
     }
 

@@ -13,7 +13,6 @@ struct SpendingTogether {
     /// A call to the server that has no reply yet.
     struct Call: Sendable {
         fileprivate let number: Int
-        /// What it says.
         let requests: Int64
         /// What was taken when it was made, in all.
         fileprivate let taken: Int64
@@ -52,16 +51,14 @@ struct SpendingTogether {
     mutating func begin(_ requests: Int64) -> Call {
         calls += 1
         taken += requests
-        defer { unsaid = 0 }
-        return Call(number: calls, requests: requests + unsaid, taken: taken)
+        return Call(number: calls, requests: requests + exchange(&unsaid, with: 0), taken: taken)
     }
 
     mutating func end(_ call: Call, _ reply: SharedBudget, at now: UInt64) -> Outcome {
         endedAt = now
         guard reply != .alone else {
             unsaid += call.requests
-            defer { isAlone = true }
-            return isAlone ? .nothing : .divide(among: machines)
+            return exchange(&isAlone, with: true) ? .nothing : .divide(among: machines)
         }
         // An older reply knows less.
         guard call.number > answered else { return .nothing }
@@ -80,13 +77,9 @@ extension BackOffs {
         return one.begin(requests)
     }
 
-    /// Takes over a reply.
     mutating func end(_ call: SpendingTogether.Call, _ reply: SharedBudget, at place: Place, now: UInt64) {
-        guard var one = together[place] else { return }
-        let outcome = one.end(call, reply, at: now)
-        together[place] = one
-        switch outcome {
-        case .nothing: break
+        switch together[place]?.end(call, reply, at: now) {
+        case nil, .nothing: break
         case .adopt(let common, let takenSince): change(place) { $0.adopt(common, takenSince: takenSince, now: now) }
         case .divide(let machines): change(place) { $0.divide(among: machines) }
         }
@@ -116,11 +109,7 @@ extension Fetches {
             credential += request.message.fields.all("authorization").joined(separator: [0])
         }
         if credential.isEmpty { return nil }
-        return SharedLimit(
-            upstream: request.upstream.storeKey,
-            credential: credential,
-            scope: place.scope.description
-        )
+        return SharedLimit(upstream: request.upstream.storeKey, credential: credential, scope: place.scope.description)
     }
 }
 

@@ -27,7 +27,6 @@ struct IncomingDelivery: Sendable {
         return String(decoding: path.dropFirst(prefix.count), as: UTF8.self)
     }
 
-    /// The path of the webhook.
     var path: String { String(decoding: Self.prefix, as: UTF8.self) + webhook.name }
 
     /// The bytes that a delivery may have: GitHub sends 25 MB at most.
@@ -37,10 +36,7 @@ struct IncomingDelivery: Sendable {
     ///
     /// - Parameter now: seconds since 1970.
     func proof(now: Int64) throws(ProblemDocument) -> WebhookProof {
-        let proof: WebhookProof
-        do throws(WebhookRefusal) {
-            proof = try WebhookProof(message.fields, signature, now: now)
-        } catch { throw .webhookUnsigned("\(error.reason.first?.uppercased() ?? "")\(error.reason.dropFirst()).") }
+        let proof = try WebhookProof(message.fields, signature, now: now)
         guard upstream.isJSON(message.fields) else { throw .webhookType(message.fields.text("content-type")) }
         if let length = message.body?.declaredLength, length > Self.limit { throw .webhookTooLarge(limit: Self.limit) }
         return proof
@@ -62,12 +58,11 @@ extension IncomingDelivery {
     func examine(_ body: [UInt8], _ proof: WebhookProof, _ store: ObjectStore) async throws(ProblemDocument)
         -> DeliveryContent
     {
-        let result = await withCheckedContinuation { continuation in
+        try await withCheckedContinuation { continuation in
             Self.queue.async {
                 continuation.resume(returning: Result { () throws(ProblemDocument) in try read(body, proof, store) })
             }
-        }
-        return try result.get()
+        }.get()
     }
 
     private func read(_ body: [UInt8], _ proof: WebhookProof, _ store: ObjectStore) throws(ProblemDocument)
@@ -99,9 +94,8 @@ extension IncomingDelivery {
         let prepared = store.prepare(delivery)
         guard !prepared.objects.isEmpty else {
             let places = shown.map { "\"\($0.path)\" (\($0.model))" }.joined(separator: ", ")
-            throw .webhookMalformed(
-                "There is no object with an identity at \(places)." + (prepared.complaint.map { " \($0)" } ?? "")
-            )
+            let complaint = prepared.complaint.map { " \($0)" } ?? ""
+            throw .webhookMalformed("There is no object with an identity at \(places).\(complaint)")
         }
         return .objects(prepared)
     }
@@ -110,10 +104,10 @@ extension IncomingDelivery {
 extension Configuration.Webhook {
     /// The fields of the requests whose representation a payload has.
     fileprivate var requestFields: Fields {
-        headers.reduce(into: Fields()) { fields, line in
+        let fields = headers.compactMap { line -> Field? in
             let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count == 2 else { return }
-            fields.append(String(parts[0]), String(parts[1].drop { $0 == " " }))
+            return parts.count == 2 ? Field(String(parts[0]), String(parts[1].drop { $0 == " " })) : nil
         }
+        return Fields(fields)
     }
 }

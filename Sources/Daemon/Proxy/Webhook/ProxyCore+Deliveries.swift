@@ -37,7 +37,9 @@ extension ProxyCore {
         let body = try await collect(delivery.message.body, &charge)
         switch try await delivery.examine(body, proof, cache.store) {
         case .nothing(let event):
-            log.debug("a delivery concerns no object of its webhook", metadata: delivery.metadata(event: event))
+            var metadata = delivery.metadata
+            if let event { metadata["event"] = "\(event.prefix(100))" }
+            log.debug("a delivery concerns no object of its webhook", metadata: metadata)
         case .objects(let prepared): try await commit(prepared, of: delivery)
         }
     }
@@ -86,7 +88,7 @@ extension ProxyCore {
             invalidate(Invalidation(of: delivery.upstream.storeKey, objects: prepared.objects, at: cache.now))
             await announcement?.announce(prepared.objects, at: time)
         }
-        var metadata = delivery.metadata(event: nil)
+        var metadata = delivery.metadata
         metadata["objects"] = "\(prepared.objects.count)"
         metadata["observed"] = "\(receipt.observed)"
         metadata["repeated"] = "\(receipt.isRepeated)"
@@ -106,7 +108,7 @@ extension ProxyCore {
         repeated.log(
             problem.status == 503 ? .error : .warning,
             message,
-            about: delivery.metadata(event: nil),
+            about: delivery.metadata,
             [
                 "status": "\(problem.status)", "cause": "\(problem.detail ?? problem.title)",
                 "client": "\(delivery.client.text)",
@@ -135,9 +137,5 @@ extension ProxyCore {
 }
 
 extension IncomingDelivery {
-    fileprivate func metadata(event: String?) -> Logger.Metadata {
-        var metadata: Logger.Metadata = ["upstream": "\(upstream.name)", "webhook": "\(webhook.name)"]
-        if let event { metadata["event"] = "\(event.prefix(100))" }
-        return metadata
-    }
+    fileprivate var metadata: Logger.Metadata { ["upstream": "\(upstream.name)", "webhook": "\(webhook.name)"] }
 }

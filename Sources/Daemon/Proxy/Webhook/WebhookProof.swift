@@ -16,14 +16,14 @@ struct WebhookProof: Equatable {
     /// How far the time in a signature may be from this machine's, in seconds: as Stripe's own libraries have it.
     static let tolerance: Int64 = 300
 
-    /// Reads it from a delivery's fields; throws the reason why there is none.
+    /// Reads it from a delivery's fields; throws the problem to respond with if there is none.
     ///
     /// - Parameter now: seconds since 1970.
-    init(_ fields: Fields, _ signature: Configuration.Webhook.Signature, now: Int64) throws(WebhookRefusal) {
+    init(_ fields: Fields, _ signature: Configuration.Webhook.Signature, now: Int64) throws(ProblemDocument) {
         let name = signature.field
         let lines = fields.all(name.lowercased())
         guard let line = lines.first, lines.count == 1 else {
-            throw WebhookRefusal(lines.isEmpty ? "\(name) is missing" : "\(name) occurs more than once")
+            throw .webhookUnsigned(lines.isEmpty ? "\(name) is missing." : "\(name) occurs more than once.")
         }
         switch signature {
         case .github: form = .code([try Self.code(line, after: "sha256=", in: name)], of: [])
@@ -50,49 +50,39 @@ struct WebhookProof: Equatable {
     }
 
     /// `t=1492774577,v1=5257…,v1=6ffb…`; other schemes, such as the `v0` of test deliveries, do not count.
-    private static func timed(_ line: [UInt8], in name: String, now: Int64) throws(WebhookRefusal) -> Form {
+    private static func timed(_ line: [UInt8], in name: String, now: Int64) throws(ProblemDocument) -> Form {
         var time: Int64?
         var codes: [[UInt8]] = []
         for part in line.split(separator: 0x2C) {
             let text = String(decoding: part, as: UTF8.self).drop { $0 == " " }
             if text.hasPrefix("t=") {
                 guard time == nil, let number = Int64(text.dropFirst(2)) else {
-                    throw WebhookRefusal("the time in \(name) is no number of seconds")
+                    throw .webhookUnsigned("The time in \(name) is no number of seconds.")
                 }
                 time = number
             } else if text.hasPrefix("v1=") {
                 // There is one for each secret, of which an attacker could send many.
-                guard codes.count < 8 else { throw WebhookRefusal("\(name) has too many signatures") }
+                guard codes.count < 8 else { throw .webhookUnsigned("\(name) has too many signatures.") }
                 codes.append(try code(Array(text.utf8), after: "v1=", in: name))
             }
         }
-        guard let time, !codes.isEmpty else {
-            throw WebhookRefusal("\(name) is not of the form t=…,v1=…")
-        }
+        guard let time, !codes.isEmpty else { throw .webhookUnsigned("\(name) is not of the form t=…,v1=….") }
         let (age, isAbsurd) = now.subtractingReportingOverflow(time)
         if isAbsurd || age > tolerance || age < -tolerance {
-            throw WebhookRefusal(
-                "it was signed \(isAbsurd ? "at no possible time" : age > 0 ? "\(age) s ago" : "\(-age) s in the future"); "
-                    + "\(tolerance) s are allowed"
-            )
+            let moment = isAbsurd ? "at no possible time" : age > 0 ? "\(age) s ago" : "\(-age) s in the future"
+            throw .webhookUnsigned("It was signed \(moment); \(tolerance) s are allowed.")
         }
         return .code(codes, of: Array("\(time).".utf8))
     }
 
     /// The 32 bytes of a code in hexadecimal digits.
-    private static func code(_ text: [UInt8], after prefix: String, in name: String) throws(WebhookRefusal) -> [UInt8] {
-        guard text.starts(with: prefix.utf8) else { throw WebhookRefusal("\(name) does not begin with \(prefix)") }
+    private static func code(_ text: [UInt8], after prefix: String, in name: String) throws(ProblemDocument) -> [UInt8]
+    {
+        guard text.starts(with: prefix.utf8) else { throw .webhookUnsigned("\(name) does not begin with \(prefix).") }
         let digits = text.dropFirst(prefix.utf8.count).compactMap(FieldSyntax.hexDigit)
         guard digits.count == text.count - prefix.utf8.count, digits.count == 64 else {
-            throw WebhookRefusal("the signature in \(name) is not 64 hexadecimal digits")
+            throw .webhookUnsigned("The signature in \(name) is not 64 hexadecimal digits.")
         }
         return stride(from: 0, to: 64, by: 2).map { UInt8(digits[$0]) << 4 | UInt8(digits[$0 + 1]) }
     }
-}
-
-/// Why a delivery is not taken for one of the service's.
-struct WebhookRefusal: Error, Equatable {
-    let reason: String
-
-    init(_ reason: String) { self.reason = reason }
 }
