@@ -55,6 +55,46 @@ import Testing
         for path in paths { #expect(try larder.get(path).isHit, "\(path)") }
     }
 
+    /// Without `object:` the last part of the path is taken for the identity.
+    @Test(arguments: [true, false])
+    func `an action needs no route that says what its path names`(isDetailStored: Bool) throws {
+        let (origin, _) = try Self.shop()
+        let larder = try Larder(config: Self.config(origin).replacing("object: { id: id }, ", with: ""))
+        let paths = ["/orders?page=1", "/recent"] + (isDetailStored ? ["/orders/5"] : [])
+        for path in paths { #expect(try larder.get(path).text.contains("open")) }
+        #expect(try larder.waitForDocuments(paths.count))
+        #expect(try larder.request("POST", "/orders/5/cancel").status == 204)
+        for path in paths { #expect(try larder.get(path).text.contains("cancelled"), "\(path)") }
+        // So is that of a write whose response shows nothing.
+        #expect(try larder.waitForQuiet())
+        for path in paths { #expect(try larder.get(path).isHit, "\(path)") }
+        #expect(try larder.request("DELETE", "/orders/5/cancel").status == 204)
+        for path in paths { #expect(try larder.get(path).text.contains("open"), "\(path)") }
+    }
+
+    @Test func `a write without a word of its object makes outdated what shows the object that its path seems to name`()
+        throws
+    {
+        let title = Monitor("a")
+        let origin = try Origin { request in
+            if request.method == "PATCH" {
+                title.withLock { $0 = "b" }
+                return .empty(204)
+            }
+            return .json(#"[{"id":5,"slug":"x","state":"\#(title.current)"}]"#, Fresh.hour)
+        }
+        let config = Self.config(origin).replacing("object: { id: id }, ", with: "")
+            .replacing("identity: id", with: "identity: id, keys: [slug]")
+        for path in ["/orders/5", "/orders/x"] {
+            title.withLock { $0 = "a" }
+            let larder = try Larder(config: config)
+            #expect(try larder.get("/recent").text.contains("a"))
+            #expect(try larder.waitForDocuments(1))
+            #expect(try larder.request("PATCH", path).status == 204)
+            #expect(try larder.get("/recent").text.contains(#""b""#), "\(path)")
+        }
+    }
+
     @Test func `the end of an action leaves its object alive`() throws {
         let (origin, state) = try Self.shop()
         state.withLock { $0 = "cancelled" }

@@ -139,6 +139,27 @@ import Testing
         #expect(wire["status"] as? Int == 504 && (wire["reason"] as? String)?.contains("Larder-View: mapped") == true)
     }
 
+    @Test func `explain foretells it in an outage, too`() throws {
+        let origin = try Origin { _ in .json(Self.list, Fresh.hour) }
+        let larder = try Larder(origin, config: Self.config(origin, upstream: ["patience: 100ms"]))
+        #expect(try larder.get("/users").status == 200)
+        origin.stop()
+        #expect(
+            try eventually {
+                _ = try larder.get("/none")
+                let upstreams = try larder.admin("GET", "/upstreams").object["upstreams"] as? [[String: Any]]
+                return upstreams?.first?["is_held_back"] as? Bool == true
+            }
+        )
+        let foretold = try ExplainTests.explain(larder, "/users/1", ["Larder-View: mapped"])
+        let online = try #require(foretold["online"] as? [String: Any])
+        #expect(online["action"] as? String == "serve" && online["status"] as? Int == 200, "\(online)")
+        let detail = try larder.get("/users/1", Self.mapped)
+        #expect(detail.status == 200 && detail.cacheStatus == (online["cache_status"] as? String)?.filter { $0 != " " })
+        let wire = try #require(try ExplainTests.explain(larder, "/users/1")["online"] as? [String: Any])
+        #expect(try larder.get("/users/1").status == wire["status"] as? Int)
+    }
+
     @Test func `a seeded object is served offline like one that a list has shown`() throws {
         let (_, larder) = try Self.daemon()
         let body = #"{"id":7,"login":"eve"}"#

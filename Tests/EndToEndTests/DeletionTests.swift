@@ -177,6 +177,19 @@ import Testing
         #expect(try larder.get("/other").text == #"{"total":3,"items":\#(Self.list)}"#)
     }
 
+    @Test(arguments: [#"{"deleted":true}"#, #"{"id":1}"#, #"{"id":1,"deleted":true}"#, #"{"id":1,"title":"a"}"#])
+    func `with on_delete: keep what the response to the DELETE leaves out is still known`(body: String) throws {
+        let origin = try Self.origin(Self.bodies()) { _ in .json(body) }
+        let larder = try Larder(origin, config: Self.config(origin, "keep"))
+        for _ in 0..<2 {
+            #expect(try larder.get("/items").text == Self.list)
+            #expect(try larder.waitForQuiet())
+            #expect(try larder.request("DELETE", "/items/1").status == 200)
+            let answer = try larder.get("/items", ["Cache-Control": "only-if-cached"])
+            #expect(answer.status == 200 && answer.text == Self.list, "\(answer.cacheStatus)")
+        }
+    }
+
     @Test func `with on_delete: keep a deleted object is still shown`() throws {
         let bodies = Self.bodies()
         let origin = try Self.origin(bodies) { _ in .empty(204) }

@@ -17,6 +17,52 @@ import Testing
         text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
     }
 
+    @Test func `what explain says of a stream is what its client gets`() throws {
+        let origin = try Origin { request in
+            request.path == "/limited"
+                ? .json("{}", ["Retry-After": "60", "Cache-Control": "no-store"], status: 429)
+                : .json(#"{"id":1}"#, Fresh.hour)
+        }
+        let larder = try Larder(origin)
+        #expect(try larder.get("/a").status == 200)
+        #expect(try larder.waitForDocuments(1))
+        let cases: [(path: String, fields: FieldLines, reason: String)] = [
+            ("/a", [:], "then what the upstream says"),
+            ("/a", ["Cache-Control": "only-if-cached"], "the upstream is not asked"),
+            ("/none", ["Cache-Control": "only-if-cached"], "`error`"),
+            ("/a", ["Last-Event-ID": "end"], "stay away"),
+        ]
+        func check(_ path: String, _ fields: FieldLines, _ reason: String) throws {
+            let fields = fields + ["Larder-Live": "once"]
+            let foretold = try Self.explain(larder, path, fields.lines.map { "\($0.name): \($0.value)" })
+            let online = try #require(foretold["online"] as? [String: Any])
+            let response = try larder.get(path, fields)
+            #expect(online["action"] as? String == "events" && online["status"] as? Int == response.status, "\(path)")
+            #expect((online["reason"] as? String)?.contains(reason) == true, "\(online)")
+            let status = (online["cache_status"] as? String)?.filter { $0 != " " } ?? ""
+            // How long it is fresh may have changed by a second.
+            #expect(response.cacheStatus.prefix(10) == status.prefix(10), "\(response.cacheStatus) \(status)")
+            let events = try response.events
+            #expect(reason.contains("error") == (events.first?.name == "error"), "\(path): \(events)")
+        }
+        for (path, fields, reason) in cases { try check(path, fields, reason) }
+        #expect(try larder.get("/limited").status == 429)
+        let asked = origin.count()
+        try check("/limited", [:], "`error`")
+        #expect(origin.count() == asked)
+    }
+
+    @Test func `a POST that may read is foretold with the reason why it does not`() throws {
+        let origin = try Origin { _ in .json("{}") }
+        let config = Configs.plain(origin) + "\nroutes: [{ path: search, method: POST, read: true }]"
+        let larder = try Larder(config: config)
+        let foretold = try Self.explain(larder, "/search", ["Content-Type: text/plain"], more: "&method=POST&data=x")
+        let online = try #require(foretold["online"] as? [String: Any])
+        let response = try larder.request("POST", "/search", ["Content-Type": "text/plain"], body: "x")
+        #expect((online["cache_status"] as? String)?.filter { $0 != " " } == response.cacheStatus, "\(online)")
+        #expect(response.cacheStatus.contains("detail="))
+    }
+
     private func member(_ path: String, of explanation: [String: Any]) -> Any? {
         path.split(separator: ".").reduce(explanation as Any?) { value, name in
             (value as? [String: Any])?[String(name)]

@@ -126,6 +126,8 @@ struct WriteOutcome: Sendable {
         end: Int64
     ) -> CompletedWrite {
         let (upstream, key) = (request.upstream, request.key)
+        let action = effect == .changed ? upstream.actionPath(request) : nil
+        let bound = upstream.bound(request) ?? action.flatMap(upstream.object)
         var write = CompletedWrite(
             upstream: upstream.storeKey,
             principal: key.principal,
@@ -133,13 +135,10 @@ struct WriteOutcome: Sendable {
             path: upstream.keyPath(of: request.target),
             time: end,
             effect: effect,
-            bound: upstream.bound(request)
+            bound: bound
         )
-        if effect == .changed, write.bound == nil {
-            let action = upstream.actionPath(request)
-            (write.bound, write.actionPath) = (action.flatMap(upstream.object), action.map(upstream.keyPath))
-            if write.bound == nil { write.supposed = upstream.supposed(request) }
-        }
+        write.actionPath = action.map(upstream.keyPath)
+        if effect == .changed, bound == nil { write.supposed = upstream.supposed(request) }
         write.suspect = suspect
         write.method = request.message.method
         write.isCreation = request.message.method == "POST"
