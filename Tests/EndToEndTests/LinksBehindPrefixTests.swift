@@ -33,6 +33,19 @@ import Testing
         #expect(try larder.get("/shop/orders/1", ["Larder-View": "raw"]).text.contains("/v2/orders/2"))
     }
 
+    @Test(arguments: ["POST", "PUT", "PATCH"])
+    func `links in the response to a write lead to Larder, too`(method: String) throws {
+        let (larder, _) = try Self.shop()
+        let json: FieldLines = ["Content-Type": "application/json"]
+        let answer = try larder.request(method, "/shop/orders/1", json, body: "{}")
+        #expect(answer.status == 200 && answer.object["next"] as? String == "/shop/orders/2?page=2")
+        #expect(answer["Content-Length"] == "\(answer.body.count)")
+        let mapped = try larder.request(method, "/shop/orders/1", json + ["Larder-View": "mapped"], body: "{}")
+        #expect(mapped.object["next"] as? String == "/shop/orders/2?page=2")
+        let raw = try larder.request(method, "/shop/orders/1", json + ["Larder-View": "raw"], body: "{}")
+        #expect(raw.text.contains(#""/v2/orders/2?page=2""#))
+    }
+
     @Test func `curl keeps its session`() throws {
         let (larder, _) = try Self.shop()
         let jar = larder.folder.file("cookies")

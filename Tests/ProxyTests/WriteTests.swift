@@ -62,11 +62,11 @@ import Testing
                     world.given += 1
                     try #require(Int(byte) == world.given, "the pieces come in another order")
                 }
-            case .finish, .abort, .serveMapped, .fail:
+            case .finish, .abort, .serveRendered, .fail:
                 try #require(world.isCommitted && !world.isDone, "the client has the end before the write is committed")
                 world.isDone = true
                 if action == .finish { try #require(world.given == world.pieces && world.end != .cut) }
-                if action == .serveMapped { try #require(!world.isBegun && world.end == .whole) }
+                if action == .serveRendered { try #require(!world.isBegun && world.end == .whole) }
                 if action == .fail { try #require(!world.isBegun) }
             }
             // The last piece is withheld until the write is committed.
@@ -79,10 +79,10 @@ import Testing
 
     @Test(arguments: [false, true], [1, 10])
     func `in every order of events the client gets one end, once the write is committed, and the store gets it once`(
-        wantsMapped: Bool,
+        wantsRendered: Bool,
         limit: Int
     ) throws {
-        let start = World(write: Write(wantsMapped: wantsMapped, limit: limit))
+        let start = World(write: Write(wantsRendered: wantsRendered, limit: limit))
         var seen: Set<World> = [start]
         var open: [(world: World, way: [Step])] = [(start, [])]
         while let (world, way) = open.popLast() {

@@ -295,7 +295,7 @@ struct Rendering {
     var named: Set<BoundObject> = []
 
     /// The fields that concern the upstream's bytes, and are false for others.
-    private static let fieldsOfBytes = [
+    static let fieldsOfBytes = [
         "last-modified", "content-md5", "digest", "content-digest", "repr-digest", "signature", "signature-input",
     ]
 

@@ -28,7 +28,9 @@ final class RunningWrite: TransferDelegate {
     init(_ request: ProxyRequest, _ reply: Reply, fetches: Fetches) {
         (self.request, self.reply, self.fetches) = (request, reply, fetches)
         start = fetches.cache.now
-        state = Write(wantsMapped: request.view == .mapped, limit: request.upstream.daemon.limits.document)
+        let rewritesLinks = request.upstream.settings.rewriteLinks && request.view == .wire
+        let limit = request.upstream.daemon.limits.document
+        state = Write(wantsRendered: request.view == .mapped || rewritesLinks, limit: limit)
     }
 
     func send(_ request: UpstreamRequest, through client: UpstreamClient) {
@@ -108,10 +110,15 @@ final class RunningWrite: TransferDelegate {
         case .write(let piece): reply.write(piece)
         case .finish: reply.finish()
         case .abort: reply.abort()
-        case .serveMapped:
-            let mapped = outcome?.mapped(for: request)
-            begin(mapped)
-            reply.write(mapped?.body ?? state.body.joined())
+        case .serveRendered:
+            let received = state.body.joined()
+            let upstream = request.upstream
+            let rewritten =
+                upstream.settings.rewriteLinks ? upstream.links(for: request.base).rewritten(body: received) : nil
+            let mapped = request.view == .mapped ? outcome?.mapped(rewritten ?? received, for: request) : nil
+            let body = mapped?.body ?? rewritten ?? received
+            begin(with: body, mapped, isChanged: rewritten != nil)
+            reply.write(body)
             reply.finish()
         case .fail:
             let error = error ?? .cancelled
@@ -119,15 +126,15 @@ final class RunningWrite: TransferDelegate {
         }
     }
 
-    private func begin(_ mapped: MappedBody? = nil) {
+    /// - Parameter isChanged: whether the body has other links than the upstream sent.
+    private func begin(with body: [UInt8]? = nil, _ mapped: MappedBody? = nil, isChanged: Bool = false) {
         guard let head else { return }
         var fields = head.fields
         var length = fields.text("content-length").flatMap(Int.init)
         fields.remove("content-length")
-        if let mapped {
-            Rendering.describe(mapped, in: &fields)
-            length = mapped.body.count
-        }
+        if let body { length = body.count }
+        if isChanged { for name in Rendering.fieldsOfBytes { fields.remove(name) } }
+        if let mapped { Rendering.describe(mapped, in: &fields) }
         request.decorate(&fields, of: head.status, with: request.forwardedAsWrite)
         let framing = BodyFraming(ofBodyWith: length)
         reply.start(status: head.status, reason: head.reasonPhrase, fields: fields, framing: framing)

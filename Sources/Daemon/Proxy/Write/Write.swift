@@ -34,8 +34,8 @@ struct Write: Hashable {
         case write([UInt8])
         case finish
         case abort
-        /// Serve the whole body in the mapped view, or as it came if it cannot be mapped.
-        case serveMapped
+        /// Serve the whole body in the mapped view, or with rewritten links; as it came if it is neither.
+        case serveRendered
         /// Report why there is no response.
         case fail
     }
@@ -46,13 +46,13 @@ struct Write: Hashable {
     /// The pieces that the client does not have yet.
     private var held: [[UInt8]] = []
     private var isBegun = false
-    private let wantsMapped: Bool
-    private var isMapped = false
+    private let wantsRendered: Bool
+    private var isRendered = false
     private var end = Fetch.End.failed
 
-    /// - Parameter wantsMapped: whether the client wants the mapped view, which is made from the whole body.
-    init(wantsMapped: Bool, limit: Int) {
-        self.wantsMapped = wantsMapped
+    /// - Parameter wantsRendered: whether the client wants the mapped view or rewritten links, which are made from the whole body.
+    init(wantsRendered: Bool, limit: Int) {
+        self.wantsRendered = wantsRendered
         body = BodyBuffer(limit: limit)
     }
 
@@ -60,10 +60,10 @@ struct Write: Hashable {
     mutating func handle(_ event: Event) -> [Action] {
         switch (phase, event) {
         case (.asking, .head(let isJSON)):
-            (phase, isMapped) = (.responding, wantsMapped && isJSON)
+            (phase, isRendered) = (.responding, wantsRendered && isJSON)
             return []
         case (.responding, .body(let piece, let fits)):
-            let actions = held.isEmpty || isMapped && body.isWhole ? [] : passOn()
+            let actions = held.isEmpty || isRendered && body.isWhole ? [] : passOn()
             held.append(piece)
             body.append(piece)
             if !fits { body.letGo() }
@@ -87,7 +87,7 @@ struct Write: Hashable {
     private mutating func release() -> [Action] {
         // Without a head nothing is held.
         guard end != .failed || isBegun || !held.isEmpty else { return [.fail] }
-        if isMapped, !isBegun, end == .whole, body.isWhole { return [.serveMapped] }
+        if isRendered, !isBegun, end == .whole, body.isWhole { return [.serveRendered] }
         return passOn() + [end == .whole || end == .odd ? .finish : .abort]
     }
 

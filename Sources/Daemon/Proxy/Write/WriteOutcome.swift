@@ -108,8 +108,8 @@ struct WriteOutcome: Sendable {
     }
 
     /// The mapped view of the response; nil if no route maps it.
-    func mapped(for request: ProxyRequest) -> MappedBody? {
-        guard let head, let body, let match = match(for: request, head, body) else { return nil }
+    func mapped(_ body: [UInt8], for request: ProxyRequest) -> MappedBody? {
+        guard let head, let match = match(for: request, head, body) else { return nil }
         let context = match.context(url: request.key.url, fields: head.fields)
         let mapped = request.upstream.mapper.map(body, as: match.rule, in: context)
         return mapped.isMapped ? mapped : nil
