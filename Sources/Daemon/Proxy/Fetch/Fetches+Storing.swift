@@ -74,9 +74,12 @@ extension Fetches {
         }
         let policy = policy(of: head, in: fetch)
         if case .no(let reason) = policy.storability { throw NotStoredReason(reason, head.fields, of: request) }
-        // An error, even a cacheable one, never replaces a good response.
-        let isFailure = head.status >= 500 || StatusFacts.isFailure(head.status, head.fields)
-        if isFailure, let stored = fetch.stored, stored.response.status < 500 { throw .olderIsBetter }
+        // An error, even a cacheable one, never replaces a good response. That includes a 501, which is no failure: its client
+        // gets it, but what is stored stays.
+        let isError = StatusFacts.isServerError(head.status) || StatusFacts.isFailure(head.status, head.fields)
+        if isError, let stored = fetch.stored, !StatusFacts.isServerError(stored.response.status) {
+            throw .olderIsBetter
+        }
         let limit = request.upstream.daemon.limits.document
         if let length = head.fields.contentLength, length > limit {
             throw .tooLarge(limit: limit)
