@@ -122,7 +122,7 @@ import Testing
         (600, true), (999, true),
     ])
     func `a stale response may replace a failure, but no other response`(_ status: Int, _ isFailure: Bool) {
-        #expect(StatusFacts.isFailure(status) == isFailure)
+        #expect(StatusFacts.isFailureByStatus(status) == isFailure)
     }
 
     @Test func `the fields of a 403 show whether it is a rate limit`() {

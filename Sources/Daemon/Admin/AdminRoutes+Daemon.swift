@@ -9,10 +9,10 @@ import Store
 extension AdminRoute {
     static let monitoring: [AdminRoute] = documented([
         "Whether the process is alive.":
-            .json("GET /healthz", access: .open) { _, _ in StatusResponse(status: "alive") },
+            .json("GET /healthz", access: .open) { _, _ in HealthResponse(status: "alive") },
         "Whether Larder serves requests: 503 with the reason while it starts or stops.":
             .json("GET /readyz", access: .open) { _, daemon in
-                guard let reason = daemon.state.unreadiness else { return StatusResponse(status: "ready") }
+                guard let reason = daemon.state.unreadiness else { return HealthResponse(status: "ready") }
                 throw ProblemDocument(503, reason, fields: Fields([Field("Retry-After", "1")]))
             },
         "The daemon's metrics, for Prometheus.":
@@ -49,7 +49,7 @@ extension AdminRoute {
 }
 
 /// `GET /healthz` and `GET /readyz`.
-package struct StatusResponse: AdminBody {
+package struct HealthResponse: AdminBody {
     package var status: String
 }
 

@@ -42,10 +42,21 @@ package enum StatusFacts {
     /// Whether the status is invalid: its response counts as a server error, and is not stored (RFC 9110 §15).
     static func isInvalid(_ status: Int) -> Bool { status > 599 }
 
-    /// Whether a stale response is better than this one: a server error, or too many requests.
+    /// Whether the upstream failed; an invalid status counts, too.
+    package static func isServerError(_ status: Int) -> Bool { status >= 500 }
+
+    /// Whether a response is an error that an older response may replace: a server error, or an exhausted rate limit.
+    package static func isFailure(_ status: Int, _ fields: Fields) -> Bool {
+        isFailureByStatus(status) || isRateLimited(status, fields)
+    }
+
+    /// The same of a response that is stored, or whose fields are not known.
     ///
-    /// Only its fields distinguish a rate-limited 403 from a refusal: see `isRateLimited`.
-    package static func isFailure(_ status: Int) -> Bool { status == 429 || status >= 500 && status != 501 }
+    /// Only its fields distinguish a rate-limited 403 from a refusal; here it counts as a refusal.
+    package static func isFailureByStatus(_ status: Int) -> Bool {
+        // A 501 is a definite answer: the upstream cannot do this, and asking again will not help (RFC 9110 §15.6.2).
+        status == 429 || isServerError(status) && status != 501
+    }
 
     /// Whether a 403 or 429 means that a rate limit is exhausted, in any of the spellings in use.
     package static func isRateLimited(_ status: Int, _ fields: Fields) -> Bool {

@@ -29,7 +29,7 @@ struct FleetSession {
         let server = connection.runID
         state.change { if $0.clockServer != server { ($0.clock, $0.clockServer) = (nil, server) } }
         for _ in 0..<3 { try readClock() }
-        for followed in all { try enter(followed) }
+        for followed in all { try enterEpoch(followed) }
         checkedAt = .now
     }
 
@@ -66,7 +66,7 @@ struct FleetSession {
     /// If a clock was set, the current epoch may have begun by the former time, whoever has begun it. So it is ended.
     ///
     /// - Parameter ending: why the epoch that this machine is in is over; nil if it need not be.
-    private func enter(_ followed: Followed, ending reason: String? = nil) throws(RedisError) {
+    private func enterEpoch(_ followed: Followed, ending reason: String? = nil) throws(RedisError) {
         let (epoch, isClockSet) = (followed.epoch, followed.isClockSet)
         let ended = isClockSet ? "*" : reason != nil && epoch != 0 ? "\(epoch)" : ""
         let reply = try run(.enter, keys: [followed.names.record], [connection.runID, "\(epoch)", ended])
@@ -76,9 +76,9 @@ struct FleetSession {
         if isClockSet { followed.isClockSet = false }
         if current == epoch {
             guard followed.cursor.checked(last: last) else {
-                return try enter(followed, ending: "the stream was removed")
+                return try enterEpoch(followed, ending: "the stream was removed")
             }
-            if state.value({ $0.upstreams[followed.upstream]?.epoch }) != epoch { try join(followed, current, last) }
+            if state.value({ $0.upstreams[followed.upstream]?.epoch }) != epoch { try resume(followed, current, last) }
         } else {
             if epoch != 0 {
                 state.log.notice(
@@ -89,7 +89,7 @@ struct FleetSession {
                     ]
                 )
             }
-            try adopt(followed, current, last, before: isClockSet ? parts.last?.text.flatMap { UInt64($0) } : nil)
+            try changeEpoch(followed, current, last, before: isClockSet ? parts.last?.text.flatMap { UInt64($0) } : nil)
         }
     }
 
@@ -104,7 +104,7 @@ struct FleetSession {
     /// Goes on in another epoch.
     ///
     /// - Parameter ended: the epoch before it, if this machine has ended that, perhaps without having been in it.
-    private func adopt(_ followed: Followed, _ epoch: UInt64, _ last: EntryID, before ended: UInt64?)
+    private func changeEpoch(_ followed: Followed, _ epoch: UInt64, _ last: EntryID, before ended: UInt64?)
         throws(RedisError)
     {
         let isFirst = followed.epoch == 0
@@ -117,7 +117,7 @@ struct FleetSession {
         }
         try readClock()
         // It was set after the last reading, and the epoch may be older than that.
-        if followed.isClockSet { return try enter(followed) }
+        if followed.isClockSet { return try enterEpoch(followed) }
         (followed.epoch, followed.cursor) = (epoch, StreamCursor(at: .start))
         // What this process has announced in the former one, others may have missed.
         let (upstream, time) = (followed.upstream, state.now())
@@ -125,15 +125,15 @@ struct FleetSession {
             content.queue.repeatAnnounced(in: upstream, at: time)
             content.figures.epochs += 1
         }
-        if isFirst { return try join(followed, epoch, last) }
+        if isFirst { return try resume(followed, epoch, last) }
         (followed.wasApplied, followed.wasCleaned, followed.missedAt) = (.start, .start, nil)
-        try start(followed, after: .start)
+        try publishEpoch(followed, after: .start)
     }
 
-    /// Begins to read an epoch's stream: where this machine has stopped, but so early that it knows the latest news.
+    /// Resumes an epoch's stream: where this machine has stopped, but so early that it knows the latest news.
     ///
     /// - Parameter last: the last entry of the stream.
-    private func join(_ followed: Followed, _ epoch: UInt64, _ last: EntryID) throws(RedisError) {
+    private func resume(_ followed: Followed, _ epoch: UInt64, _ last: EntryID) throws(RedisError) {
         let stream = followed.names.stream(epoch)
         let tail = try run(.tail, keys: [stream], ["\(RecentNews.capacity / 2)"], within: .seconds(5))
         let early = EntryID(tail.text) ?? .start
@@ -146,11 +146,11 @@ struct FleetSession {
         followed.wasApplied = EntryID(stopped.milliseconds - min(stopped.milliseconds, lost))
         followed.wasCleaned = last
         (followed.epoch, followed.cursor) = (epoch, StreamCursor(at: first))
-        try start(followed, after: first)
+        try publishEpoch(followed, after: first)
     }
 
     /// Shows the epoch to others, who wait until all of it is read.
-    private func start(_ followed: Followed, after entry: EntryID) throws(RedisError) {
+    private func publishEpoch(_ followed: Followed, after entry: EntryID) throws(RedisError) {
         let (epoch, missedAt) = (followed.epoch, followed.missedAt)
         let words = RedisCommand("XREVRANGE", followed.names.words(epoch), "+", "-", "COUNT", "1")
         followed.words = EntryID(try connection.single(words).array?.first?.array?.first?.text) ?? .start
@@ -196,7 +196,7 @@ struct FleetSession {
         if all.contains(where: { found[$0.stream]?.isEmpty == false }) { try readClock() }
         for followed in all {
             if followed.isClockSet {
-                try enter(followed)
+                try enterEpoch(followed)
                 continue
             }
             hear(found[followed.names.words(followed.epoch)] ?? [], followed)
@@ -204,7 +204,7 @@ struct FleetSession {
             let isAll = entries.count < Self.batch
             let (taken, hasGap) = followed.cursor.take(entries.map(\.news), isAll: isAll)
             process(taken, followed)
-            if hasGap { try missed(followed) } else if isAll { caughtUp(followed, at: asked) }
+            if hasGap { try recoverFromGap(followed) } else if isAll { caughtUp(followed, at: asked) }
         }
         if ContinuousClock.now - checkedAt >= Self.block { try check() }
         if ContinuousClock.now - savedAt >= .seconds(1) {
@@ -224,10 +224,11 @@ struct FleetSession {
 
     /// Goes on after entries that this machine will not get any more.
     ///
-    /// Others announce again what was lately. What was before that is lost to this machine alone.
-    private func missed(_ followed: Followed) throws(RedisError) {
+    /// If it has caught up lately, it ends the epoch: in the next one, others announce again what was lately. If not, that would not
+    /// do: what it has missed is lost to this machine alone, and it goes on with the latest news of the same epoch.
+    private func recoverFromGap(_ followed: Followed) throws(RedisError) {
         if let readAt = followed.readAt, state.now() - readAt < NewsQueue.memory {
-            return try enter(followed, ending: "news were missed")
+            return try enterEpoch(followed, ending: "news were missed")
         }
         state.log.notice(
             "this machine has missed news of the fleet: responses from before may be outdated until they are not fresh any more",
@@ -235,7 +236,7 @@ struct FleetSession {
         )
         let last = followed.cursor.last
         (followed.cursor, followed.missedAt) = (StreamCursor(at: .start), state.now())
-        try join(followed, followed.epoch, last)
+        try resume(followed, followed.epoch, last)
         followed.readAt = state.now()
     }
 
@@ -251,9 +252,9 @@ struct FleetSession {
             guard parts.count == 3 else { throw .malformed }
             if parts[0] != nil, parts[1] != connection.runID { throw .away("another server has taken over") }
             if parts[0] != "\(followed.epoch)" || followed.isClockSet {
-                try enter(followed)
+                try enterEpoch(followed)
             } else if !(EntryID(parts[2]).map { followed.cursor.checked(last: $0) } ?? false) {
-                try enter(followed, ending: "the stream was removed")
+                try enterEpoch(followed, ending: "the stream was removed")
             }
         }
     }

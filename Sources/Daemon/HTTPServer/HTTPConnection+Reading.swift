@@ -122,7 +122,7 @@ extension HTTPConnection {
     private func handle(_ parser: RequestParser) {
         phase = .handling
         hasServed = true
-        isHead = parser.head.method == .head
+        answersHEAD = parser.head.method == .head
         isHTTP11 = parser.head.isHTTP11
         keepsAlive = parser.head.keepsAlive
         switch parser.head.framing {

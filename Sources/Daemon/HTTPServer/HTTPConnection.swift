@@ -49,7 +49,7 @@ package final class HTTPConnection {
     var hasServed = false
 
     // The current exchange.
-    var isHead = false
+    var answersHEAD = false
     var isHTTP11 = true
     var keepsAlive = true
     var receiving = Receiving.nothing
@@ -164,7 +164,7 @@ package final class HTTPConnection {
         head.withUnsafeBytes { host.output.append(UnsafeRawBufferPointer(rebasing: $0[..<(count ?? $0.count)])) }
         appendConnectionLine()
         host.output.append(variable.bytes)
-        if !(headOnly || isHead) { send(body) }
+        if !(headOnly || answersHEAD) { send(body) }
         phase = .responded
     }
 
@@ -187,7 +187,7 @@ package final class HTTPConnection {
             reason: reason,
             fields: fields,
             framing: framing,
-            isHead: isHead,
+            answersHEAD: answersHEAD,
             isHTTP11: isHTTP11,
             closes: closes,
             dateLine: host.dateLine
@@ -386,7 +386,7 @@ extension HTTPConnection {
         }
         if phase == .discarding { return finish(.linger) }
         if hasBegun { return abort() }
-        (isHead, isHTTP11) = (false, true)
+        (answersHEAD, isHTTP11) = (false, true)
         let problem = fault.problem
         let fields: Fields = ["Content-Type": ProblemDocument.mediaType]
         let head = makeHead(problem.status, fields, .length(problem.bytes.count), closes: true)

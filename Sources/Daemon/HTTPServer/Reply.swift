@@ -392,7 +392,7 @@ struct ReplyHead {
         reason: String?,
         fields: Fields,
         framing: BodyFraming,
-        isHead: Bool,
+        answersHEAD: Bool,
         isHTTP11: Bool,
         closes: Bool,
         dateLine: [UInt8]
@@ -402,7 +402,7 @@ struct ReplyHead {
         appendStatusLine(status, reason)
         for line in fields where !line.isOne(of: Self.ownFields) { bytes.append(line) }
         if !fields.contains(.date) { bytes += dateLine }
-        frame(status: status, framing: framing, fields: fields, isHead: isHead, isHTTP11: isHTTP11)
+        frame(status: status, framing: framing, fields: fields, answersHEAD: answersHEAD, isHTTP11: isHTTP11)
         if self.closes {
             bytes += "Connection: close\r\n".utf8
         } else if !isHTTP11 {
@@ -421,10 +421,10 @@ struct ReplyHead {
     /// Adds the framing fields, by RFC 9112 §6.3.
     ///
     /// A response without a body has no `Transfer-Encoding`, though RFC 9112 §6.1 permits it: clients wait for the chunks.
-    private mutating func frame(status: Int, framing: BodyFraming, fields: Fields, isHead: Bool, isHTTP11: Bool) {
+    private mutating func frame(status: Int, framing: BodyFraming, fields: Fields, answersHEAD: Bool, isHTTP11: Bool) {
         if status == 204 || status == 304 || status < 200 { return }
         if status == 205 { return append(contentLength: 0) }
-        if isHead {
+        if answersHEAD {
             if case .length(let length) = framing {
                 append(contentLength: length)
             } else if case .none = framing, let declared = fields.text("content-length") {

@@ -12,8 +12,8 @@ package struct WholeExchange: Sendable, Equatable {
     var requestFields: Fields?
     var requestBody: [UInt8] = []
     var response = Response()
-    /// Unix seconds; nil if unknown.
-    var time: Double?
+    /// When the request arrived, in Unix seconds; nil if unknown.
+    var arrived: Double?
     var session: String?
 
     /// A response as a client received it, without what only concerns one connection.
@@ -42,9 +42,13 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
     /// The request's `Larder-Session`, such as the name of a test; nil for none.
     var session: String?
     /// When the request arrived, such as `2026-11-23T03:47:00.123Z`; nil if unknown.
-    var time: String?
+    var arrived: String?
     package var request: Request
     var response: Response
+
+    private enum CodingKeys: String, CodingKey {
+        case upstream, credential, session, arrived = "time", request, response
+    }
 
     package struct Request: Codable, Sendable, Equatable {
         package var method: String
@@ -72,7 +76,7 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
     package var title: String { "\(request.method) \(request.target)" }
 
     /// Unix seconds; nil if the line has no time.
-    var seconds: Int64? { time.flatMap { RecordingTime.seconds($0) } }
+    var seconds: Int64? { arrived.flatMap { RecordingTime.seconds($0) } }
 
     /// The JSON line, without a line end.
     var line: [UInt8] {
@@ -138,7 +142,7 @@ extension RecordedExchange {
             let request = root["request"].flatMap(Request.init), let response = root["response"].flatMap(Response.init)
         else { return nil }
         self.init(upstream: upstream, request: request, response: response)
-        guard root.read("credential", \.integer, into: &credential), root.read("time", \.text, into: &time),
+        guard root.read("credential", \.integer, into: &credential), root.read("time", \.text, into: &arrived),
             root.read("session", \.text, into: &session)
         else { return nil }
     }

@@ -60,7 +60,7 @@ final class RedactedWriter {
             upstream: upstream,
             credential: credential,
             session: redacted.session,
-            time: redacted.time.map { RecordingTime.text($0) },
+            arrived: redacted.arrived.map { RecordingTime.text($0) },
             request: .init(method: redacted.method, target: redacted.target, fields: redacted.requestFields?.recorded),
             response: .init(status: response.status, fields: response.fields.recorded, delay: response.delay)
         )

@@ -61,7 +61,9 @@ package final class CompiledUpstream: Sendable {
         return settings.routes[match.index].invalidates.map { $0.filled(with: captures) }
     }
 
-    /// Whether a successful DELETE of a path means that its target is deleted.
+    /// Whether a DELETE of a path deletes the object there, by `deletes:` of its route; if not, it only changes the object.
+    ///
+    /// - Parameter status: nil before the response, and for an error: then rules for 2xx match.
     package func deletes(path: String, query: String?, status: Int?) -> Bool {
         rule(method: "DELETE", path: path, query: query, status: status)?.deletes ?? true
     }

@@ -391,13 +391,16 @@ extension TransferDelegate {
 }
 
 /// Facts about a successful transfer.
+///
+/// The counts of bytes, the reused connection and the attempts are read by tests only.
 package struct TransferSummary: Sendable, Equatable {
     /// The number of body bytes given to the delegate.
     var bodyBytes: Int
     /// The number of body bytes received over the wire, before decoding.
     var wireBytes: Int
     var reusedConnection: Bool
-    /// How often the request was sent; more than once only for a safe one whose pooled connection died.
+    /// How often the request was sent; more than once only for a safe one without a response yet: its pooled connection died, or its
+    /// HTTP/2 session ended, be it a new one.
     var attempts: Int
     /// Why it is not certain that the body is whole; nil if it is.
     package var defect: UpstreamError?

@@ -75,22 +75,22 @@ extension WriterSession {
         let now = clock.now()
         var writes: [CompletedWrite] = []
         // It has no principal: it may have changed the objects of every one.
-        func write(_ upstream: String, path: String = "") -> CompletedWrite {
+        func makeWrite(_ upstream: String, path: String = "") -> CompletedWrite {
             CompletedWrite(upstream: upstream, principal: .nobody, context: "", path: path, time: now)
         }
         try query("SELECT DISTINCT upstream, url FROM _suspects").each { row in
-            var suspect = write(row.string(0), path: row.string(1))
+            var suspect = makeWrite(row.string(0), path: row.string(1))
             suspect.paths = [suspect.path]
             writes.append(suspect)
         }
         try query("SELECT upstream, model, identity, key FROM _suspect_objects").each { row in
-            var suspect = write(row.string(0))
+            var suspect = makeWrite(row.string(0))
             let (identity, keys) = (row.isNull(2) ? nil : row.string(2), row.isNull(3) ? [] : [row.string(3)])
             suspect.bound = BoundObject(model: row.string(1), identity: identity, keys: keys)
             writes.append(suspect)
         }
         try query("SELECT upstream, base, pattern FROM _suspect_patterns").each { row in
-            var suspect = write(row.string(0))
+            var suspect = makeWrite(row.string(0))
             // The error would quote the text, which may come from a copy that anybody has made.
             guard let pattern = try? RoutePattern(row.string(2)) else {
                 throw StoreError.corrupt("a write that was under way has a malformed pattern")

@@ -12,7 +12,7 @@ extension WriterSession {
         guard !observed.news.isEmpty, let principal = try digest(of: document.key.principal) else { return }
         let context = ObjectContext(key: document.key.context, selectedBy: document.selectedBy).text
         func values() -> ShownValues {
-            let shown = SharedObservation(
+            let observation = SharedObservation(
                 principal: principal,
                 context: context,
                 url: document.key.url,
@@ -21,7 +21,7 @@ extension WriterSession {
                 objects: []
             )
             let (start, end) = (document.start, document.end)
-            return ShownValues(upstream: document.key.upstream, observation: shown, start: start, end: end)
+            return ShownValues(upstream: document.key.upstream, observation: observation, start: start, end: end)
         }
         var (all, bytes) = ([values()], 0)
         for (record, contributions, wasKnown) in observed.news {
@@ -51,13 +51,16 @@ extension WriterSession {
     /// it; nil if other machines are not to know it.
     ///
     /// It has all of these objects, also those that are as they were known here.
-    func shown(by prepared: PreparedBody, at url: String, to write: CompletedWrite, except marked: [BoundObject]) throws
-        -> (observation: SharedObservation, oversized: [BoundObject])?
-    {
+    func announcement(
+        of write: CompletedWrite,
+        showing prepared: PreparedBody,
+        at url: String,
+        except marked: [BoundObject]
+    ) throws -> (observation: SharedObservation, oversized: [BoundObject])? {
         guard sharing()?.isWanted(write.upstream) == true, !prepared.isSecret, let decomposed = prepared.decomposed,
             let principal = try digest(of: write.principal)
         else { return nil }
-        var shown = SharedObservation(
+        var observation = SharedObservation(
             principal: principal,
             context: write.context,
             url: url,
@@ -82,11 +85,11 @@ extension WriterSession {
             }
             guard !marked.contains(object) else { continue }
             bytes += size
-            shown.objects += found.map { payload, isEmbedded in
+            observation.objects += found.map { payload, isEmbedded in
                 .init(model: name.model, identity: name.identity, payload: payload, isEmbedded: isEmbedded)
             }
         }
-        return (shown, oversized)
+        return (observation, oversized)
     }
 
     /// The digest of a principal; nil if it was forgotten.

@@ -49,23 +49,24 @@ extension WriterSession {
         completion.objects = subjects.map(\.object)
         if let observation, let prepared {
             let marked = subjects.filter { $0.own != nil }.map(\.object)
-            let shown = try self.shown(by: prepared, at: observation.url, to: write, except: marked)
-            completion.shown = shown.flatMap { $0.observation.objects.isEmpty ? nil : $0.observation }
-            completion.objects += shown?.oversized.filter { !completion.objects.contains($0) } ?? []
+            let announcement = try self.announcement(of: write, showing: prepared, at: observation.url, except: marked)
+            completion.shown = announcement.flatMap { $0.observation.objects.isEmpty ? nil : $0.observation }
+            completion.objects += announcement?.oversized.filter { !completion.objects.contains($0) } ?? []
         }
         return completion
     }
 
     /// Stores the objects of a write's response, which is not a document.
-    private func observe(_ shown: ReceivedObservation, of write: CompletedWrite, _ prepared: PreparedBody) throws
+    private func observe(_ received: ReceivedObservation, of write: CompletedWrite, _ prepared: PreparedBody) throws
         -> [MappingWarning]
     {
-        let observation = newObservation(start: shown.start, end: write.time, kind: .write)
-        try setSource("\(write.method) \(shown.url)", of: observation.id)
-        let key = CacheKey(upstream: write.upstream, principal: write.principal, context: write.context, url: shown.url)
+        let observation = newObservation(start: received.start, end: write.time, kind: .write)
+        try setSource("\(write.method) \(received.url)", of: observation.id)
+        let (url, context) = (received.url, write.context)
+        let key = CacheKey(upstream: write.upstream, principal: write.principal, context: context, url: url)
         let objects = try observe(
             prepared,
-            from: MarkSource(method: write.method, path: String(shown.url.beforeQuery)),
+            from: MarkSource(method: write.method, path: String(received.url.beforeQuery)),
             scope: try scope(NameTable.Scope(of: write)),
             upstream: write.upstream,
             observation: observation,
@@ -107,7 +108,7 @@ extension WriterSession {
         let paths = [write.path, write.actionPath ?? ""].filter { !$0.isEmpty }
         let roots = try paths.flatMap { try self.roots(upstream: write.upstream, path: $0) }
         let own = roots.filter { $0.principal == write.principal }.map(\.object)
-        let shown = shown(by: prepared, of: write, models)
+        let shown = self.subjects(shownBy: prepared, of: write, models)
         var subjects: [Subject] = []
         var known: Set<BoundObject> = []
         func add(_ new: [Subject]) { subjects += new.filter { known.insert($0.object).inserted } }
@@ -160,7 +161,7 @@ extension WriterSession {
     }
 
     /// The outermost objects in a write's response.
-    private func shown(by prepared: PreparedBody?, of write: CompletedWrite, _ models: Models) -> [Subject] {
+    private func subjects(shownBy prepared: PreparedBody?, of write: CompletedWrite, _ models: Models) -> [Subject] {
         guard let decomposed = prepared?.decomposed else { return [] }
         let payloads = Dictionary(grouping: decomposed.occurrences, by: \.name).mapValues { $0.map(\.payload) }
         var known: Set<ObjectName> = []

@@ -32,7 +32,7 @@ struct StatusCommand: ParsableCommand {
 
     private func showReadiness() throws {
         let client = AdminClient(address: try options.client().address, token: nil)
-        try options.present(StatusResponse.self, try client.send("GET", "/readyz")) { $0.status }
+        try options.present(HealthResponse.self, try client.send("GET", "/readyz")) { $0.status }
     }
 }
 

@@ -208,7 +208,7 @@ extension Plan {
         case .serve(let ready, let use, _), .serveAndRefresh(let ready, let use, _, _): return (ready, use)
         case .ask(let inquiry):
             guard inquiry.request.reason.allowsImpatience, let stored = inquiry.stored,
-                !StatusFacts.isFailure(stored.response.status)
+                !StatusFacts.isFailureByStatus(stored.response.status)
             else { return nil }
             return (stored, .meanwhile)
         case .write, .refuse, .refuseAndExpire: return nil

@@ -83,7 +83,7 @@ extension Fetches {
         guard !fetch.isInvalidated, let place = place(of: request) else { return }
         if isStored {
             hitForMiss.forget(place)
-        } else if !request.upstream.isFailure(status: head.status, fields: head.fields) {
+        } else if !StatusFacts.isFailure(head.status, head.fields) {
             // Failures are temporary, and separate requests would only add load to a failing upstream.
             hitForMiss.record(place, of: request.key, now: loop.now)
         }
@@ -220,7 +220,7 @@ struct BackOffs {
         now: UInt64,
         wall: Int64
     ) -> BackOff? {
-        let isFailure = request.upstream.isFailure(status: head.status, fields: head.fields)
+        let isFailure = StatusFacts.isFailure(head.status, head.fields)
         if !isFailure, budgets.isEmpty, !RateLimitFields.areIn(head.fields) { return nil }
         let resource = RateLimitFields.resource(head.fields)
         if let resource { resources.record(resource, of: request) }

@@ -40,8 +40,7 @@ extension Fetches {
             && request.upstream.bodyMatch(request, status: head.status, fields: head.fields) != nil
         var meaning = Fetch.Head()
         meaning.isStorable = storing != nil
-        meaning.outdatesStored =
-            outdatesStored(head, in: fetch) && !request.upstream.isFailure(status: head.status, fields: head.fields)
+        meaning.outdatesStored = outdatesStored(head, in: fetch) && !StatusFacts.isFailure(head.status, head.fields)
         meaning.isRenderable = isJSON && ![206, 304].contains(head.status)
         meaning.isWhole = isWhole && head.status == 200
         meaning.completesParts = !isWhole && fetch.completing != nil
@@ -75,9 +74,12 @@ extension Fetches {
         }
         let policy = policy(of: head, in: fetch)
         if case .no(let reason) = policy.storability { throw NotStoredReason(reason, head.fields, of: request) }
-        // An error, even a cacheable one, never replaces a good response.
-        let isFailure = head.status >= 500 || request.upstream.isFailure(status: head.status, fields: head.fields)
-        if isFailure, let stored = fetch.stored, stored.response.status < 500 { throw .olderIsBetter }
+        // An error, even a cacheable one, never replaces a good response. That includes a 501, which is no failure: its client
+        // gets it, but what is stored stays.
+        let isError = StatusFacts.isServerError(head.status) || StatusFacts.isFailure(head.status, head.fields)
+        if isError, let stored = fetch.stored, !StatusFacts.isServerError(stored.response.status) {
+            throw .olderIsBetter
+        }
         let limit = request.upstream.daemon.limits.document
         if let length = head.fields.contentLength, length > limit {
             throw .tooLarge(limit: limit)

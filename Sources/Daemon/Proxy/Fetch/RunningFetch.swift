@@ -233,8 +233,11 @@ final class RunningFetch: TransferDelegate {
         var meaning: Fetch.Head
         (meaning, storing, containsObjects) = fetches.meaning(of: head, in: self)
         if isInvalidated { recordKnown(false) }
-        if let turn, meaning.kind == .ordinary, storing == nil, head.status < 500, !isInvalidated { turn.refuse() }
-        if let stored, request.upstream.isFailure(status: head.status, fields: head.fields) {
+        if let turn, meaning.kind == .ordinary, storing == nil, !StatusFacts.isServerError(head.status), !isInvalidated
+        {
+            turn.refuse()
+        }
+        if let stored, StatusFacts.isFailure(head.status, head.fields) {
             let able = relays.filter { stored.maySubstitute(at: fetches.now, for: $0.relay.request) }
             meaning.canHaveStale = Set(able.map(\.id))
         }

@@ -40,7 +40,7 @@ extension Fetches {
 extension ReadyResponse {
     /// Whether it may replace a failed response; a stored error may not, because it is no better than a new one.
     package func maySubstitute(at now: Int64, for request: ProxyRequest) -> Bool {
-        guard !StatusFacts.isFailure(response.status) else { return false }
+        guard !StatusFacts.isFailureByStatus(response.status) else { return false }
         // An error is better than what its client has seen in a newer state.
         if let age = request.ageOfPosition, response.isOutdated || age <= 0 || policy.age(at: now) > age {
             return false

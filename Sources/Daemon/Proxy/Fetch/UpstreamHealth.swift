@@ -189,7 +189,7 @@ extension Fetches {
     func record(_ result: Result<TransferSummary, UpstreamError>, status: Int?, of request: ProxyRequest) {
         let metrics = counters(of: request.upstream)
         let time = RequestClock.wall
-        let failed = status.flatMap { $0 >= 500 ? Failure(status: $0, of: request) : nil }
+        let failed = status.flatMap { StatusFacts.isServerError($0) ? Failure(status: $0, of: request) : nil }
         switch result {
         case .failure(let error) where !error.isAboutUpstream:
             // The rest of an error is not needed once a stored response was served in its place.

@@ -89,7 +89,7 @@ final class LiveInquiry: Recipient {
     func finish() {
         guard !hasEnded, let response = arriving, let fields = response.fields, let status = response.status
         else { return }
-        if upstream.isFailure(status: status, fields: fields) {
+        if StatusFacts.isFailure(status, fields) {
             end(.failed(.upstreamResponded(status, upstream: upstream.name), response))
         } else {
             end(.received(response, isStored: isStored))

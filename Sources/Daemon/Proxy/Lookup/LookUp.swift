@@ -23,12 +23,12 @@ extension ProxyCore {
             let isArriving = cache.isArriving(request)
             if isArriving, repetitionsLeft > 0 {
                 // While another process holds up the commit, the upstream is asked: what is on disk is older.
-                guard !cache.store.isHeldUp else { return admit([], for: request, since: 0) }
+                guard !cache.store.isHeldUp else { return inMemoryAlone(request) }
                 cache.store.commitPromptly()
                 await cache.memory.arrivalEnds(at: request.digest) { [store = cache.store] in store.isHeldUp }
                 continue
             }
-            guard isArriving || cache.store.mayHave(request.digest) else { return admit([], for: request, since: 0) }
+            guard isArriving || cache.store.mayHave(request.digest) else { return inMemoryAlone(request) }
             let moment = moment(at: request.digest)
             let (finding, isOwn) = await find(request, moment)
             // A response that a write has outdated must never enter memory, because other threads serve hits from there.
@@ -37,10 +37,14 @@ extension ProxyCore {
             // Another's read may lack a variant, or have values that have changed since.
             let documents = isOwn ? finding.documents : finding.documents(for: request, in: cache.store)
             guard isCurrent, let documents else {
-                found = cache.admit(finding.documents, for: request, since: nil, now: now)
+                found = cache.preferred(among: finding.documents, for: request, now: now)
                 continue
             }
-            found = admit(documents, for: request, since: admits ? moment.number : nil)
+            let ready =
+                admits
+                ? cache.admit(documents, for: request, since: moment.number, now: now)
+                : cache.preferred(among: documents, for: request, now: now)
+            found = ready ?? inMemoryAlone(request)
             if found?.isClean != false { return found }
         }
         return found?.outdated
@@ -59,8 +63,8 @@ extension ProxyCore {
             || cache.memory.hasChanged(at: digest, since: moment.number)
     }
 
-    private func admit(_ documents: [StoredDocument], for request: ProxyRequest, since number: Int?) -> ReadyResponse? {
-        if let ready = cache.admit(documents, for: request, since: number, now: now) { return ready }
+    /// What memory has for a request that gets nothing from disk.
+    private func inMemoryAlone(_ request: ProxyRequest) -> ReadyResponse? {
         guard let ready = cache.inMemory(request, now: now) else { return nil }
         // A dirty response that only memory has cannot be composed there.
         return ready.isClean ? ready : ready.outdated

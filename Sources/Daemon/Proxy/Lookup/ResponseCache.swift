@@ -100,11 +100,26 @@ package final class ResponseCache: Sendable {
     /// Puts documents into memory that were read from disk after a number; returns the preferred one for the request, if any
     /// matches.
     ///
-    /// Without a number nothing is put into memory. A document that cannot be composed with the newest values is not put into memory, nor one with values for this request
+    /// A document that cannot be composed with the newest values is not put into memory, nor one with values for this request
     /// only.
-    func admit(_ documents: [StoredDocument], for request: ProxyRequest, since number: Int?, now: Int64)
+    func admit(_ documents: [StoredDocument], for request: ProxyRequest, since number: Int, now: Int64)
         -> ReadyResponse?
     {
+        preferred(among: documents, for: request, admittedSince: number, now: now)
+    }
+
+    /// The preferred one for a request among documents that were read from disk, if any matches; puts nothing into memory.
+    func preferred(among documents: [StoredDocument], for request: ProxyRequest, now: Int64) -> ReadyResponse? {
+        preferred(among: documents, for: request, admittedSince: nil, now: now)
+    }
+
+    /// - Parameter number: after which they were read, if they are put into memory; nil if they are not.
+    private func preferred(
+        among documents: [StoredDocument],
+        for request: ProxyRequest,
+        admittedSince number: Int?,
+        now: Int64
+    ) -> ReadyResponse? {
         var found: ReadyResponse?
         let current = current(documents, at: request.digest, for: request) { document in
             // What an earlier Larder stored with redacted fields is no damage.

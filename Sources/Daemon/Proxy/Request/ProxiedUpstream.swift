@@ -252,11 +252,6 @@ package final class ProxiedUpstream: Sendable {
         return VarySelection(.fields(selecting.sorted()), request: request)
     }
 
-    /// Whether a response is an error that an older response may replace.
-    func isFailure(status: Int, fields: Fields) -> Bool {
-        StatusFacts.isFailure(status) || StatusFacts.isRateLimited(status, fields)
-    }
-
     /// Whether bodies stay in their coding where the upstream says `no-transform`: only what is not coded can be mapped.
     var keepsFixedCodings: Bool { settings.keepsFixedCodings && settings.models.isEmpty && !settings.rewriteLinks }
 

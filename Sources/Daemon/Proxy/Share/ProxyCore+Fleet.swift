@@ -205,8 +205,9 @@ extension CachedResponse {
             response: arrival,
             wall: wall - max(0, now - arrival)
         )
-        guard document.sent <= document.completed, (200..<500).contains(document.status), document.status != 206,
-            document.status != 304, document.body.count <= request.upstream.daemon.limits.document,
+        guard document.sent <= document.completed, document.status >= 200,
+            !StatusFacts.isServerError(document.status), ![206, 304].contains(document.status),
+            document.body.count <= request.upstream.daemon.limits.document,
             NotStoredReason.refusal(of: request) == nil
         else { return nil }
         let policy = request.policy(status: document.status, fields: fields, times: times)

@@ -139,12 +139,12 @@ extension ProxyCore: FleetFollower {
             case .invalidated(let invalidation):
                 changes.append(.invalidation(invalidation.of(upstream, at: piece.end)))
             case .cleaned(let clean):
-                await carryOut(changes, in: upstream)
+                await obey(changes, in: upstream)
                 changes = []
-                await carryOut(clean, in: upstream)
+                await obey(clean, in: upstream)
             }
         }
-        await carryOut(changes, in: upstream)
+        await obey(changes, in: upstream)
     }
 
     private func begin(_ number: UInt64, _ invalidation: Invalidation, in upstream: String) async {
@@ -159,7 +159,7 @@ extension ProxyCore: FleetFollower {
     private func endOverdueSuspects() async {
         for invalidation in suspects.takeOverdue(at: .now) {
             let upstream = invalidation.upstream ?? ""
-            await carryOut([.write(invalidation.of(upstream, at: cache.now), nil)], in: upstream)
+            await obey([.write(invalidation.of(upstream, at: cache.now), nil)], in: upstream)
         }
     }
 
@@ -172,8 +172,8 @@ extension ProxyCore: FleetFollower {
         isAwaitingSuspects = false
     }
 
-    /// Merges values, and makes everything that invalidations cover outdated, in memory and on disk.
-    private func carryOut(_ changes: [AppliedNews], in upstream: String) async {
+    /// Obeys news: merges values, and makes everything that invalidations cover outdated, in memory and on disk.
+    private func obey(_ changes: [AppliedNews], in upstream: String) async {
         let parts = changes.split(omittingEmptySubsequences: false) { $0.invalidation?.isOfEverything == true }
         for (number, part) in parts.enumerated() {
             if number > 0 { await clean(CleanFilter(upstream: UpstreamKey.name(of: upstream)), in: upstream) }
@@ -204,9 +204,9 @@ extension ProxyCore: FleetFollower {
         }
     }
 
-    /// Carries out a clean of another machine: nothing requested before is stored from now on, and what is stored goes while other
+    /// Obeys a clean of another machine: nothing requested before is stored from now on, and what is stored goes while other
     /// news are applied.
-    private func carryOut(_ clean: SharedClean, in upstream: String) async {
+    private func obey(_ clean: SharedClean, in upstream: String) async {
         guard let known = configuration.value.upstreams.first(where: { $0.storeKey == upstream }) else { return }
         var filter = CleanFilter(
             model: clean.model,

@@ -59,8 +59,11 @@ extension ProxiedUpstream {
         return rules.models.object(boundBy: match.bound, captures: match.captures, of: match.rule.model)
     }
 
-    /// Whether a successful DELETE means that its target is deleted.
-    func deletes(_ request: ProxyRequest, status: Int) -> Bool {
+    /// Whether a DELETE deletes the object at its target, by `deletes:` of its route; if not, it only changes the object, and a
+    /// 404 or 410 does not say that the object is absent.
+    ///
+    /// - Parameter status: of its response; for an error the route for a success counts.
+    func routeDeletes(_ request: ProxyRequest, status: Int) -> Bool {
         let query = Self.query(ofURL: request.target)
         return rules.deletes(path: request.route, query: query, status: (200..<300).contains(status) ? status : nil)
     }

@@ -28,7 +28,7 @@ struct WriteOutcome: Sendable {
     /// The effect on its target object, as far as the response does not show that; nil if there is none.
     func effect(of request: ProxyRequest) -> CompletedWrite.Effect? {
         if let head, error == nil, request.message.method == "DELETE",
-            request.upstream.deletes(request, status: head.status)
+            request.upstream.routeDeletes(request, status: head.status)
         {
             // The end of an action, as in `DELETE /gists/5/star`, deletes no object.
             if (200..<300).contains(head.status) {
