@@ -21,6 +21,8 @@ package struct KnownValues: Sendable {
     }
 
     private(set) var count = 0
+    /// The number of the value of `insert(beginningOfPlaceholders:)`.
+    private var placeholder: Int?
     private var patterns: [[UInt8]] = []
     /// Of each pattern.
     private var spellings: [Spelling] = []
@@ -50,6 +52,9 @@ package struct KnownValues: Sendable {
         }
         return number
     }
+
+    /// Adds what placeholders begin with, before their numbers: within Base64 they are replaced, number and all, elsewhere left.
+    package mutating func insert(beginningOfPlaceholders beginning: [UInt8]) { placeholder = insert(beginning) }
 
     private mutating func add(_ pattern: [UInt8], _ spelling: Spelling) {
         if patterns.count >= table.room { table = ShiftTable(larger: table, patterns) }
@@ -176,7 +181,12 @@ package struct KnownValues: Sendable {
                     var decoded = 0
                     table.search(text, patterns) { number, place in
                         let spelling = spellings[number]
-                        let found = place..<place + patterns[number].count
+                        var found = place..<place + patterns[number].count
+                        if spelling.value == placeholder, spelling.alignment == nil {
+                            guard depth > 0 else { return true }
+                            let digits = text[found.upperBound...].prefix(while: FieldSyntax.isDigit)
+                            found = place..<digits.endIndex
+                        }
                         var edit = Edit(range: found, text: replacement(spelling.value))
                         if let alignment = spelling.alignment {
                             guard place >= decoded else { return true }

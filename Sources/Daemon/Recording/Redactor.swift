@@ -31,8 +31,7 @@ final class Redactor {
     init(numbers: Bool, first: Int = 1) {
         self.numbers = numbers ? [:] : nil
         next = first
-        // The Base64 of a placeholder has a number in it.
-        if !numbers { known.insert(Self.numbered) }
+        if !numbers { known.insert(beginningOfPlaceholders: Self.numbered) }
     }
 
     /// Has the upstream's own credential replaced from now on, and those in fields that are in no exchange.
@@ -116,7 +115,9 @@ final class Redactor {
         if learnedValues.count > Self.knownLimit {
             learnedValues.removeFirst(Self.knownLimit / 2)
             isLearned = Set(learnedValues.map(\.value))
-            known = KnownValues((numbers == nil ? [Self.numbered] : []) + learnedValues.map(\.value))
+            known = KnownValues()
+            if numbers == nil { known.insert(beginningOfPlaceholders: Self.numbered) }
+            for learned in learnedValues { known.insert(learned.value) }
         }
         return placeholder
     }
@@ -148,7 +149,7 @@ final class Redactor {
 
     private func placeholder(ofKnown number: Int) -> [UInt8] {
         // In a comparison, the first value stands for the placeholders with a number.
-        if numbers == nil { return number == 0 ? Self.numbered : Self.mark }
+        if numbers == nil { return Self.mark }
         return learnedValues[number].placeholder
     }
 

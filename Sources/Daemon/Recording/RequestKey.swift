@@ -144,8 +144,6 @@ struct RequestKey: Sendable {
 
     /// The text; Base64 if the bytes are not text.
     private static func text(_ bytes: [UInt8]) -> String {
-        guard let text = String(validating: bytes, as: UTF8.self) else { return Data(bytes).base64EncodedString() }
-        // Such a placeholder stands for one with a number that was encoded (`Redactor.init`).
-        return text.contains("REDACTED-") ? text.replacing(/REDACTED-(?![0-9])/, with: "REDACTED") : text
+        String(validating: bytes, as: UTF8.self) ?? Data(bytes).base64EncodedString()
     }
 }
