@@ -67,7 +67,9 @@ private actor Resident {
         }
     }
 
-    @Test func `wakes that are held come at the end of the work, or when they are sent`() async throws {
+    @Test func `wake-ups of other loops that are held back are sent at the end of the work, or on request`()
+        async throws
+    {
         try await withLoop { loop in
             try await withLoop { other in
                 for isSent in [true, false] {
@@ -89,7 +91,9 @@ private actor Resident {
         }
     }
 
-    @Test func `a turn's ending comes after its work, once, unless it is cancelled`() async throws {
+    @Test func `a callback for the end of a loop's turn runs once after the turn's work, unless it is cancelled`()
+        async throws
+    {
         try await withLoop { loop in
             let seen = Monitor<[String]>([])
             await withCheckedContinuation { done in
@@ -108,7 +112,9 @@ private actor Resident {
         }
     }
 
-    @Test func `an ending that wants itself again does not keep timers from firing`() async throws {
+    @Test func `a callback at the end of each turn that always asks to run again does not keep timers from firing`()
+        async throws
+    {
         try await withLoop { loop in
             await withCheckedContinuation { done in
                 loop.enqueue {
