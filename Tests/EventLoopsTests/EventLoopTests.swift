@@ -61,9 +61,20 @@ private actor Resident {
 
     @Test func `work enqueued by the loop itself is done without a wake-up`() async throws {
         try await withLoop { loop in
+            let seen = Monitor<[Int]>([])
             await withCheckedContinuation { done in
-                loop.enqueue { loop.enqueue { loop.enqueue { done.resume() } } }
+                loop.enqueue {
+                    loop.enqueue {
+                        loop.enqueue {
+                            seen.withLock { $0.append(3) }
+                            done.resume()
+                        }
+                        seen.withLock { $0.append(2) }
+                    }
+                    seen.withLock { $0.append(1) }
+                }
             }
+            #expect(seen.withLock { $0 } == [1, 2, 3])
         }
     }
 
@@ -116,18 +127,23 @@ private actor Resident {
         async throws
     {
         try await withLoop { loop in
-            await withCheckedContinuation { done in
+            let endings: Int = await withCheckedContinuation { done in
                 loop.enqueue {
                     var (ending, timer): (TurnEnding?, EventTimer?) = (nil, nil)
-                    ending = TurnEnding(loop: loop) { if timer != nil { ending?.want() } }
+                    var count = 0
+                    ending = TurnEnding(loop: loop) {
+                        count += 1
+                        if timer != nil { ending?.want() }
+                    }
                     timer = EventTimer(loop: loop) {
                         ending = nil
-                        done.resume()
+                        done.resume(returning: count)
                     }
                     ending?.want()
                     timer?.schedule(after: .milliseconds(1))
                 }
             }
+            #expect(endings > 0)
         }
     }
 
@@ -174,20 +190,25 @@ private actor Resident {
 
     @Test func `a repeating timer may drop itself`() async throws {
         try await withLoop { loop in
-            await withCheckedContinuation { done in
+            let count: Int = await withCheckedContinuation { done in
                 loop.enqueue {
                     let fired = Fired()
                     fired.timers = [
                         loop.every(.milliseconds(1)) {
                             fired.order.append(0)
-                            if fired.order.count == 3 {
-                                fired.timers = []
-                                done.resume()
-                            }
+                            guard fired.order.count == 3 else { return }
+                            // This takes its place. It would have fired again by then.
+                            fired.timers = [
+                                loop.after(.milliseconds(20)) {
+                                    done.resume(returning: fired.order.count)
+                                    fired.timers = []
+                                }
+                            ]
                         }
                     ]
                 }
             }
+            #expect(count == 3)
         }
     }
 
