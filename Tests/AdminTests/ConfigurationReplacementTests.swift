@@ -262,7 +262,9 @@ import Testing
         #expect(origin.count == 40)
     }
 
-    @Test func `what was made ready is used, or given up if the configuration is refused`() async throws {
+    @Test func `what was prepared for a new configuration is used, or given up if the configuration is refused`()
+        async throws
+    {
         let used = Monitor<[String]>([])
         let origin = try NamedOrigin("one")
         let upstreams = "upstreams: { api: { url: \(origin.url) } }"

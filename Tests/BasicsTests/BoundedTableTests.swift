@@ -5,7 +5,7 @@ import Testing
 @Suite("A bounded table")
 struct BoundedTableTests {
     @Test(arguments: [2, 3, 4, 100])
-    func `it never has more entries than its limit, and the latest are there`(limit: Int) {
+    func `a table never has more entries than its limit, and still has those set last`(limit: Int) {
         var table = BoundedTable<Int, Int>(limit: limit)
         for number in 0..<1_000 {
             table[number] = number
@@ -41,7 +41,7 @@ struct BoundedTableTests {
         #expect(table[1] == nil && table.isEmpty && table.count == 0)
     }
 
-    @Test func `an entry outlives one generation, and not two`() {
+    @Test func `an entry that is not set again is dropped when the table ages for the second time`() {
         var table = BoundedTable<Int, Int>(limit: 10)
         table[1] = 1
         table.age()
@@ -50,7 +50,7 @@ struct BoundedTableTests {
         #expect(table[1] == nil)
     }
 
-    @Test func `entries of both generations are removed by a condition`() {
+    @Test func `entries that meet a condition are removed, whether set before or after the table aged`() {
         var table = BoundedTable<Int, String>(limit: 10)
         (table[1], table[2]) = ("a", "b")
         table.age()
@@ -61,7 +61,7 @@ struct BoundedTableTests {
         #expect(table.isEmpty)
     }
 
-    @Test func `a value is made once while it is known`() {
+    @Test func `a value is computed only if the table has no entry for its key`() {
         var table = BoundedTable<Int, Int>(limit: 2)
         let values = [1, 1, 2, 1].map { key in table.value(for: key) { key * 10 } }
         #expect(values == [10, 10, 20, 10])

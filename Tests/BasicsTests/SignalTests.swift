@@ -3,7 +3,9 @@ import Testing
 
 @Suite("A signal")
 struct SignalTests {
-    @Test(.timeLimit(.minutes(1))) func `all who wait go on when it is given, and later ones at once`() async {
+    @Test(.timeLimit(.minutes(1))) func `a signal resumes all tasks that wait for it, and later ones do not wait`()
+        async
+    {
         let signal = Signal()
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<10 { group.addTask { await signal.wait() } }

@@ -109,7 +109,9 @@ import Testing
         #expect(budget.isUsedUp(at: 1_000 * Self.second))
     }
 
-    @Test func `words of the upstream replace what was computed, and stale ones do not`() throws {
+    @Test func `what a response says is left replaces what was computed, unless a later request's response came first`()
+        throws
+    {
         var budget = try Self.left(50)
         let (slow, fast) = (budget.reserve(), budget.reserve())
         budget.end(fast, isCounted: true)

@@ -69,7 +69,7 @@ import Testing
         #expect(Self.statuses(origin) == [304, 200])
     }
 
-    @Test func `one tag for two bodies ends it with a warning, and each principal gets its own`() throws {
+    @Test func `two bodies with one entity tag end validation across principals, and each gets its own body`() throws {
         let origin = try Self.origin(body: { #"{"id":1,"of":"\#($0.suffix(1))"}"# })
         let larder = try Self.daemon(origin)
         for token in 1...6 {

@@ -151,7 +151,9 @@ import Testing
         #expect(larder.log.components(separatedBy: "no longer validated across principals").count == 2)
     }
 
-    @Test func `a 304 without the tag that was asked for counts for nothing`() throws {
+    @Test func `a 304 without the entity tag that was asked about is ignored, and the response is fetched whole`()
+        throws
+    {
         let path = "/repos/o/r1"
         let github = try GitHubOrigin([path: .repository(1)])
         let larder = try Self.proved(github, path)
@@ -276,7 +278,7 @@ import Testing
         #expect(github.fulls == 2 && github.notModified == 1)
     }
 
-    @Test func `without the setting tokens stay apart`() throws {
+    @Test func `with validate_across: off no token's response is validated for another token`() throws {
         let path = "/repos/o/r1"
         let github = try GitHubOrigin([path: .repository(1)])
         let larder = try Self.daemon(github, "validate_across: off")
@@ -300,7 +302,7 @@ import Testing
         #expect(try larder.sql("SELECT documents FROM _shared_bodies") == ["302"])
     }
 
-    @Test func `what contains no objects is stored once for all tokens, too`() throws {
+    @Test func `a body without objects, too, is stored once for all tokens that fetch it`() throws {
         let path = "/emojis"
         let body = "{" + (0..<500).map { #""e\#($0)":"https://example.com/\#($0).png""# }.joined(separator: ",") + "}"
         let github = try GitHubOrigin([path: .init(body: body)])

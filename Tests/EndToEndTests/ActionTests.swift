@@ -57,7 +57,9 @@ import Testing
 
     /// Without `object:` the last part of the path is taken for the identity.
     @Test(arguments: [true, false])
-    func `an action needs no route that says what its path names`(isDetailStored: Bool) throws {
+    func `an action invalidates what shows its object although no route says which object its path names`(
+        isDetailStored: Bool
+    ) throws {
         let (origin, _) = try Self.shop()
         let larder = try Larder(config: Self.config(origin).replacing("object: { id: id }, ", with: ""))
         let paths = ["/orders?page=1", "/recent"] + (isDetailStored ? ["/orders/5"] : [])

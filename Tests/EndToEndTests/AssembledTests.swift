@@ -97,7 +97,9 @@ import Testing
         }
     }
 
-    @Test func `with the upstream away it is served too, and other views get the failure with the way`() throws {
+    @Test func `without the upstream the mapped view shows a known object, and the 502 of other views names that view`()
+        throws
+    {
         let (origin, larder) = try Self.daemon()
         _ = try larder.command("mode", "online")
         origin.stop()
@@ -125,7 +127,7 @@ import Testing
         #expect(try larder.get("/users/1", Self.mapped).status == 502)
     }
 
-    @Test func `explain foretells it`() throws {
+    @Test func `explain foretells that offline a known object is served in the mapped view`() throws {
         let (_, larder) = try Self.daemon()
         let foretold = try ExplainTests.explain(larder, "/users/1", ["Larder-View: mapped"])
         let offline = try #require(foretold["offline"] as? [String: Any])
@@ -139,7 +141,7 @@ import Testing
         #expect(wire["status"] as? Int == 504 && (wire["reason"] as? String)?.contains("Larder-View: mapped") == true)
     }
 
-    @Test func `explain foretells it in an outage, too`() throws {
+    @Test func `explain foretells that in an outage a known object is served in the mapped view`() throws {
         let origin = try Origin { _ in .json(Self.list, Fresh.hour) }
         let larder = try Larder(origin, config: Self.config(origin, upstream: ["patience: 100ms"]))
         #expect(try larder.get("/users").status == 200)

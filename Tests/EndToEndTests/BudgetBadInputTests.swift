@@ -116,7 +116,7 @@ import Testing
 
     // MARK: What no client waits for
 
-    @Test func `below the reserve a stream asks no more, until there is more`() throws {
+    @Test func `while its budget is below the reserve a live stream does not ask the upstream`() throws {
         let github = try BudgetFixture.github()
         github.limit { $0.requests["core"] = 20 }
         let larder = try BudgetFixture.daemon(github.origin, "{ reserve: 50% }", top: "live: { interval: 20ms }")
@@ -145,7 +145,7 @@ import Testing
         #expect(github.refusals == 0 && followers.allSatisfy { !$0.state.current.isOver })
     }
 
-    @Test func `below the reserve no doubt is asked about, until there is more`() throws {
+    @Test func `while a budget is below its reserve the upstream is not asked about values in doubt`() throws {
         let github = try BudgetFixture.github(10)
         github.direct("private, max-age=3600")
         github.limit { $0.requests["core"] = 12 }

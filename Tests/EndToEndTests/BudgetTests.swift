@@ -38,7 +38,7 @@ import Testing
         #expect(github.refusals == 0 && github.origin.count() == 20)
     }
 
-    @Test func `a 304 costs nothing`() throws {
+    @Test func `a 304 takes nothing from the rate limit`() throws {
         let github = try BudgetFixture.github()
         github.limit { $0.requests["core"] = 2 }
         let larder = try BudgetFixture.daemon(github.origin, "{ reserve: 0% }")
@@ -118,7 +118,9 @@ import Testing
         #expect(github.refusals == 0)
     }
 
-    @Test func `words of a new period end the thrift`() throws {
+    @Test func `once a response shows that the limit was reset, stale responses are no longer served to save requests`()
+        throws
+    {
         let github = try BudgetFixture.github()
         github.limit { $0.requests["core"] = 10 }
         let larder = try BudgetFixture.daemon(github.origin, "{ reserve: 100% }")

@@ -89,7 +89,7 @@ import Testing
         #expect(try larder.get("/x").text == #"{"n":1}"#)
     }
 
-    @Test func `only-if-cached never asks`() throws {
+    @Test func `only-if-cached gets the stored response or 504, and never asks the upstream`() throws {
         let origin = try Origin { _ in .json("{}", Fresh.hour) }
         let larder = try Larder(origin)
         let unknown = try larder.get("/x", ["Cache-Control": "only-if-cached"])

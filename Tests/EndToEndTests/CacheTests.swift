@@ -4,7 +4,7 @@ import Testing
 
 /// A private cache as RFC 9111 has it, seen from outside: what is stored, for whom, and for how long.
 @Suite(.scripts) struct CacheTests {
-    @Test func `the second response is a hit and has the bytes of the first`() throws {
+    @Test func `a second request for a URL is a hit, with the same bytes as the first response`() throws {
         let body = #"  { "id": 1.0, "name": "Zo\u00eb \/ x", "name": "twice", "big": 1e400 } "#
         let origin = try Origin { _ in .json(body, Fresh.tagged("one")) }
         let larder = try Larder(origin)

@@ -51,7 +51,9 @@ import Testing
         #expect(follower.wait(for: 1))
         #expect(follower.names == ["fresh"])
         #expect(follower.text == CoherenceTests.list)
-        if lock.isHeld { #expect(follower.state.current.lastID == "") }
+        let early = follower.state.current.lastID
+        try #require(lock.isHeld)
+        #expect(early == "")
         lock.release()
         #expect(follower.state.wait(.seconds(15)) { $0.lastID?.isEmpty == false })
         #expect(follower.names == ["fresh"])

@@ -137,7 +137,9 @@ import Testing
         #expect(try back("--model", "Item") == "")
     }
 
-    @Test func `of a pair of bytes that look converted the mapped view says that they are not`() throws {
+    @Test func `the mapped view says which value could not be converted, so that mapping back leaves it as it is`()
+        throws
+    {
         let larder = try Self.daemon(
             """
             models: { Note: { identity: id, properties: { text: { from: text, as: base64 } } } }

@@ -189,7 +189,7 @@ import Testing
         #expect(try Self.post(larder, Self.query).status == 200)
     }
 
-    @Test func `objects in the response are those of every other response`() throws {
+    @Test func `an object in the response to a POST that reads is the same object as in responses to GET`() throws {
         let name = Monitor("Ann")
         let origin = try Origin { request in
             let user = #"{"id":1,"name":"\#(name.current)"}"#

@@ -269,7 +269,7 @@ import Testing
         #expect(try notes.larder.get("/notes/1", Self.ada).isHit)
     }
 
-    @Test func `events that do not count drop nothing`() throws {
+    @Test func `a delivery of an event that the config does not list invalidates nothing`() throws {
         let notes = try Notes(["events: [\"note*\"]"])
         try notes.fill()
         #expect(try notes.deliver(notes.payload(), id: "1", event: "star").status == 204)

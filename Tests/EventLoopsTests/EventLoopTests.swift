@@ -61,13 +61,26 @@ private actor Resident {
 
     @Test func `work enqueued by the loop itself is done without a wake-up`() async throws {
         try await withLoop { loop in
+            let seen = Monitor<[Int]>([])
             await withCheckedContinuation { done in
-                loop.enqueue { loop.enqueue { loop.enqueue { done.resume() } } }
+                loop.enqueue {
+                    loop.enqueue {
+                        loop.enqueue {
+                            seen.withLock { $0.append(3) }
+                            done.resume()
+                        }
+                        seen.withLock { $0.append(2) }
+                    }
+                    seen.withLock { $0.append(1) }
+                }
             }
+            #expect(seen.withLock { $0 } == [1, 2, 3])
         }
     }
 
-    @Test func `wakes that are held come at the end of the work, or when they are sent`() async throws {
+    @Test func `wake-ups of other loops that are held back are sent at the end of the work, or on request`()
+        async throws
+    {
         try await withLoop { loop in
             try await withLoop { other in
                 for isSent in [true, false] {
@@ -89,7 +102,9 @@ private actor Resident {
         }
     }
 
-    @Test func `a turn's ending comes after its work, once, unless it is cancelled`() async throws {
+    @Test func `a callback for the end of a loop's turn runs once after the turn's work, unless it is cancelled`()
+        async throws
+    {
         try await withLoop { loop in
             let seen = Monitor<[String]>([])
             await withCheckedContinuation { done in
@@ -108,20 +123,27 @@ private actor Resident {
         }
     }
 
-    @Test func `an ending that wants itself again does not keep timers from firing`() async throws {
+    @Test func `a callback at the end of each turn that always asks to run again does not keep timers from firing`()
+        async throws
+    {
         try await withLoop { loop in
-            await withCheckedContinuation { done in
+            let endings: Int = await withCheckedContinuation { done in
                 loop.enqueue {
                     var (ending, timer): (TurnEnding?, EventTimer?) = (nil, nil)
-                    ending = TurnEnding(loop: loop) { if timer != nil { ending?.want() } }
+                    var count = 0
+                    ending = TurnEnding(loop: loop) {
+                        count += 1
+                        if timer != nil { ending?.want() }
+                    }
                     timer = EventTimer(loop: loop) {
                         ending = nil
-                        done.resume()
+                        done.resume(returning: count)
                     }
                     ending?.want()
                     timer?.schedule(after: .milliseconds(1))
                 }
             }
+            #expect(endings > 0)
         }
     }
 
@@ -168,20 +190,25 @@ private actor Resident {
 
     @Test func `a repeating timer may drop itself`() async throws {
         try await withLoop { loop in
-            await withCheckedContinuation { done in
+            let count: Int = await withCheckedContinuation { done in
                 loop.enqueue {
                     let fired = Fired()
                     fired.timers = [
                         loop.every(.milliseconds(1)) {
                             fired.order.append(0)
-                            if fired.order.count == 3 {
-                                fired.timers = []
-                                done.resume()
-                            }
+                            guard fired.order.count == 3 else { return }
+                            // This takes its place. It would have fired again by then.
+                            fired.timers = [
+                                loop.after(.milliseconds(20)) {
+                                    done.resume(returning: fired.order.count)
+                                    fired.timers = []
+                                }
+                            ]
                         }
                     ]
                 }
             }
+            #expect(count == 3)
         }
     }
 

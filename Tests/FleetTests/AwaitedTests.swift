@@ -4,7 +4,9 @@ import Testing
 
 /// Values that come, or do not come in time.
 struct AwaitedTests {
-    @Test func `a value that does not come is given up at its time, in whatever order the limits end`() async {
+    @Test func `a wait for a value that does not come ends at its own time limit, whatever other waits there are`()
+        async
+    {
         await withTaskGroup { group in
             for milliseconds in [400, 1, 200, 0, 300, 100, 2, 200] {
                 group.addTask {
@@ -17,7 +19,7 @@ struct AwaitedTests {
         }
     }
 
-    @Test func `a value that comes is given at once, the first one, and also if it came before`() async {
+    @Test func `a wait returns the first value given, even if it was given before the wait began`() async {
         let (early, late) = (Awaited<Int>(), Awaited<Int>())
         early.give(1)
         early.give(2)

@@ -18,7 +18,7 @@ struct FleetClockTests {
         #expect(clock.error == 50 || clock.error == 51)
     }
 
-    @Test func `a quicker round trip makes it more exact, and a slower one no less`() {
+    @Test func `a fast round trip to the server reduces the clock's error, and a slow one does not increase it`() {
         var clock = FleetClock(reading(at: 0, ahead: 7, 1000, 1000))
         let isFirstTaken = clock.add(reading(at: 3000, ahead: 7, 5, 5))
         #expect(isFirstTaken)
@@ -30,7 +30,7 @@ struct FleetClockTests {
         #expect(clock.server(10_000).contains(10_007))
     }
 
-    @Test func `its error grows by 500 parts of a million`() {
+    @Test func `the clock's error grows by 500 µs for each second before or after its reading`() {
         let clock = FleetClock(reading(at: 0, ahead: 0, 0, 0))
         let later = clock.server(3_600_000_000)
         #expect(later.contains(3_600_000_000 + 1_700_000) && later.contains(3_600_000_000 - 1_700_000))
@@ -51,7 +51,7 @@ struct FleetClockTests {
         #expect(isTaken)
     }
 
-    @Test func `whatever the round trips and the drift, the truth stays within the bounds`() {
+    @Test func `the server's true time is within the estimated bounds, whatever the round trips and the drift`() {
         var random = SeededGenerator(seed: 38)
         for _ in 0..<300 {
             let drift = Double.random(in: -500...500, using: &random) / 1_000_000

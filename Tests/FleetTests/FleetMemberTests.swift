@@ -21,7 +21,9 @@ import Testing
         #expect(machines[0].paths == all.filter { Int($0.dropFirst())! % 2 == 1 })
     }
 
-    @Test func `times are those of the reader's clock, and no more certain than they are`() async throws {
+    @Test func `the times of news are converted to the receiving machine's clock, as bounds of the true times`()
+        async throws
+    {
         let server = try RedisServer()
         let hour: Int64 = 3_600_000_000
         let (one, other) = (try Machine(server), try Machine(server, ahead: -hour))
@@ -72,7 +74,7 @@ import Testing
         #expect(await eventually { !one.folder.names.contains("fleet.queue") })
     }
 
-    @Test func `what is kept outlives the machine`() async throws {
+    @Test func `news kept while the server was away are announced after the machine has restarted`() async throws {
         let server = try RedisServer()
         let folder = TemporaryFolder()
         do {
@@ -277,7 +279,8 @@ import Testing
         #expect(try position.epoch > #require(former).epoch)
     }
 
-    @Test func `what is kept is announced as what ended by the restart, whatever the clock was before`() async throws {
+    @Test func `kept news end no earlier than the restart, whatever the machine's clock showed before it`() async throws
+    {
         let (server, folder) = (try RedisServer(), TemporaryFolder())
         let other = try Machine(server)
         await other.waitUntilConnected()
@@ -340,7 +343,7 @@ import Testing
         #expect(one.paths.isEmpty && other.paths.isEmpty && one.member.figures.unopened == 0)
     }
 
-    @Test func `what does not open is ignored and counted`() async throws {
+    @Test func `news that cannot be decrypted are ignored and counted`() async throws {
         let server = try RedisServer()
         let (one, other) = (try Machine(server), try Machine(server))
         await other.waitUntilConnected()
@@ -474,7 +477,7 @@ import Testing
         }
     }
 
-    @Test func `who has waited long enough asks for himself`() async throws {
+    @Test func `a machine that has waited too long for another's fetch asks the upstream itself`() async throws {
         let machines = try await machines(try RedisServer(), coalesce: .milliseconds(300))
         guard case .mine = await machines[0].member.find(Machine.key()) else {
             Issue.record("somebody else fetches it")

@@ -119,7 +119,7 @@ struct NewsQueueTests {
         queue.wereAnnounced(Dictionary(uniqueKeysWithValues: all), at: time)
     }
 
-    @Test func `they are announced in order, each upstream by itself`() {
+    @Test func `news are announced in order, and an upstream that has to wait does not hold up the others`() {
         var queue = NewsQueue()
         queue.append(write(1), in: "a")
         queue.append(write(2), in: "b")
@@ -175,7 +175,7 @@ struct NewsQueueTests {
         #expect(events(queue) == [write(1), suspect(2), write(3)])
     }
 
-    @Test func `too many become one that makes everything outdated`() {
+    @Test func `when the queue is full, an upstream's waiting news become one that invalidates all its documents`() {
         var queue = NewsQueue()
         for number in 0..<NewsQueue.capacity { queue.append(write(UInt64(number)), in: number == 0 ? "b" : "a") }
         queue.append(write(70_000, at: 9), in: "a")

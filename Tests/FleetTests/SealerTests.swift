@@ -24,7 +24,7 @@ struct SealerTests {
         #expect(one.sender != other.sender)
     }
 
-    @Test func `it does not open at another place, in another epoch, or with another key`() {
+    @Test func `sealed bytes open only with the key, and in the stream and epoch, for which they were sealed`() {
         let sealer = Sealer()
         let names = FleetNames(record: keys.name(ofUpstream: "a https://a"))
         let sealed = sealer.seal([1, 2], key: keys.newsKey, place: names.stream(1))
@@ -45,7 +45,7 @@ struct SealerTests {
         #expect(sealer.open(sealed + [0], key: keys.newsKey, place: "p") == nil)
     }
 
-    @Test func `the same bytes never look the same twice`() {
+    @Test func `sealing the same bytes again gives different sealed bytes`() {
         let sealer = Sealer()
         let all = (0..<100).map { _ in sealer.seal([1, 2, 3], key: keys.newsKey, place: "p") }
         #expect(Set(all).count == 100)
@@ -143,7 +143,7 @@ struct SharedContentTests {
         }
     }
 
-    @Test func `news of an epoch that is over count as happening now`() throws {
+    @Test func `news of an earlier epoch count as events that happened at any time until now`() throws {
         for event in events {
             let local = try PublishedNews(news(event).encoded).local(nil, now: 9_000)
             #expect(local.start == 0 && local.end == 9_000)

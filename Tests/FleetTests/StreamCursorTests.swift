@@ -23,7 +23,7 @@ struct StreamCursorTests {
         at place: SourceLocation = #_sourceLocation
     ) { #expect(found.taken == entries && found.hasGap == hasGap, sourceLocation: place) }
 
-    @Test func `an id is read as the server writes it`() {
+    @Test func `an entry's ID is read as the server writes it, and any other text is rejected`() {
         #expect(EntryID("1526919030474-55") == EntryID(1_526_919_030_474, 55))
         #expect(EntryID("5-0").map(\.text) == "5-0" && EntryID.start.text == "0-0")
         for text in ["", "5", "-", "5-", "-5", "a-0", "5-0-1", "99999999999999999999-0"] {

@@ -15,13 +15,15 @@ import Testing
         #expect(try await Self.body([]).collectUnlessLarger(than: 0) == [])
     }
 
-    @Test(arguments: 0...4) func `a larger one is still there, from its beginning`(limit: Int) async throws {
+    @Test(arguments: 0...4) func `a body larger than the limit can still be read from its beginning`(limit: Int)
+        async throws
+    {
         let body = Self.body([[1], [2, 3], [4], [5]])
         #expect(try await body.collectUnlessLarger(than: limit) == nil)
         #expect(try await body.collect(limit: 5) == [1, 2, 3, 4, 5])
     }
 
-    @Test func `what arrives after the limit was exceeded comes after the rest`() async throws {
+    @Test func `bytes that arrive after the limit was exceeded are read after the earlier ones`() async throws {
         let body = RequestBody(declaredLength: nil, window: 1 << 20) {}
         body.append([1, 2])
         #expect(try await body.collectUnlessLarger(than: 1) == nil)

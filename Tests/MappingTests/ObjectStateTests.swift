@@ -198,7 +198,7 @@ private func newest(_ events: [Event], _ member: String = "value", lag: Lag = 0)
         return state.mergedPayload(model: "Issue", models: models).map(text)
     }
 
-    @Test func `nothing is merged if one contribution contains every newest value`() throws {
+    @Test func `if one response contains every newest value of an object, nothing is merged`() throws {
         #expect(try merged([#"{"id":1,"title":"a"}"#]) == nil)
         #expect(try merged([#"{"id":1,"title":"a","state":"s"}"#, #"{"id":1,"title":"b","state":"s"}"#]) == nil)
         // The older one says more, and the newer nothing else.

@@ -326,7 +326,7 @@ extension Int: MemberValue {
         }
     }
 
-    @Test func `an own write is not lost to deliveries that come late and again`() {
+    @Test func `late and repeated webhook deliveries do not undo a client's own write`() {
         for (changes, write) in [([2], 2), ([1, 3], 1), ([1, 3], 3)] as [([Int64], Int64)] {
             for (isStamped, isUnseen) in [(false, false), (true, false), (true, true)] {
                 var checker = Checker(

@@ -12,7 +12,7 @@ import Testing
         return circuit
     }
 
-    @Test func `three failures in a row open it, or one timeout`() {
+    @Test func `three failures in a row, or one timeout, open the circuit`() {
         var circuit = Circuit()
         for _ in 1...2 {
             #expect(circuit.handle(.noResponse(isTimeout: false, since: 5), at: 10, jitter: 0) == [])
@@ -26,7 +26,7 @@ import Testing
         #expect(open().state == .open)
     }
 
-    @Test func `a response in between, also to another request, begins the count anew`() {
+    @Test func `a response to any request resets the count of failures, so that the circuit stays closed`() {
         var circuit = Circuit()
         for moment in 1...100 as ClosedRange<Int64> {
             _ = circuit.handle(.noResponse(isTimeout: false, since: 3 * moment), at: 3 * moment + 1, jitter: 0)
@@ -48,7 +48,7 @@ import Testing
         return circuit
     }
 
-    @Test func `three clients in a row who lose patience make it slow: everything is sent, until a timeout opens it`() {
+    @Test func `a circuit that is slow for three clients in a row lets all requests pass until a timeout opens it`() {
         var circuit = slow()
         #expect(circuit.state == .slow)
         #expect(
@@ -80,7 +80,7 @@ import Testing
         #expect(circuit.state == .closed)
     }
 
-    @Test func `while it is open, it probes at least once a second, and at most twice`() {
+    @Test func `an open circuit probes the upstream once or twice a second`() {
         for jitter in [0, 0.3, 0.999] {
             var circuit = open()
             var now = 10 * Self.second

@@ -57,7 +57,7 @@ import Testing
         FleetPosition(epoch: epoch, entry: EntryID(entry, 0))
     }
 
-    @Test func `a position waits for the announcements that have begun, and includes them`() async {
+    @Test func `a machine's position is given once the announcements under way are done, and includes them`() async {
         let link = Link()
         let sharing = FleetSharing(link, log: Logger(label: "test"))
         #expect(await sharing.settled(in: "a") == Self.at(1))

@@ -21,7 +21,9 @@ import Testing
         #expect(text(rules.applied(to: bytes(expected))) == expected)
     }
 
-    @Test func `without sort the order stays, and an empty rule does nothing`() throws {
+    @Test func `parameters keep their order if they are not to be sorted, and key rules without settings are none`()
+        throws
+    {
         let rules = try #require(KeyRules(.init(sort: false, ignore: ["x"])))
         #expect(text(rules.applied(to: bytes("/a?c=1&x&b=2&a=3"))) == "/a?c=1&b=2&a=3")
         #expect(KeyRules(.init()) == nil)

@@ -23,7 +23,7 @@ import Testing
         return try #require(Budget(fields, now: 0, wall: 1_000))
     }
 
-    @Test func `what was taken since a call was made is not in its reply`() {
+    @Test func `requests begun after a call to the fleet's server are not included in what its reply says is left`() {
         var together = SpendingTogether()
         let first = together.begin(1)
         let second = together.begin(2)
@@ -32,7 +32,7 @@ import Testing
         #expect(together.end(second, known(48), at: 0) == .adopt(common(48), takenSince: 0))
     }
 
-    @Test func `a reply that comes after a later one means nothing`() {
+    @Test func `a reply that arrives after the reply to a later call is ignored`() {
         var together = SpendingTogether()
         let (first, second) = (together.begin(1), together.begin(1))
         #expect(together.end(second, known(48), at: 0) == .adopt(common(48), takenSince: 0))
@@ -54,7 +54,7 @@ import Testing
         #expect(!together.isAlone)
     }
 
-    @Test func `what a call has said in vain counts until the next one has said it`() {
+    @Test func `requests reported in a call that failed still count, and the next call reports them again`() {
         var together = SpendingTogether()
         let (first, second) = (together.begin(1), together.begin(1))
         #expect(together.end(first, .alone, at: 0) == .divide(among: 1))
@@ -75,7 +75,7 @@ import Testing
         #expect(!together.mustAsk(little, at: 3 * Self.second / 2) && together.mustAsk(little, at: 2 * Self.second))
     }
 
-    @Test func `a budget takes over what is left for all, and its share of it`() throws {
+    @Test func `a budget adopts what the fleet has left, or, once it is divided, one machine's share of that`() throws {
         var budget = try budget(remaining: 90)
         budget.adopt(common(30), takenSince: 2, now: 5)
         #expect((budget.remaining, budget.limit, budget.end) == (28, 100, 60 * Self.second + 5))

@@ -94,7 +94,7 @@ import Testing
         #expect(shop.written(try request(method, path, of: shop)).first?.identity == identity)
     }
 
-    @Test func `an action makes outdated what a write to its object does`() throws {
+    @Test func `an action on an object invalidates the same responses as a write to that object`() throws {
         let shop = try shop()
         let cancel = try request("POST", "/orders/5/cancel", of: shop)
         #expect(outcome(204).outdatedPaths(by: cancel) == ["/v2/orders/5/cancel", "/v2/orders/5", "/v2/orders"])
@@ -103,7 +103,7 @@ import Testing
         #expect(further.patterns.map { $0.matches("/v2/all/x") } == [true])
     }
 
-    @Test func `the end of an action deletes no object`() throws {
+    @Test func `a DELETE that ends an action, such as a lock, does not delete the object`() throws {
         let shop = try shop()
         let unlock = try request("DELETE", "/orders/5/lock", of: shop)
         #expect(outcome(204).effect(of: unlock) == .changed)

@@ -260,7 +260,7 @@ import Testing
         #expect(RecordedExchange(line: bare.line) == bare)
     }
 
-    @Test func `two lines may share a body`() throws {
+    @Test func `two exchanges of a recording may share a body file`() throws {
         let line = Self.line(body: "bodies/1.json") + "\n"
         #expect(Self.failure(try Self.folder(line + line, bodies: ["1.json": "{}"])) == "read: 2")
     }

@@ -123,7 +123,9 @@ struct ConfigChangeTests {
         )
     }
 
-    @Test func `what only a restart changes stays as it was`() throws {
+    @Test func `settings that only a restart can change keep their values, and are reported again the next time`()
+        throws
+    {
         let former = try settings(Self.upstream)
         let new = try settings("workers: 3\nstore: { path: /x, withhold: 1s }\n" + Self.upstream)
         let inForce = new.changes(since: former).inForce

@@ -39,7 +39,7 @@ struct FleetConfigTests {
         #expect(!"\(fleet)".contains("115") && !"\(fleet)".contains("15, 15"))
     }
 
-    @Test func `most of it has a default`() throws {
+    @Test func `a fleet needs only a URL and a key file, and the rest has defaults`() throws {
         let fleet = try #require(try settings(config("url: \"redis://127.0.0.1\", key_file: \(key)")).fleet)
         #expect(fleet.server.address == .tcp(host: "127.0.0.1", port: 6379) && fleet.server.database == 0)
         #expect(fleet.password == nil && fleet.coalesce == .seconds(5) && fleet.shares(upstreamNamed: "any"))
@@ -81,7 +81,7 @@ struct FleetConfigTests {
         #expect(found.count == 1 && found.first?.contains(part) == true, "\(found)")
     }
 
-    @Test func `a change takes effect at a restart only`() throws {
+    @Test func `a change of the fleet's settings or of its key takes effect only at a restart`() throws {
         let former = try settings(config("url: \"redis://127.0.0.1\", key_file: \(key)"))
         for other in [
             config("url: \"redis://127.0.0.2\", key_file: \(key)"),

@@ -54,7 +54,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `it is gone with its document`() async throws {
+    @Test func `a response whose entity tag covers its body is no longer found once it is invalidated`() async throws {
         let bench = try Bench()
         try await receive(bench, "/x", "first", of: try await principal(bench, 1))
         let id = try #require(

@@ -181,7 +181,9 @@ struct ForeignCopyTests {
         )
     }
 
-    @Test func `opaque parts of a copied response are checked by their readers`() async throws {
+    @Test func `a copy is refused if the caller's check rejects the fields or the policy of a response in it`()
+        async throws
+    {
         let bench = try await Bench.filled()
         let copy = bench.folder.file("copy")
         try await bench.store.save(to: copy, principalKey: Self.key)

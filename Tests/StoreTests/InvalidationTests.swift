@@ -44,7 +44,7 @@ import Testing
         #expect(invalidation.covers("/a", of: "api"))
     }
 
-    @Test func `it means the same after it was written as JSON and read again`() throws {
+    @Test func `an invalidation is the same after encoding as JSON and decoding`() throws {
         let invalidation = Invalidation(
             of: "api",
             paths: ["/a", "/b"],

@@ -82,7 +82,7 @@ struct SeedingTests {
         await bench.store.close()
     }
 
-    @Test(arguments: [true, false]) func `of a response that was under way during a seed, the response counts`(
+    @Test(arguments: [true, false]) func `a response that was under way during a seed replaces the seeded value`(
         isStoredFirst: Bool
     ) async throws {
         let bench = try bench()
@@ -152,7 +152,7 @@ struct SeedingTests {
         await bench.store.close()
     }
 
-    @Test func `an equal value changes nothing, and takes no response's place`() async throws {
+    @Test func `seeding an equal value changes nothing, and the response remains the value's source`() async throws {
         let bench = try bench()
         try await bench.receive("/users/1", #"{"id":1,"login":"a"}"#, user)
         let receipt = try await seed(bench, #"{"id":1,"login":"a"}"#)

@@ -149,7 +149,9 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `what differs is stored apart, and so is what resembles a document that is gone`() async throws {
+    @Test func `a body is stored separately if it differs from the one it resembles, or if that one is gone`()
+        async throws
+    {
         let bench = try Bench()
         let (one, two) = (try await Self.principal(bench, 1), try await Self.principal(bench, 2))
         let first = try await Self.receive(bench, "/text", Self.opaque, of: one, like: nil)

@@ -42,7 +42,7 @@ struct SharedWriteTests: WriteMarkFixtures {
 
     private func titles(_ first: String) -> String { "[\(issue(1, first)), \(issue(2, "b"))]" }
 
-    @Test func `lists show it within their lag, and are not asked for`() async throws {
+    @Test func `lists show at once what another machine has written, and are not fetched again`() async throws {
         let bench = try lagging()
         try await bench.receive("/issues", titles("a"), issues)
         try await bench.receive("/issues/1", issue(1, "a"), Self.issue)
@@ -58,7 +58,9 @@ struct SharedWriteTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `what the response has not shown is asked for`() async throws {
+    @Test func `a list is outdated if the response to another machine's write does not show all that was written`()
+        async throws
+    {
         let bench = try lagging()
         try await bench.receive("/issues", titles("a"), issues)
         bench.time.advance(Self.second)
@@ -73,7 +75,9 @@ struct SharedWriteTests: WriteMarkFixtures {
         await other.store.close()
     }
 
-    @Test func `other principals and contexts are asked for, and do not see it`() async throws {
+    @Test func `another machine's write makes responses of other principals and contexts outdated, without its values`()
+        async throws
+    {
         let bench = try lagging()
         let mine = try await bench.store.principal(Self.digest)
         for principal in [PrincipalID.anonymous, mine] {
@@ -89,7 +93,8 @@ struct SharedWriteTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test(arguments: [false, true]) func `a response from before it that shows the object first shows it`(
+    @Test(arguments: [false, true])
+    func `a response requested before another machine's write, and stored later, shows what was written`(
         isShared: Bool
     )
         async throws
@@ -105,7 +110,8 @@ struct SharedWriteTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `one that overlaps what is known here is settled, and asked for`() async throws {
+    @Test func `a write on another machine that overlaps a response makes it outdated until the next one`() async throws
+    {
         let bench = try Bench()
         try await bench.receive("/issues", titles("a"), issues)
         try await bench.store.apply([news(bench, "w", start: bench.store.clock.now() - 60 * Self.second)], of: "github")

@@ -87,7 +87,9 @@ struct SharingTests {
         await bench.store.close()
     }
 
-    @Test func `the later word of a document counts whatever its lag, on whichever machine it was said`() async throws {
+    @Test func `a later response to the same URL changes a value despite the lag, even if another machine got it`()
+        async throws
+    {
         let bench = try Bench { $0.lag = Lag(lists: 30 * Self.second) }
         try await bench.receive("/users", "[\(ada("a"))]", users)
         bench.time.advance(Self.second)
@@ -174,7 +176,7 @@ struct SharingTests {
     }
 
     @Test(arguments: [#"{"id":7,"login":"b"}"#, #"{"login":"b","id":7}"#])
-    func `a found response does not hide what its machine, or another, has announced of something else`(newer: String)
+    func `a response shared by another machine is outdated if any machine has announced newer values`(newer: String)
         async throws
     {
         for isOfSameFetch in [false, true] {
@@ -292,7 +294,9 @@ struct SharingTests {
         await bench.store.close()
     }
 
-    @Test func `its objects are unknown, also in responses that were requested before`() async throws {
+    @Test func `an invalidation of objects makes the responses that show them outdated, also those under way`()
+        async throws
+    {
         let bench = try Bench()
         try await bench.receive("/users/7", ada("a"), user)
         try await bench.receive("/users/8", #"{"id":8,"login":"h"}"#, user)

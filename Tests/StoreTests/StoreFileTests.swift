@@ -20,7 +20,9 @@ struct StoreFileTests {
         await again.close()
     }
 
-    @Test func `everything is there after a restart`() async throws {
+    @Test func `after a restart the store's documents and cache keys are there, and its clock has not gone back`()
+        async throws
+    {
         let first = try Bench()
         let list = #"[{"id":1,"title":"old"}]"#
         try await first.receive("/issues", list, issues)

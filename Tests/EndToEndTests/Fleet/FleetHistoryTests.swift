@@ -10,12 +10,16 @@ import Testing
     }
 
     @Test(arguments: FleetTrouble.allCases)
-    func `the same while something goes wrong`(trouble: FleetTrouble) throws {
+    func `every response of three machines is one that is promised, also while something goes wrong`(
+        trouble: FleetTrouble
+    ) throws {
         #expect(try FleetHistory(seed: 3, steps: 300, [trouble]).run() == [])
     }
 
     @Test(arguments: [4, 5])
-    func `the same while everything goes wrong`(seed: UInt64) throws {
+    func `every response of three machines is one that is promised, also while everything goes wrong`(seed: UInt64)
+        throws
+    {
         #expect(try FleetHistory(seed: seed, steps: 500, FleetTrouble.allCases).run() == [])
     }
 

@@ -213,7 +213,7 @@ struct JournalTests {
         await bench.store.close()
     }
 
-    @Test(arguments: [1, 2, 3]) func `entries survive their encoding`(seed: UInt64) throws {
+    @Test(arguments: [1, 2, 3]) func `journal entries are the same after encoding and decoding`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<200 {
             var (sequence, entries): (CommitNumber, [Journal.Entry]) = (
