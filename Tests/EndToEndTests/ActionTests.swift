@@ -97,6 +97,22 @@ import Testing
         }
     }
 
+    @Test func `a DELETE whose route does not say what its path names makes outdated what may show the object`() throws {
+        let isThere = Monitor(true)
+        let origin = try Origin { request in
+            if request.method == "DELETE" {
+                isThere.withLock { $0 = false }
+                return .empty(204)
+            }
+            return .json(isThere.current ? #"[{"id":5,"state":"a"}]"# : "[]", Fresh.hour)
+        }
+        let larder = try Larder(config: Self.config(origin).replacing("object: { id: id }, ", with: ""))
+        #expect(try larder.get("/recent").text.contains("a"))
+        #expect(try larder.waitForDocuments(1))
+        #expect(try larder.request("DELETE", "/orders/5").status == 204)
+        #expect(try larder.get("/recent").text == "[]")
+    }
+
     @Test func `the end of an action leaves its object alive`() throws {
         let (origin, state) = try Self.shop()
         state.withLock { $0 = "cancelled" }

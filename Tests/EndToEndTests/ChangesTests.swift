@@ -47,6 +47,24 @@ import Testing
         #expect((change.members["object"] as? [String: Any])?["login"] as? String == "bela")
     }
 
+    @Test func `an object that a write left unknown is changed, not created, when it is shown again`() throws {
+        let name = Monitor("a")
+        let origin = try Origin { request in
+            guard request.method == "GET" else {
+                name.withLock { $0 = "b" }
+                return .empty(204)
+            }
+            return .json(#"{"id":1,"name":"\#(name.current)"}"#, Fresh.hour)
+        }
+        let larder = try Larder(config: Configs.blog(origin, upstream: ["lag: 0s"]))
+        let listener = try ChangeListener(larder)
+        _ = try larder.get("/users/1")
+        #expect(try listener.next(1).map(\.text) == ["created User 1"])
+        #expect(try larder.request("PATCH", "/users/1", body: "{}").status == 204)
+        _ = try larder.get("/users/1")
+        #expect(try listener.next(2).map(\.text) == ["unknown User 1", "changed User 1"])
+    }
+
     @Test func `a client that returns with its last number continues after it, also if it saw no change`() throws {
         let blog = try Changing(["/users": Self.users(5, "a")])
         let larder = try Larder(config: Configs.blog(blog.origin))

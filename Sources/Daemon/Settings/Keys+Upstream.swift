@@ -73,9 +73,9 @@ extension UpstreamDraft: ConfigSection {
         https://tracker.example is sent with every request, for servers that refuse writes without a known one.
         """: .origin,
         """
-        Rewrite the upstream's links in responses so that they point to Larder, for clients that follow them: its absolute \
-        URLs in JSON, paths in members and header fields that are links by their names. Location and Link always are. \
-        Stored responses stay as received.
+        Rewrite the upstream's links in JSON so that they lead to Larder, for clients that follow them: absolute URLs, and \
+        paths in members that are links by their names (next, href, html_url); also in header fields such as Next-Page. \
+        Location and Link are rewritten always. Stored responses stay as received.
         """: .boolean("rewrite_links", \.settings.rewriteLinks),
         """
         Further host names under which programs reach it. The listen address and localhost are always allowed. https:// \

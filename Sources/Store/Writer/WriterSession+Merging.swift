@@ -14,6 +14,8 @@ extension WriterSession {
         let write = new.first { $0.observation.kind == .write && !$0.isEmbedded }
         let wroteBefore = record.wrote ?? .min
         if let write { record.setWrite(at: write.observation.end) }
+        // What was only unknown for a while is not created anew.
+        var change: ObjectChange.Kind?
         if let mark = record.mark {
             let isSuperseded: Bool
             if mark.isTombstone {
@@ -33,9 +35,12 @@ extension WriterSession {
                 let newest = max(mark.time, try record.base == nil ? .min : state(of: record).lastSeen ?? .min)
                 isSuperseded = new.allSatisfy { $0.lo(lag: models.lag) > newest }
             }
-            if isSuperseded { try supersede(mark, of: record, by: new, model: model, models) }
+            if isSuperseded {
+                if !mark.isTombstone, !mark.isReused, record.base != nil { change = .changed }
+                try supersede(mark, of: record, by: new, model: model, models)
+            }
         }
-        if try isMergedUnparsed(new, into: record, model: model, models) { return ([], []) }
+        if try isMergedUnparsed(new, into: record, as: change, model: model, models) { return ([], []) }
         var state = try state(of: record)
         let wasKnown = state.base != nil
         let doubtsBefore = record.knowledge.doubts.map(\.member)
@@ -55,7 +60,7 @@ extension WriterSession {
             // The member that shows the deletion may not be a shared property.
             markChanged(record, wasKnown: wasKnown, as: state.deletedSince == nil ? .created : .deleted)
         } else if merge.isChanged {
-            markChanged(record, wasKnown: wasKnown)
+            markChanged(record, wasKnown: wasKnown, as: change)
         } else if merge.hasDoubtChanged {
             markChanged(record, wasKnown: true, isJournaled: false)
         }
@@ -67,6 +72,7 @@ extension WriterSession {
     private func isMergedUnparsed(
         _ new: [Contribution],
         into record: ObjectRecord,
+        as change: ObjectChange.Kind?,
         model: String,
         _ models: UpstreamModels
     )
@@ -86,7 +92,7 @@ extension WriterSession {
             }
             try setKnowledge(.whole(isEmbedded: seen.isEmbedded), of: record)
             record.merged = nil
-            markChanged(record, wasKnown: false)
+            markChanged(record, wasKnown: false, as: change)
             return true
         }
         guard base.version == seen.versionID, record.merged == nil, case .whole(let wasEmbedded) = record.knowledge

@@ -138,7 +138,7 @@ struct WriteOutcome: Sendable {
             bound: bound
         )
         write.actionPath = action.map(upstream.keyPath)
-        if effect == .changed, bound == nil { write.supposed = upstream.supposed(request) }
+        if effect != .absent, bound == nil { write.supposed = upstream.supposed(request) }
         write.suspect = suspect
         write.method = request.message.method
         write.isCreation = request.message.method == "POST"
