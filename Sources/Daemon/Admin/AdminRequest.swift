@@ -148,7 +148,7 @@ extension AdminRequest {
     /// The texts of the body's members by name, which must be of `names`; `advice` lists these in the error about another.
     func texts(_ names: [String], advice: String) throws -> [String: String] {
         var texts: [String: String] = [:]
-        for (member, value) in try members() {
+        for (member, value) in try members(advice) {
             guard names.contains(member) else {
                 throw ProblemDocument.badRequest("\(member) is not a member of this body: use \(advice)")
             }
@@ -160,7 +160,9 @@ extension AdminRequest {
     /// The members of the JSON object in the body, sorted by name; none if the body is empty.
     ///
     /// The media type does not matter: `curl -d` calls everything a form, and the guard keeps foreign pages out, not the type.
-    func members() throws -> [(name: String, value: AdminScalar)] {
+    ///
+    /// - Parameter advice: the members that are read, for the error.
+    func members(_ advice: String? = nil) throws -> [(name: String, value: AdminScalar)] {
         if body.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) { return [] }
         do {
             let members = try JSONDecoder().decode([String: AdminScalar].self, from: Data(body))
@@ -168,6 +170,7 @@ extension AdminRequest {
         } catch {
             throw ProblemDocument.badRequest(
                 "the body must be one JSON object whose members are texts, whole numbers or flags"
+                    + (advice.map { "; use \($0)" } ?? "")
             )
         }
     }
