@@ -178,6 +178,9 @@ extension AdminRequest {
 
 struct Paging: Sendable, Equatable {
     static let maximum = 1000
+    /// In the words of `next` in a body, and of what commands print.
+    static let wrongAfter =
+        "after must be the value at the end of the previous page: its `next`, or what follows \"continue with --after\""
     static let parameters: [AdminRoute.Parameter] = AdminRoute.Parameter.documented([
         "Rows of a page, 1 to \(maximum); 100 by default.": .init("limit", .integer),
         "The `next` of the previous page.": .init("after"),
@@ -190,7 +193,7 @@ struct Paging: Sendable, Equatable {
         limit = try Self.limit(request)
         if let text = request.value("after") {
             guard let cursor = Int64(text) else {
-                throw ProblemDocument.badRequest("after must be the `next` of the previous page")
+                throw ProblemDocument.badRequest(Self.wrongAfter)
             }
             after = cursor
         }
