@@ -1,6 +1,7 @@
 import Fleet
 import HTTPSemantics
 import Proxy
+import Recording
 import Settings
 import Store
 
@@ -119,7 +120,7 @@ extension Status {
         notes = urgent(state, daemon.storeTrouble)
         notes += fleet?.note.map { [Note(text: $0, needsAttention: true)] } ?? []
         let limited = daemon.metrics.allUpstreams.filter { $0.metrics.health.isBackOffForLimit }.map(\.name)
-        notes += remarks(warnings: Int(statistics.warnings), limited: Set(limited))
+        notes += remarks(warnings: Int(statistics.warnings), limited: Set(limited), state)
         notes += lastHour.adviceOnMisses(daemon.requests).map { [Note(text: $0, needsAttention: false)] } ?? []
         ok = !notes.contains(where: \.needsAttention)
     }
@@ -147,8 +148,8 @@ extension Status {
     }
 
     /// - Parameter limited: the upstreams that Larder backs off from because a rate limit is used up.
-    private func remarks(warnings: Int, limited: Set<String>) -> [Note] {
-        var texts: [String] = []
+    private func remarks(warnings: Int, limited: Set<String>, _ state: DaemonCore.State) -> [Note] {
+        var texts = state.replayer.map { ["responses come from the recording \($0.recording.folder.path)"] } ?? []
         if mode != configuredMode {
             texts.append("the mode is \(mode), as it was set at run time; the config says \(configuredMode)")
         }
