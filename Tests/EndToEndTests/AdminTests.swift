@@ -112,7 +112,9 @@ import Testing
         #expect(try larder.admin("GET", "/nonsense").status == 404)
         #expect(try larder.admin("DELETE", "/count").status == 405)
         #expect(try larder.admin("PUT", "/mode", body: #"{"mode":"sideways"}"#).status == 400)
-        #expect(try larder.admin("PUT", "/mode", body: "nonsense").status == 400)
+        let bare = try larder.admin("PUT", "/mode", body: "offline")
+        let detail = try #require(bare.object["detail"] as? String)
+        #expect(bare.status == 400 && detail.hasSuffix(#"; use {"mode": "offline"}"#))
         #expect(try larder.admin("POST", "/clean", body: #"{"colour":"red"}"#).status == 400)
     }
 

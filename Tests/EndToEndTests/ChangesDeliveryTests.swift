@@ -104,6 +104,11 @@ import Testing
         let events = try back.next(2)
         #expect(Set(events.map(\.name)) == ["reset", "created"])
         #expect(events.first { $0.name == "reset" }?.members["reason"] as? String == "cleaned")
+        let listed = try larder.command("changes", "--since", "0")
+        #expect(listed.errors.contains(" changes are missing between "), "\(listed.errors)")
+        #expect(listed.errors.contains(", because a clean has removed their objects\n"))
+        let selected = try larder.command("changes", "--model", "Post")
+        #expect(selected.errors.contains("; they may be of other objects than those selected\n"))
     }
 
     // MARK: Those who listen badly, and those who are many

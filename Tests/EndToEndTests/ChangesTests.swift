@@ -187,6 +187,18 @@ import Testing
         _ = try larder.get("/users", Self.again)
         #expect(eventually { follower.output.split(separator: "\n").count == 4 })
         #expect(follower.output.split(separator: "\n").last?.contains(#""kind":"changed""#) == true)
+
+        #expect(larder.terminate() == .exited(0))
+        #expect(eventually { follower.errors.hasSuffix("has ended; waiting until it is back (Ctrl-C ends this)\n") })
+        let next = try Larder(
+            arguments: ["--config", larder.folder.file("larder.yaml")],
+            folder: larder.folder,
+            addresses: ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:\(larder.adminPort)"]
+        )
+        #expect(eventually { follower.errors.hasSuffix("is back\n") })
+        blog["/users"] = Self.users(2, "d")
+        _ = try next.get("/users", Self.again)
+        #expect(eventually { follower.output.split(separator: "\n").count == 6 })
         follower.signal(SIGTERM)
         follower.waitForEnd()
     }

@@ -39,10 +39,11 @@ import Testing
         _ = try larder.get("/z")
         #expect(origin.requests.allSatisfy { $0["Larder-Session"] == nil })
         #expect(try larder.command("recording", "stop", "a").output == "recorded 1 exchange as a\n")
+        #expect(try larder.command("recording", "stop", "a").errors.contains("a: this recording is not running"))
     }
 
     @Test(arguments: [
-        (["start", "../x"], "this is not a name"), (["stop", "x"], "this recording is not running"),
+        (["start", "../x"], "this is not a name"), (["stop", "x"], "there is no such recording"),
         (["get", "x", "/nonexistent/y"], "there is no such recording"),
     ])
     func `a recording command that cannot be carried out is refused with the reason`(

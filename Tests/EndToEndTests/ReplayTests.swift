@@ -33,6 +33,7 @@ import Testing
         func list(_ fields: FieldLines = [:]) throws -> String { try larder.get("/list", fields).text }
         #expect(try [list(), list(), list(), list()] == ["[0]", "[1]", "[2]", "[2]"])
         #expect(try [list(["Larder-Session": "one"]), list(["Larder-Session": "two"])] == ["[0]", "[0]"])
+        #expect(try larder.command("status").output.contains("- responses come from the recording \(recording.path)\n"))
         #expect(try larder.admin("POST", "/replay/reset").status == 200)
         // None is ready any more.
         #expect(

@@ -251,6 +251,8 @@ import Testing
         #expect(refusal.cacheStatus.contains("detail=budget"))
         let explained = try larder.command("explain", larder.url + "/repos/new", "-H", "Authorization: ann")
         #expect(explained.output.contains("used up"))
+        let note = "- a credential's rate limit at upstream upstream is used up; requests that count against it"
+        #expect(try larder.command("status").output.contains(note))
         #expect(origin.count() == 2)
 
         #expect(try larder.get("/repos/new", bob).status == 200)

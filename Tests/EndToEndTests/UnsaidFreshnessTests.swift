@@ -11,6 +11,7 @@ import Testing
                 switch request.path {
                 case "/no-cache": ["Cache-Control": "no-cache"]
                 case "/no-store": ["Cache-Control": "no-store"]
+                case "/vary": ["Cache-Control": "max-age=60", "Vary": "*"]
                 case "/expires": ["Expires": "0"]
                 case "/pragma": ["Pragma": "no-cache"]
                 case "/modified": ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"]
@@ -73,6 +74,11 @@ import Testing
         #expect(
             try remedy("/no-store")
                 == #"The response forbids storing. If you know better, write routes: [{ path: "no-store", cache: force, fresh: 60s }]."#
+        )
+        #expect(
+            try remedy("/vary")
+                == "By Vary: * the response is for no other request. If you know better, write "
+                + #"routes: [{ path: "vary", cache: force, fresh: 60s }]."#
         )
         #expect(try remedy("/modified") == nil)
         #expect(try larder.command("explain", "/plain").output.contains("To make it a hit:\n  The response says"))

@@ -36,7 +36,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
 
     @Test func `the access log for people shows time, status, outcome, duration, size and address`() {
         #expect(
-            line(request(), .short) == "07:15:01Z 200 hit           0.1ms   1.2 KiB GET github /users/1\n"
+            line(request(), .short) == "07:15:01Z 200 hit              0.1ms   1.2 KiB GET github /users/1\n"
         )
         let stale = request("/x?a=b") {
             ($0.outcome, $0.seconds, $0.upstreamSeconds) = (.stale, 1.25, 1.1)
@@ -44,8 +44,10 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
         }
         #expect(
             line(stale, .short)
-                == "07:15:01Z 200 stale          1.3s   1.2 KiB GET github /x?a=b (offline) upstream 1.1s\n"
+                == "07:15:01Z 200 stale             1.3s   1.2 KiB GET github /x?a=b (offline) upstream 1.1s\n"
         )
+        let failed = line(request { $0.outcome = .staleIfError }, .short)
+        #expect(failed == "07:15:01Z 200 stale-if-error   0.1ms   1.2 KiB GET github /users/1\n")
         #expect(line(request(), .short, colours: true).contains("\u{1B}[32m200 hit"))
         #expect(!line(request(), .off).contains("GET"))
     }

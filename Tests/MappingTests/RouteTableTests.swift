@@ -264,6 +264,7 @@ struct RouteTableTests {
         ),
         ("u/*rest", "\"*rest\" is not a wildcard; what follows as a whole is \"**\", which has no name"),
         ("**.json", "\"**.json\" is not a wildcard; what follows as a whole is \"**\", which has no name"),
+        ("x/{a:#", "\"{a:#\" has \"{\" without \"}\"; write {name} or {name:#}"),
         ("{a-b}", "\"{a-b}\" is not a capture; write {name} or {name:#}, the name being letters, digits and \"_\""),
         (
             "{a:id}",

@@ -19,6 +19,15 @@ struct ConfigUnitsTests {
         #expect(throws: InvalidValue.self) { try Units.duration(text) }
     }
 
+    @Test func `what is no duration or no size gets examples of its own kind`() {
+        #expect(throws: InvalidValue("\"sixty\" is not a duration such as 500ms, 30s, 5m or 1d")) {
+            try Units.duration("sixty")
+        }
+        #expect(throws: InvalidValue("\"much\" is not a size such as 4096, 512KiB, 64MiB or 1GiB")) {
+            try Units.size("much")
+        }
+    }
+
     @Test(arguments: [("500ms", "500ms"), ("90s", "1m30s"), ("24h", "1d"), ("0", "0s"), ("forever", "forever")])
     func `durations are written so that they can be read again`(_ text: String, _ written: String) throws {
         #expect(Units.text(try Units.duration(text)) == written)

@@ -59,6 +59,8 @@ struct FleetConfigTests {
             ("url: \"redis://:pw@h\", key_file: KEY", "must not contain a password"),
             ("url: \"redis://127.0.0.1/x\", key_file: KEY", "\"x\" is not the number of a database"),
             ("url: \"redis://127.0.0.1:x\", key_file: KEY", "\"x\" is not a port"),
+            ("url: \"redis://127.0.0.1:0/1\", key_file: KEY", "\"0\" is not a port; a port is a number from 1 to"),
+            ("url: \"redis://127.0.0.1:\", key_file: KEY", "\"\" is not a port; a port is a number from 1 to"),
             ("url: \"redis://127.0.0.1?x\", key_file: KEY", "leave out the rest"),
             ("url: \"redis://127.0.0.1\", key_file: KEY.none", "the fleet's key cannot be read"),
             ("url: \"redis://127.0.0.1\", key_file: KEY.short", "must contain 64 hexadecimal digits"),

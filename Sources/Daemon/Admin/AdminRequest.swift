@@ -148,7 +148,7 @@ extension AdminRequest {
     /// The texts of the body's members by name, which must be of `names`; `advice` lists these in the error about another.
     func texts(_ names: [String], advice: String) throws -> [String: String] {
         var texts: [String: String] = [:]
-        for (member, value) in try members() {
+        for (member, value) in try members(advice) {
             guard names.contains(member) else {
                 throw ProblemDocument.badRequest("\(member) is not a member of this body: use \(advice)")
             }
@@ -160,7 +160,9 @@ extension AdminRequest {
     /// The members of the JSON object in the body, sorted by name; none if the body is empty.
     ///
     /// The media type does not matter: `curl -d` calls everything a form, and the guard keeps foreign pages out, not the type.
-    func members() throws -> [(name: String, value: AdminScalar)] {
+    ///
+    /// - Parameter advice: the members that are read, for the error.
+    func members(_ advice: String? = nil) throws -> [(name: String, value: AdminScalar)] {
         if body.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) { return [] }
         do {
             let members = try JSONDecoder().decode([String: AdminScalar].self, from: Data(body))
@@ -168,6 +170,7 @@ extension AdminRequest {
         } catch {
             throw ProblemDocument.badRequest(
                 "the body must be one JSON object whose members are texts, whole numbers or flags"
+                    + (advice.map { "; use \($0)" } ?? "")
             )
         }
     }
@@ -175,6 +178,9 @@ extension AdminRequest {
 
 struct Paging: Sendable, Equatable {
     static let maximum = 1000
+    /// In the words of `next` in a body, and of what commands print.
+    static let wrongAfter =
+        "after must be the value at the end of the previous page: its `next`, or what follows \"continue with --after\""
     static let parameters: [AdminRoute.Parameter] = AdminRoute.Parameter.documented([
         "Rows of a page, 1 to \(maximum); 100 by default.": .init("limit", .integer),
         "The `next` of the previous page.": .init("after"),
@@ -187,7 +193,7 @@ struct Paging: Sendable, Equatable {
         limit = try Self.limit(request)
         if let text = request.value("after") {
             guard let cursor = Int64(text) else {
-                throw ProblemDocument.badRequest("after must be the `next` of the previous page")
+                throw ProblemDocument.badRequest(Self.wrongAfter)
             }
             after = cursor
         }

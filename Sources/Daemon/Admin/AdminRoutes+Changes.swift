@@ -178,7 +178,14 @@ extension AdminRoute {
                 resets.append(.evicted(after: after, upTo: page.floor, in: store))
             }
             if page.erased > 0 {
-                resets.append(.cleaned(page.erased, after: max(after, page.floor), upTo: page.end, in: store))
+                let reset = ChangeReset.cleaned(
+                    page.erased,
+                    after: max(after, page.floor),
+                    upTo: page.end,
+                    isSelection: !wanted.filter.isEverything,
+                    in: store
+                )
+                resets.append(reset)
             }
             rows += page.changes.filter { wanted.filter.accepts($0) }.map {
                 ChangeResponse($0, number: store.publicSequence($0.sequence), withValues: wanted.wantsValues)
@@ -263,11 +270,20 @@ package struct ChangeReset: AdminBody, Equatable {
         return ChangeReset(reason: "evicted", message: message, after: after, upTo: end)
     }
 
-    /// A clean has removed the objects, and their names with them.
-    static func cleaned(_ count: Int, after: CommitNumber, upTo end: CommitNumber, in store: ObjectStore) -> Self {
+    /// A clean has removed the objects, and their names with them: nobody knows whether a selection has them.
+    static func cleaned(
+        _ count: Int,
+        after: CommitNumber,
+        upTo end: CommitNumber,
+        isSelection: Bool,
+        in store: ObjectStore
+    ) -> Self {
         let (after, end) = (store.publicSequence(after), store.publicSequence(end))
-        let what = "changes between \(after) and \(end) that are missing here, as a clean has removed their objects"
-        return ChangeReset(reason: "cleaned", message: "\(what): \(count)", after: after, upTo: end)
+        let changes = count == 1 ? "1 change is missing" : "\(count) changes are missing"
+        let message =
+            "\(changes) between \(after) and \(end), because a clean has removed their objects"
+            + (isSelection ? "; they may be of other objects than those selected" : "")
+        return ChangeReset(reason: "cleaned", message: message, after: after, upTo: end)
     }
 
     var event: [UInt8] { EventStreamText.event(Self.eventName, id: upTo, data: AdminJSON.encode(self)) }

@@ -120,7 +120,7 @@ extension AdminRoute {
             after: request.value("after")
         )
         guard let listing else {
-            throw ProblemDocument.badRequest("after must be the `next` of the previous page in this order")
+            throw ProblemDocument.badRequest(Paging.wrongAfter + "; the order must be the same")
         }
         let page = try await daemon.store.list(listing)
         return ObjectsResponse(objects: page.rows.map { .init($0) }, next: page.next, examined: page.examined)

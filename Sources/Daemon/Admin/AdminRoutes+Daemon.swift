@@ -31,7 +31,8 @@ extension AdminRoute {
             .json("GET /mode") { _, daemon in ModeResponse(mode: daemon.modes.current.rawValue) },
         "Changes the mode until it is changed again, or until the config says another one than now. It survives a restart.":
             .json("PUT /mode", query: modeParameter, body: modeParameter) { request, daemon in
-                let (first, second) = (request.value("mode"), try request.texts(["mode"], advice: "mode")["mode"])
+                let texts = try request.texts(["mode"], advice: #"{"mode": "offline"}"#)
+                let (first, second) = (request.value("mode"), texts["mode"])
                 guard first == nil || second == nil else { throw ProblemDocument.badRequest("mode is given twice") }
                 guard let mode = (first ?? second).flatMap(Mode.init(rawValue:)) else {
                     throw ProblemDocument.badRequest(

@@ -121,7 +121,13 @@ package actor ChangeStreams {
         stream.sentPosition = last ?? stream.sentPosition
         if page.erased > 0 {
             // Sent whatever the filter is, because it is no longer known whose changes these were.
-            let reset = ChangeReset.cleaned(page.erased, after: stream.position, upTo: page.end, in: store)
+            let reset = ChangeReset.cleaned(
+                page.erased,
+                after: stream.position,
+                upTo: page.end,
+                isSelection: !stream.filter.isEverything,
+                in: store
+            )
             stream.write(reset.event)
             stream.sentPosition = page.end
         }

@@ -277,8 +277,13 @@ extension Explanation {
     ) -> String? {
         guard MethodFacts.isCacheable(request.message.method), request.overrides.cache != .never else { return nil }
         guard let selected else {
-            guard unstored?.reason.rule == Storability.Reason.noStore.rawValue else { return nil }
-            return FreshnessRemedy.route(request.route, reading: request.read?.kind, cache: .force).sentence
+            let forced = FreshnessRemedy.route(request.route, reading: request.read?.kind, cache: .force)
+            switch unstored?.reason.rule {
+            case Storability.Reason.noStore.rawValue: return forced.sentence
+            case Storability.Reason.varyAny.rawValue:
+                return "By Vary: * the response is for no other request. If you know better, write \(forced.line)."
+            default: return nil
+            }
         }
         return FreshnessRemedy(for: selected, route: request.route, reading: request.read?.kind)?.sentence
     }

@@ -1,6 +1,7 @@
 import Fleet
 import HTTPSemantics
 import Proxy
+import Recording
 import Settings
 import Store
 
@@ -118,7 +119,8 @@ extension Status {
         fleet = daemon.fleet.map { FleetStatus($0.figures) }
         notes = urgent(state, daemon.storeTrouble)
         notes += fleet?.note.map { [Note(text: $0, needsAttention: true)] } ?? []
-        notes += remarks(warnings: Int(statistics.warnings))
+        let limited = daemon.metrics.allUpstreams.filter { $0.metrics.health.isBackOffForLimit }.map(\.name)
+        notes += remarks(warnings: Int(statistics.warnings), limited: Set(limited), state)
         notes += lastHour.adviceOnMisses(daemon.requests).map { [Note(text: $0, needsAttention: false)] } ?? []
         ok = !notes.contains(where: \.needsAttention)
     }
@@ -145,13 +147,18 @@ extension Status {
         return texts.map { Note(text: $0, needsAttention: true) }
     }
 
-    private func remarks(warnings: Int) -> [Note] {
-        var texts: [String] = []
+    /// - Parameter limited: the upstreams that Larder backs off from because a rate limit is used up.
+    private func remarks(warnings: Int, limited: Set<String>, _ state: DaemonCore.State) -> [Note] {
+        var texts = state.replayer.map { ["responses come from the recording \($0.recording.folder.path)"] } ?? []
         if mode != configuredMode {
             texts.append("the mode is \(mode), as it was set at run time; the config says \(configuredMode)")
         }
         texts += upstreams.compactMap { upstream in
-            upstream.backOffUntil.map { "upstream \(upstream.name) gets no requests until \($0), as it has asked" }
+            upstream.backOffUntil.map { end in
+                limited.contains(upstream.name)
+                    ? "a credential's rate limit at upstream \(upstream.name) is used up; requests that count against it are not sent until \(end)"
+                    : "upstream \(upstream.name) has asked for a pause (Retry-After); requests with the same credential are not sent until \(end)"
+            }
         }
         if warnings > 0 {
             texts.append("\(warnings) warnings about responses since the start; `larder warnings` lists them")

@@ -342,7 +342,7 @@ extension ShowingDocumentsResponse {
         guard let text = request.value("after") else { return nil }
         let parts = text.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
         guard (1...2).contains(parts.count), let object = parts[0], parts.count == 1 || parts[1] != nil else {
-            throw ProblemDocument.badRequest("after must be the `next` of the previous page")
+            throw ProblemDocument.badRequest(Paging.wrongAfter)
         }
         return (ObjectID(rawValue: object), parts.count == 2 ? parts[1] : nil)
     }

@@ -82,8 +82,10 @@ package final class Recordings: ExchangeInterceptor {
 
     /// Ends a recording; all complete exchanges are written.
     package func stop(_ name: String) throws(RecordingError) -> RecordingSummary {
-        guard let running = running.withLock({ $0.removeValue(forKey: name) })
-        else { throw RecordingError(name, "this recording is not running") }
+        guard let running = running.withLock({ $0.removeValue(forKey: name) }) else {
+            _ = try recordingFolder(of: name)
+            throw RecordingError(name, "this recording is not running")
+        }
         count.subtract(1, ordering: .relaxed)
         return running.recorder.close()
     }

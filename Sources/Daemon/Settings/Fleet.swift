@@ -78,6 +78,11 @@ package struct FleetServer: Sendable, Equatable, CustomStringConvertible {
             rest = rest[rest.index(after: at)...]
         }
         let hasPort = rest.hasPrefix("[") ? rest.contains("]:") : rest.contains(":")
+        if hasPort, let digits = rest.split(separator: ":", omittingEmptySubsequences: false).last {
+            guard let port = UInt16(digits), port > 0 else {
+                throw InvalidValue("\"\(digits)\" is not a port; a port is a number from 1 to 65535")
+            }
+        }
         address = try Address(hasPort ? String(rest) : "\(rest):6379")
     }
 

@@ -11,6 +11,9 @@ package enum Units {
         ("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000), ("B", 1),
     ]
 
+    private static let noDuration = "is not a duration such as 500ms, 30s, 5m or 1d"
+    private static let noSize = "is not a size such as 4096, 512KiB, 64MiB or 1GiB"
+
     /// Reads `500ms`, `30s`, `5m`, `1h30m`, `1d`, `0` or `forever`; the error says what to write instead.
     package static func duration(_ text: String) throws(InvalidValue) -> Duration {
         if text == "forever" { return .forever }
@@ -19,7 +22,7 @@ package enum Units {
         var rest = Substring(text)
         var total: Int64 = 0
         while !rest.isEmpty {
-            let (number, unit, after) = try numberAndUnit(rest, of: text)
+            let (number, unit, after) = try numberAndUnit(rest, of: text, else: noDuration)
             guard !unit.isEmpty else { throw invalid(text, "has no unit; write \(number)s for seconds") }
             guard let factor = durations.first(where: { $0.unit == unit })?.milliseconds else {
                 throw invalid(text, "has an unknown unit \"\(unit)\"; units are ms, s, m, h, d and w")
@@ -30,7 +33,7 @@ package enum Units {
             total = sum
             rest = after
         }
-        guard !text.isEmpty else { throw invalid(text, "is not a duration such as 500ms, 30s, 5m or 1d") }
+        guard !text.isEmpty else { throw invalid(text, noDuration) }
         return .milliseconds(total)
     }
 
@@ -75,8 +78,8 @@ package enum Units {
     /// Reads `64MiB`, `1GB`, `4096`, `0`.
     static func size(_ text: String) throws(InvalidValue) -> Int {
         if let meant = likelySize(text) { throw invalid(text, "is not a size as Larder writes it; write \(meant)") }
-        let (number, unit, rest) = try numberAndUnit(Substring(text), of: text)
-        guard rest.isEmpty else { throw invalid(text, "is not a size such as 4096, 512KiB, 64MiB or 1GiB") }
+        let (number, unit, rest) = try numberAndUnit(Substring(text), of: text, else: noSize)
+        guard rest.isEmpty else { throw invalid(text, noSize) }
         if unit.isEmpty {
             guard number == 0 || number >= leastPlainSize else {
                 throw invalid(text, "has no unit; write \(number)MiB, or \(number)B if bytes are meant")
@@ -133,17 +136,17 @@ package enum Units {
         InvalidValue("\"\(text)\" \(reason)")
     }
 
-    private static func numberAndUnit(_ rest: Substring, of text: String) throws(InvalidValue)
+    private static func numberAndUnit(_ rest: Substring, of text: String, else reason: String) throws(InvalidValue)
         -> (Int, String, Substring)
     {
         let digits = rest.prefix { $0.isASCII && $0.isNumber }
-        guard !digits.isEmpty else { throw invalid(text, "is not a whole number with a unit, such as 30s or 64MiB") }
+        guard !digits.isEmpty else { throw invalid(text, reason) }
         guard let number = Int(digits) else { throw invalid(text, "is too large") }
         let tail = rest[digits.endIndex...]
         let unit = tail.prefix { $0.isLetter }
         let after = tail[unit.endIndex...]
         guard after.isEmpty || after.first?.isNumber == true
-        else { throw invalid(text, "is not a whole number with a unit, such as 30s or 64MiB") }
+        else { throw invalid(text, reason) }
         return (number, String(unit), after)
     }
 }

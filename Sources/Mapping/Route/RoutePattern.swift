@@ -154,6 +154,9 @@ public struct RoutePattern: Sendable, Equatable {
         {
             throw Advice("\"\(part)\" is not a wildcard; what follows as a whole is \"**\", which has no name")
         }
+        if part.hasPrefix("{"), !part.contains("}") {
+            throw Advice("\"\(part)\" has \"{\" without \"}\"; write {name} or {name:#}")
+        }
         let wildcard =
             switch part.first {
             case "#", "*": part.prefix(1)

@@ -99,19 +99,34 @@ struct Changes: ParsableCommand {
         let target = Target.make(["changes"], filter + [("since", since.map { "\($0)" })])
         let first = try options.client()
         var position = try first.listen(target, silence: AdminClient.patience, each: show)
-        var failures = 0
+        var (failures, isAway) = (0, false)
         while true {
             do throws(AdminClientError) {
                 // It may have another token now.
                 let client = try options.client(at: first.address)
+                if isAway {
+                    _ = try client.send("GET", "/mode")
+                    Terminal.complain("larder: the daemon at \(client.address) is back")
+                    isAway = false
+                }
                 position = try client.listen(target, after: position, silence: AdminClient.patience, each: show)
                 failures = 0
             } catch {
-                if failures == 0 { Terminal.complain("larder: \(error.description); trying again") }
-                failures += 1
-                guard failures < AdminClient.patience else { throw ExitCode.failed }
+                if error.isAbsence {
+                    if !isAway {
+                        Terminal.complain(
+                            "larder: the daemon at \(first.address) has ended; waiting until it is back (Ctrl-C ends this)"
+                        )
+                    }
+                    (failures, isAway) = (0, true)
+                } else {
+                    if failures == 0 { Terminal.complain("larder: \(error.description); trying again") }
+                    failures += 1
+                    guard failures < AdminClient.patience else { throw ExitCode.failed }
+                }
             }
             sleep(1)
+            Terminal.endIfUnread()
         }
     }
 

@@ -7,8 +7,8 @@ struct ModeCommand: ParsableCommand {
         commandName: "mode",
         abstract: "Show the daemon's mode, or change it.",
         discussion: """
-            auto: the daemon asks the upstream for what is not stored or not fresh; while the upstream cannot be reached, it serves
-            at once what a failure would bring. online: it sends every such request. offline: it never asks the upstream.
+            auto: the daemon asks the upstream for what is not stored or not fresh; while the upstream cannot be reached, it serves a \
+            stale response or 504 at once. online: it sends every such request. offline: it never asks the upstream.
 
               larder mode
               larder mode offline

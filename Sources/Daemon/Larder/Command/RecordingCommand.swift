@@ -14,7 +14,8 @@ struct RecordingCommand: ParsableCommand {
               larder recording get monday fixtures
               larder recording remove monday
 
-            With --session only requests that have the field Larder-Session with that value are recorded.
+            With --session only requests that have the field Larder-Session with that value are recorded. Starting a finished \
+            recording again adds to it.
             """,
         subcommands: [Start.self, Stop.self, List.self, Get.self, Remove.self]
     )

@@ -84,7 +84,9 @@ struct Run: ParsableCommand {
                 report = daemon.report.map { ReplayReport(missing: isAdded ? [] : $0.missing, unused: $0.unused) }
             }
         )
-        show(summary, report, try plan.finish(summary, hasSucceeded: child.status == 0))
+        // A command that did not start asked for nothing, and to list everything would hide why.
+        let shown = json || child.hasStarted ? report : nil
+        show(summary, shown, try plan.finish(summary, hasSucceeded: child.status == 0))
         let isUnclean = options.strict && report.map { !$0.lines.isEmpty } ?? false
         throw ExitCode(child.status == 0 && (isUnclean || summary?.failure != nil) ? 1 : child.status)
     }
@@ -208,6 +210,8 @@ final class ChildCommand: Sendable {
 
     /// The exit status as in a shell: 127 if there is no such command, 128 plus the signal if one ended it.
     var status: Int32 { state.withLock { $0.status } }
+
+    var hasStarted: Bool { state.withLock { $0.pid != nil } }
 
     /// Starts it; `ended` is called once, on a thread of its own, when it has ended or could not be started.
     func start(_ variables: [String: String], ended: @escaping @Sendable () -> Void) {

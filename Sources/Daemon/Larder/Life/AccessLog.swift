@@ -249,11 +249,11 @@ enum AccessLogLine {
         }
     }
 
-    /// `07:15:01Z 200 hit         0.2ms    1.2 KiB GET github /users/1`.
+    /// `07:15:01Z 200 hit              0.2ms   1.2 KiB GET github /users/1`.
     private static func short(_ request: Request, _ colours: Bool) -> String {
         let colour = colours ? Colour(status: request.status, outcome: request.outcome) : nil
         var line = "\(request.time.dropFirst(11).prefix(8))Z "
-        line += painted("\(request.status) \(HumanText.padded(request.outcome, 11))", colour)
+        line += painted("\(request.status) \(HumanText.padded(request.outcome, 14))", colour)
         line += " \(leading(duration(request.seconds), 7)) \(leading(HumanText.bytes(request.bytes), 9)) "
         line += "\(request.method) \(request.upstream.map { $0.printable + " " } ?? "")\(escaped(request.url))"
         if let detail = request.detail { line += " (\(detail.printable))" }

@@ -27,7 +27,7 @@ extension Fetches {
         metrics.backOffs.add()
         if backOff.scope != .document {
             let end = wall + backOff.secondsLeft(at: loop.now)
-            metrics.record { $0.recordBackOff(until: end * 1_000_000) }
+            metrics.record { $0.recordBackOff(until: end * 1_000_000, isForLimit: backOff.isForLimit) }
         }
         let seconds = backOff.secondsLeft(at: loop.now)
         let url = request.upstream.url(of: request.key.url)

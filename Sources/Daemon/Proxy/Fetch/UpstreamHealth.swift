@@ -48,6 +48,8 @@ package struct UpstreamHealth: Sendable {
     private(set) var circuit = Circuit.State.closed
     /// When it may be asked again; in the past once the pause is over.
     private var backOffEnd: Int64 = 0
+    /// Whether that follows from a rate limit that is used up; else the upstream has asked for the pause.
+    package private(set) var isBackOffForLimit = false
     /// The latest state of each limited resource, by the upstream's name for it.
     private var limits: [String: RateLimit] = [:]
     private var recent = RecentResponses()
@@ -107,7 +109,10 @@ package struct UpstreamHealth: Sendable {
     mutating func gaveUp() { requests += 1 }
     /// Counts a request that was not sent because the upstream cannot be reached.
     mutating func heldBack() { held += 1 }
-    mutating func recordBackOff(until time: Int64) { backOffEnd = max(backOffEnd, time) }
+    mutating func recordBackOff(until time: Int64, isForLimit: Bool) {
+        guard time > backOffEnd else { return }
+        (backOffEnd, isBackOffForLimit) = (time, isForLimit)
+    }
     mutating func recordCircuit(_ state: Circuit.State, at time: Int64) {
         (circuit, slowSince) = (state, state == .slow ? time : nil)
     }
