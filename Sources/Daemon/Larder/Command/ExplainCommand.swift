@@ -1,8 +1,9 @@
 import Admin
 import ArgumentParser
 
-struct Explain: ParsableCommand {
+struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "explain",
         abstract: "Show what is stored for a URL, how fresh it is and why, and what a request would get now.",
         discussion: """
             Nothing is fetched, and the cache is not changed. The request has the fields that you give with -H, and \
