@@ -189,8 +189,8 @@ import Testing
         _ = try larder.get("/search/users", Self.one)
         #expect(try larder.waitForObjects(1, of: "User"))
         #expect(try larder.request("PATCH", "/users/1", Self.one, body: "{}").status == 200)
-        let found = try larder.get("/search/users")
-        #expect(found.isHit && found.text.contains("public"))
+        // It is asked for again, because the path of the write seems to name the user.
+        #expect(try larder.get("/search/users").text.contains("public"))
     }
 }
 
