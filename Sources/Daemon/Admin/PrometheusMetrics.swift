@@ -252,6 +252,8 @@ struct Metric: Documented, Sendable {
 
 extension Metric.Reading {
     init(_ daemon: DaemonCore) async throws(StoreError) {
+        // A client may have its response a moment before the proxy's loop gives it to the store: this waits for the loop.
+        let budgets = await daemon.proxy.budgets()
         let count = try await daemon.store.count()
         self.init(
             metrics: daemon.metrics,
@@ -261,7 +263,7 @@ extension Metric.Reading {
             process: .read(),
             mode: daemon.modes.current,
             version: daemon.version,
-            budgets: await daemon.proxy.budgets(),
+            budgets: budgets,
             fleet: daemon.fleet?.figures,
             storeTime: daemon.store.clock.now()
         )
