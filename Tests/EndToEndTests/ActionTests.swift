@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `a DELETE whose route does not say what its path names makes outdated what may show the object`() throws {
+    @Test func `a DELETE makes outdated what shows the object that its path seems to name`() throws {
         let isThere = Monitor(true)
         let origin = try Origin { request in
             if request.method == "DELETE" {

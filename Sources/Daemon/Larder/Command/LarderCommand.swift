@@ -41,8 +41,8 @@ struct LarderCommand: ParsableCommand {
             Serve.self, Check.self, StatusCommand.self, Dashboard.self, Count.self, Objects.self, Documents.self,
             SQLCommand.self, WhyCommand.self, Clean.self, Save.self, Load.self, SeedCommand.self, ReloadCommand.self,
             ModeCommand.self, Changes.self, Tail.self, Top.self, BudgetCommand.self, WarningsCommand.self,
-            RouteCommand.self, MapCommand.self, ExplainCommand.self, KeyCommand.self, Record.self, RecordingCommand.self,
-            Freeze.self, Replay.self, Run.self, Diff.self, Import.self, Export.self,
+            RouteCommand.self, MapCommand.self, ExplainCommand.self, KeyCommand.self, Record.self,
+            RecordingCommand.self, Freeze.self, Replay.self, Run.self, Diff.self, Import.self, Export.self,
         ]
     )
 }
