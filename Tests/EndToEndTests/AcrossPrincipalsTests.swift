@@ -28,8 +28,10 @@ import Testing
     /// A daemon that has the page for one token, and has found out that the origin distinguishes a wrong tag from a right one.
     private static func proved(_ github: GitHubOrigin, _ path: String, _ upstream: String...) throws -> Larder {
         let larder = try daemon(github)
-        _ = try get(larder, path, token("first"))
-        _ = try get(larder, path, token("second"))
+        for name in ["first", "second"] {
+            _ = try get(larder, path, token(name))
+            #expect(try larder.waitForQuiet())
+        }
         github.origin.forget()
         return larder
     }
