@@ -34,7 +34,7 @@ package struct ExplainedRequest: Sendable {
 
 /// What a stream shows when it begins.
 package struct ExplainedStream: Sendable {
-    /// Whether the client has seen its end already, so that it is told to stay away.
+    /// Whether the client has seen its end already, so that it gets 204 and stays away.
     package let isOver: Bool
     /// How the stored response is shown; nil if it is not.
     package let use: CacheUse?
@@ -90,18 +90,14 @@ extension ProxyCore {
         if case .over = live {
             return ExplainedStream(isOver: true, use: nil, problem: nil, cacheStatus: .refused("live-over"))
         }
-        let use = found.flatMap { plan.useByStream(of: $0, now: now) }
+        let shown = found.flatMap { ready in plan.useByStream(of: ready, now: now).map { (ready, $0) } }
         let refusal = refusal(of: request, plan, mode)
-        var status = refusal?.cacheStatus ?? .forwarded(use == nil ? .uriMiss : .request)
-        if let found, let use, refusal != nil {
-            status = use.cacheStatus(of: found, sent: found.response.status, isCollapsed: false, now: now)
-        }
         let hold = refusal == nil ? fetches.hold(on: request, as: .background) : nil
         return ExplainedStream(
             isOver: false,
-            use: use,
+            use: shown?.1,
             problem: refusal ?? hold?.problem(request),
-            cacheStatus: status
+            cacheStatus: openingStatus(refusal, shown)
         )
     }
 

@@ -39,8 +39,8 @@ extension ProxyCore {
         let isUnfindable = isBehind && cache.inMemory(document.request, now: now)?.isClean != true
         let found = isUnfindable ? nil : await newest(of: document)
         let mode = modes.current
-        let asks = mode != .offline && !document.request.directives.onlyIfCached
         let plan = plan(document.request, LookUpResult(whole: found), mode)
+        let refusal = refusal(of: document.request, plan, mode)
         let stored = await stored(by: plan, found, for: document)
         guard !document.isOver else { return }
         // The inquiry predates a write, so its response may be older than what readers know.
@@ -67,14 +67,14 @@ extension ProxyCore {
             number: number,
             received: received?.content,
             failure: failure?.status,
-            asks: asks,
+            asks: refusal == nil,
             isOffline: mode == .offline,
             // Its commit triggers another look, which can plan the next inquiry.
             need: isUnfindable ? nil : need(of: document, plan, hasChanged: hasChanged),
             backOff: backOff.map { $0.isForLimit ? min($0.until, loop.now + Self.limitPause) : $0.until } ?? 0,
             now: loop.now
         )
-        let (refusal, cacheStatus) = opening(of: document, plan, stored, asks: asks)
+        let cacheStatus = opening(of: document, stored, refusal)
         let news = LiveDocument.News(
             update: update,
             received: received,
@@ -168,25 +168,30 @@ extension ProxyCore {
         }
     }
 
-    /// Why the upstream is not asked, if so, and the `Cache-Status` of new streams; counts these.
+    /// `Cache-Status` of a stream that begins.
+    ///
+    /// - Parameter shown: the stored response that it shows, and how; nil if none.
+    func openingStatus(_ refusal: ProblemDocument?, _ shown: (ready: ReadyResponse, use: CacheUse)?) -> CacheStatus {
+        guard let refusal else { return .forwarded(shown == nil ? .uriMiss : .request) }
+        guard let (ready, use) = shown else { return refusal.cacheStatus }
+        return use.cacheStatus(of: ready, sent: ready.response.status, isCollapsed: false, now: now)
+    }
+
+    /// The `Cache-Status` of new streams; counts these.
+    ///
+    /// - Parameter refusal: why the upstream is not asked; nil if it is.
     private func opening(
         of document: LiveDocument,
-        _ plan: Plan,
         _ stored: LiveDocument.StoredResponse?,
-        asks: Bool
-    ) -> (refusal: ProblemDocument?, cacheStatus: String) {
-        let refusal = refusal(of: document.request, plan, modes.current)
-        var status = refusal?.cacheStatus ?? .forwarded(stored == nil ? .uriMiss : .request)
-        if let stored, refusal != nil {
-            let sent = stored.ready.response.status
-            status = stored.cacheUse.cacheStatus(of: stored.ready, sent: sent, isCollapsed: false, now: now)
-        }
-        let outcome = stored.map { $0.cacheUse.outcome(of: $0.ready) } ?? (asks ? .miss : .error)
+        _ refusal: ProblemDocument?
+    ) -> String {
+        let status = openingStatus(refusal, stored.map { ($0.ready, $0.cacheUse) })
+        let outcome = stored.map { $0.cacheUse.outcome(of: $0.ready) } ?? (refusal == nil ? .miss : .error)
         for reader in document.readers.values where !reader.isOpen {
             reader.note?.recordOutcome(outcome)
             reader.note?.served(as: status)
         }
-        return (refusal, status.text)
+        return status.text
     }
 
     // MARK: Inquiries
