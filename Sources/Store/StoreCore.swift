@@ -133,6 +133,7 @@ final class StoreCore: Sendable {
     var statistics: StoreStatistics {
         var statistics = shared.withLock(\.statistics)
         statistics.queued = queueLimit.queued
+        statistics.queuedJobs = mailbox.count
         statistics.lockHolder = foreignLocks.reportedHolder
         return statistics
     }

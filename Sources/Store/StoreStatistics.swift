@@ -1,6 +1,9 @@
 /// The state of a store at run time, for operators; counts are since its opening.
 public struct StoreStatistics: Sendable, Equatable {
+    /// Responses that wait to be committed.
     public var queued = 0
+    /// Jobs of any kind that the writer has not begun.
+    public var queuedJobs = 0
     public var commits: Int64 = 0
     public var commitTimes = Histogram()
     public var jobs: [String: Int64] = [:]

@@ -171,6 +171,8 @@ struct Metric: Documented, Sendable {
             },
         "Responses that wait to be written to the store.":
             Metric(.gauge, "larder_ingest_queue") { value($0.store.queued) },
+        "Jobs of any kind that the store's writer has not begun.":
+            Metric(.gauge, "larder_writer_queue") { value($0.store.queuedJobs) },
         "Time from a complete response to its commit.":
             Metric(.histogram, "larder_ingest_duration_seconds") { buckets($0.store.responseTimes, labels: []) },
         "Time that a commit took.":

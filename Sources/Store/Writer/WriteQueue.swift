@@ -77,6 +77,8 @@ final class Mailbox<Element: Sendable>: Sendable {
         return isAccepted
     }
 
+    var count: Int { state.withLock(\.count) }
+
     /// Whether there are elements that go ahead of all others.
     var hasExpress: Bool { state.withLock { !$0.express.isEmpty } }
 
