@@ -208,7 +208,7 @@ struct ViewValueTests {
         let path = bench.folder.file()
         #expect(
             sqlite(path, "SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY 1").split(separator: "\n")
-                == ["File", "File_current", "Page", "Page_current", "User", "User_current"]
+                == ["File", "File_current", "Page", "Page_current", "User", "User_current", "_known_objects"]
         )
         #expect(
             sqlite(path, "SELECT group_concat(name) FROM pragma_table_info('Page')")

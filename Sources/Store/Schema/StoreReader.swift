@@ -134,6 +134,7 @@ public final class StoreReader {
         var views: [StoreView] = []
         try run(
             "SELECT v.name, i.name FROM sqlite_schema v JOIN pragma_table_info(v.name) i WHERE v.type = 'view' "
+                + "AND v.name <> '\(Views.objects)' "
                 + "ORDER BY v.name COLLATE NOCASE, i.cid",
             within: limit,
             columns: { _ in },

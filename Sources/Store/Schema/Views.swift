@@ -18,17 +18,15 @@ struct Views {
             let isAmbiguous = (count[model.lowercased()] ?? 0) > 1
             return (entry, name: isAmbiguous ? "\(UpstreamKey.name(of: entry.upstream))_\(model)" : model)
         }
-        var taken: Set<String> = []
-        // A model may have the name of another one's second view.
-        definitions = [Scope.all, .current].flatMap { scope in
-            named.compactMap { entry, name in
-                let name = name + scope.suffix
-                guard taken.insert(name.lowercased()).inserted else { return nil }
-                let (model, upstream) = (entry.declaration, entry.upstream)
-                let view = ViewDefinition(model: model, upstream: upstream, models: entry.models, scope: scope)
-                return (name, view.sql(named: name))
-            }
+        let views = named.map { entry, name in
+            let view = ViewDefinition(model: entry.declaration, upstream: entry.upstream, models: entry.models)
+            return (name, view.sql(named: name), view.currentSQL(of: name))
         }
+        // A model may have the name of another one's second view.
+        let taken = Set(views.map { $0.0.lowercased() })
+        definitions =
+            [(Self.objects, Self.objectsSQL)] + views.map { ($0.0, $0.1) }
+            + views.map { ("\($0.0)_current", $0.2) }.filter { !taken.contains($0.0.lowercased()) }
     }
 
     /// Replaces the file's views by these, if they differ.
@@ -42,44 +40,61 @@ struct Views {
         try Meta.views.set(digest, in: database)
     }
 
-    enum Scope {
-        /// The objects of every principal and context.
-        case all
-        /// For each identity, the object that changed last.
-        case current
+    /// The internal view that all others read: SQLite makes one query of both, and evaluates only the columns that it needs.
+    static let objects = "_known_objects"
 
-        var suffix: String { self == .current ? "_current" : "" }
-    }
-
-    /// The object's JSON; NULL if SQLite's parser does not accept it, so that no row fails a query.
-    ///
-    /// The check is here and not in the join: so a query that needs no JSON, such as a count, reads none.
-    fileprivate static func payload(_ object: String, _ version: String) -> String {
-        let json = "coalesce(\(object).merged, \(version).payload)"
-        return "CASE WHEN json_valid(\(json)) THEN \(json) END"
-    }
-}
-
-private struct ViewDefinition {
-    let model: ModelDeclaration
-    let upstream: String
-    let models: Models
-    let scope: Views.Scope
-
-    func sql(named name: String) -> String {
-        """
-        CREATE VIEW \(SQLText.quoted(name)) AS SELECT
-          \(columns.joined(separator: ",\n  "))
+    private static let objectsSQL = """
+        CREATE VIEW \(objects) AS SELECT
+          u.text AS origin, m.text AS model, s.id AS scope, p.label AS principal, x.text AS context,
+          o.id AS object, o.identity AS identity, o.changed AS changed, o.deleted AS deleted,
+          \(payload) AS json
         FROM _names m
-        JOIN _names u ON u.text = \(SQLText.literal(upstream))
+        JOIN _names u
         JOIN _scopes s ON s.upstream = u.id
         JOIN _collections c ON c.scope = s.id AND c.model = m.id
         JOIN _objects o ON o.collection = c.id
         JOIN _principals p ON p.id = s.principal
         JOIN _names x ON x.id = s.context
         LEFT JOIN _versions v ON v.id = o.version
-        WHERE m.text = \(SQLText.literal(models.objectName(of: model.name))) AND o.deleted IS NULL\(latest)\(choice)
         """
+
+    /// The object's JSON; NULL if SQLite's parser does not accept it, so that no row fails a query.
+    ///
+    /// The check is here and not in the join: so a query that needs no JSON, such as a count, reads none.
+    private static let payload = {
+        let json = "coalesce(o.merged, v.payload)"
+        return "CASE WHEN json_valid(\(json)) THEN \(json) END"
+    }()
+}
+
+private struct ViewDefinition {
+    let model: ModelDeclaration
+    let upstream: String
+    let models: Models
+
+    func sql(named name: String) -> String {
+        """
+        CREATE VIEW \(SQLText.quoted(name)) AS SELECT
+          \(columns.joined(separator: ",\n  "))
+        FROM \(Views.objects) o
+        WHERE \(ownObjects)\(choice)
+        """
+    }
+
+    /// The view that shows each identity once: of its objects, the one that changed last.
+    func currentSQL(of name: String) -> String {
+        // One look-up in the index for each principal and context that has objects of the model.
+        """
+        CREATE VIEW \(SQLText.quoted("\(name)_current")) AS SELECT v.* FROM \(SQLText.quoted(name)) v
+        WHERE (v.principal, v.context) = (
+          SELECT o.principal, o.context FROM \(Views.objects) o WHERE \(ownObjects) AND o.identity = v.identity
+          ORDER BY o.changed DESC, o.object DESC LIMIT 1)
+        """
+    }
+
+    private var ownObjects: String {
+        let object = models.objectName(of: model.name)
+        return "o.origin = \(SQLText.literal(upstream)) AND o.model = \(SQLText.literal(object)) AND o.deleted IS NULL"
     }
 
     private var columns: [String] {
@@ -87,8 +102,7 @@ private struct ViewDefinition {
         let isSingle = models.isIdentityOneMember(of: model.name)
         var names = Set((columns.map(\.name) + Models.reservedColumns).map { $0.lowercased() })
         var lines = [
-            "\(SQLText.literal(UpstreamKey.name(of: upstream))) AS upstream", "p.label AS principal",
-            "x.text AS context",
+            "\(SQLText.literal(UpstreamKey.name(of: upstream))) AS upstream", "o.principal", "o.context",
         ]
         for column in columns {
             // This value is found by the index, and is equal to references. The strict form of a string has quotes.
@@ -96,7 +110,7 @@ private struct ViewDefinition {
             let value =
                 column.source == .identity || isRow
                 ? "o.identity"
-                : ViewExpression(payload: Views.payload("o", "v"), scope: "s.id").value(of: column.source)
+                : ViewExpression(object: "o").value(of: column.source)
             let conversion = ViewConversion(column.conversion, coerces: column.coerces)
             if case .computed(let sql) = conversion {
                 lines.append("(SELECT \(sql) FROM (SELECT \(value) AS t)) AS \(SQLText.quoted(column.name))")
@@ -108,41 +122,33 @@ private struct ViewDefinition {
             }
             lines.append("\(value) AS \(SQLText.quoted(name))")
         }
-        if model.sharesAll { lines.append("\(ViewExpression.plain(Views.payload("o", "v"))) AS json") }
+        if model.sharesAll { lines.append("\(ViewExpression.plain("o.json")) AS json") }
         return lines
-    }
-
-    /// The condition by which a view shows each identity once; empty for one that shows all objects.
-    private var latest: String {
-        guard scope == .current else { return "" }
-        // One look-up in the index for each other principal and context that has objects of the model.
-        return """
-
-              AND NOT EXISTS (
-                SELECT 1 FROM _scopes s1
-                JOIN _collections c1 ON c1.scope = s1.id AND c1.model = c.model AND c1.id <> c.id
-                JOIN _objects o1 ON o1.collection = c1.id AND o1.identity = o.identity
-                WHERE s1.upstream = s.upstream AND o1.deleted IS NULL AND (o1.changed, o1.id) > (o.changed, o.id))
-            """
     }
 
     /// The condition by which an object of a cluster belongs to this concrete model; empty if nothing decides it.
     private var choice: String {
         guard let conditions = models.choiceConditions(of: model.name), let own = conditions.last else { return "" }
-        let expression = ConditionExpression(payload: Views.payload("o", "v"))
+        let expression = ConditionExpression(payload: "o.json")
         let others = conditions.dropLast().map { $0.map(expression.text) ?? "1" }
         let wanted = own.map(expression.text) ?? "1"
         return ([wanted] + others.map { "NOT \($0)" }).map { "\n  AND \($0)" }.joined()
     }
 }
 
-/// Builds the SQL for a column's value, given the SQL for the object's JSON and scope.
+/// Builds the SQL for a column's value.
 private struct ViewExpression {
-    let payload: String
-    let scope: String
+    /// The name of the row of `Views.objects`.
+    let object: String
+    /// The SQL for the JSON, if it is a part of the row's.
+    var payload: String
     var depth = 0
     /// The SQLite JSON path in which paths begin: that of an object embedded in the payload.
     var base = "$"
+
+    init(object: String, payload: String? = nil, depth: Int = 0, base: String = "$") {
+        (self.object, self.payload, self.depth, self.base) = (object, payload ?? "\(object).json", depth, base)
+    }
 
     func value(of source: ViewColumn.Source) -> String {
         switch source {
@@ -185,24 +191,23 @@ private struct ViewExpression {
     private func type(_ path: String) -> String { "json_type(\(payload), \(SQLText.literal(full(path))))" }
 
     private func one(_ path: String) -> String {
-        "CASE \(type(path)) WHEN 'text' THEN \(identity(in: extract(path))) "
+        "CASE \(type(path)) WHEN 'text' THEN \(Self.identity(in: extract(path))) "
             + "WHEN 'integer' THEN \(extract(path)) WHEN 'real' THEN \(extract(path)) "
             + "WHEN 'object' THEN \(Self.plain(extract(path))) END"
     }
 
     private func many(_ path: String) -> String {
-        each(path, of: "array", "json_group_array(\(Self.member(identity(in: "e.value"))))")
+        each(path, of: "array", "json_group_array(\(Self.member))")
     }
 
     private func keyed(_ path: String) -> String {
-        each(path, of: "object", "json_group_object(e.key, \(Self.member(identity(in: "e.value"))))")
+        each(path, of: "object", "json_group_object(e.key, \(Self.member))")
     }
 
     /// An element or member that names an object, or is an object without an identity.
-    private static func member(_ identity: String) -> String {
-        "CASE e.type WHEN 'text' THEN \(identity) WHEN 'integer' THEN e.value WHEN 'real' THEN e.value "
-            + "WHEN 'object' THEN json(\(plain("e.value"))) END"
-    }
+    private static let member =
+        "CASE e.type WHEN 'text' THEN \(identity(in: "e.value")) WHEN 'integer' THEN e.value WHEN 'real' THEN e.value "
+        + "WHEN 'object' THEN json(\(plain("e.value"))) END"
 
     /// The result computed from the elements or members of a container; NULL for another type of value.
     private func each(_ path: String, of type: String, _ result: String) -> String {
@@ -212,20 +217,19 @@ private struct ViewExpression {
 
     private func elements(_ path: String, _ inner: ViewColumn.Source) -> String {
         // Only objects have members; json_extract fails for other values.
-        let object = "(CASE e.type WHEN 'object' THEN e.value END)"
-        let element = ViewExpression(payload: object, scope: scope, depth: depth)
+        let member = "(CASE e.type WHEN 'object' THEN e.value END)"
+        let element = ViewExpression(object: object, payload: member, depth: depth)
         return each(path, of: "array", "json_group_array(\(element.json(of: inner)))")
     }
 
     private func derived(_ source: ViewColumn.Source, through path: String, to model: String) -> String {
-        let (o, v, c, m) = ("o\(depth)", "v\(depth)", "c\(depth)", "m\(depth)")
-        let target = ViewExpression(payload: Views.payload(o, v), scope: scope, depth: depth + 1)
-        let embedded = ViewExpression(payload: payload, scope: scope, depth: depth + 1, base: full(path))
+        let row = "o\(depth)"
+        let target = ViewExpression(object: row, depth: depth + 1)
+        let embedded = ViewExpression(object: object, payload: payload, depth: depth + 1, base: full(path))
         return
-            "CASE \(type(path)) WHEN 'object' THEN \(embedded.value(of: source)) ELSE (SELECT \(target.value(of: source)) FROM _names \(m) "
-            + "JOIN _collections \(c) ON \(c).scope = \(scope) AND \(c).model = \(m).id "
-            + "JOIN _objects \(o) ON \(o).collection = \(c).id AND \(o).identity = \(one(path)) "
-            + "LEFT JOIN _versions \(v) ON \(v).id = \(o).version WHERE \(m).text = \(SQLText.literal(model))) END"
+            "CASE \(type(path)) WHEN 'object' THEN \(embedded.value(of: source)) ELSE (SELECT \(target.value(of: source)) "
+            + "FROM \(Views.objects) \(row) WHERE \(row).scope = \(object).scope AND \(row).model = \(SQLText.literal(model)) "
+            + "AND \(row).identity = \(one(path))) END"
     }
 
     /// JSON, or any other value, with identities in place of references.
@@ -252,12 +256,9 @@ private struct ViewExpression {
     }
 
     /// The identity in a reference literal or a plain text, as in the object's row.
-    private func identity(in text: String) -> String {
-        let name =
-            "CASE WHEN substr(\(text), 1, 1) = char(1) "
-            + "THEN substr(\(text), instr(\(text), ':') + 1) ELSE \(text) END"
-        return "(SELECT CASE WHEN CAST(CAST(t AS INTEGER) AS TEXT) = t THEN CAST(t AS INTEGER) ELSE t END "
-            + "FROM (SELECT \(name) AS t))"
+    private static func identity(in text: String) -> String {
+        "(SELECT CASE WHEN CAST(CAST(t AS INTEGER) AS TEXT) = t THEN CAST(t AS INTEGER) ELSE t END FROM (SELECT "
+            + "CASE WHEN substr(r, 1, 1) = char(1) THEN substr(r, instr(r, ':') + 1) ELSE r END AS t FROM (SELECT \(text) AS r)))"
     }
 }
 
