@@ -68,6 +68,32 @@ import Testing
         #expect(words(plan(request, LookUpResult(absence: .varyMiss))) == "ask vary-miss")
     }
 
+    @Test func `why a stored response is not used, if it is not merely stale, is a word and a sentence`() throws {
+        let upstream = try ProxyFixture.upstream()
+        func status(
+            _ fields: [(String, String)],
+            _ request: [(String, String)] = [],
+            form: StoredDocument.Form = .asReceived,
+            now: Int64
+        ) -> String {
+            let request = ProxyFixture.request("GET", "/x", request, of: upstream)
+            let whole = ProxyFixture.answer(fields, form: form, of: upstream, for: request)
+            let plan = plan(request, LookUpResult(whole: whole), now: now)
+            let detail = plan.inquiry?.request.reason.detail
+            #expect(detail.map { plan.sentence.hasSuffix($0.text) } ?? true)
+            return plan.cacheStatus(now: now)
+        }
+        #expect(status(minute, now: 1_100) == "larder; fwd=stale")
+        let mustRevalidate = [("Cache-Control", "max-age=60, must-revalidate")]
+        #expect(status(mustRevalidate, now: 1_100) == "larder; fwd=stale; detail=must-revalidate")
+        #expect(status([("Cache-Control", "no-cache")], now: 1_010) == "larder; fwd=stale; detail=no-cache")
+        #expect(status(minute, form: .outdated(reason: "a"), now: 1_010) == "larder; fwd=stale; detail=outdated")
+        for (directive, word) in [("no-cache", "no-cache"), ("max-age=5", "max-age"), ("min-fresh=90", "min-fresh")] {
+            let expected = "larder; fwd=request; detail=request-\(word)"
+            #expect(status(minute, [("Cache-Control", directive)], now: 1_010) == expected)
+        }
+    }
+
     private let minute = [("Cache-Control", "max-age=60")]
 
     @Test func `an unknown response is fetched, or refused where the upstream may not be asked`() throws {

@@ -33,12 +33,13 @@ extension Plan {
             }
         }
 
-        /// Why the upstream is asked although the lifetime of what is stored is not over: the word for `detail` in `Cache-Status`,
+        /// Why the upstream is asked although a response is stored, and is not merely stale: the word for `detail` in `Cache-Status`,
         /// and the same as a text; nil for another reason.
-        var beforeExpiry: (word: String, text: String)? {
+        var detail: (word: String, text: String)? {
             switch self {
             case .outdated(let shortfall): ("outdated", shortfall)
             case .doubt: ("doubt", sentence)
+            case .policy(.mustValidate(_, let reason, _)): (reason.rawValue, sentence)
             case .policy, .forward, .forOrigin, .assembled, .receivedBytesGone, .held: nil
             }
         }
