@@ -70,8 +70,8 @@ extension Plan {
             case .forOrigin: "If-Match and If-Unmodified-Since are the origin's to evaluate"
             case .held(.outage(let outage)):
                 "the upstream cannot be reached (\(outage.error.message)); Larder looks again in \(outage.secondsLeft) s"
-            case .held(.backOff(let backOff, let seconds)):
-                "\(backOff.cause); Larder asks it again in \(seconds) s"
+            case .held(.backOff(let backOff, let now)):
+                "\(backOff.cause); Larder asks it again in \(backOff.secondsLeft(at: now)) s"
             }
         }
     }
@@ -85,6 +85,7 @@ extension Plan {
         case .ask: "fetch"
         case .write: "write"
         case .refuse, .refuseAndExpire: "refuse"
+        case .held(_, _, let instead): instead.action
         }
     }
 
@@ -98,6 +99,7 @@ extension Plan {
         case .ask(let inquiry): inquiry.request.forwarded(isCollapsed: inquiry.isCollapsed).text
         case .write(let request): request.forwardedAsWrite.text
         case .refuse(let problem), .refuseAndExpire(let problem): problem.cacheStatus.text
+        case .held(_, _, let instead): instead.cacheStatus(sent: sent, now: now)
         }
     }
 
@@ -118,6 +120,7 @@ extension Plan {
                 + "\(request.message.method) goes to the upstream; unless it fails, what is stored of \(paths) "
                 + "is dropped"
         case .refuse(let problem), .refuseAndExpire(let problem): return problem.detail ?? problem.title
+        case .held(_, _, let instead): return instead.sentence
         }
     }
 }

@@ -118,10 +118,10 @@ extension ProxyCore {
     /// whether it has waited.
     func askWhatIsLeft(before plan: Plan) async -> Bool {
         let request: ProxyRequest
-        switch plan {
+        switch plan.unheld {
         case .ask(let inquiry): request = inquiry.request
         case .write(let write): request = write
-        case .serve, .serveAndRefresh, .refuse, .refuseAndExpire: return false
+        case .serve, .serveAndRefresh, .refuse, .refuseAndExpire, .held: return false
         }
         guard let fleet, fleet.link.shares(request.upstream.storeKey),
             let place = fetches.backOffs.limitedPlace(of: request), let budget = fetches.backOffs.budgets[place],
