@@ -26,7 +26,7 @@ import Testing
         #expect(status.text == expected)
     }
 
-    @Test func `details are joined in the order in which they are added, and the cause of an inquiry comes first, once`() {
+    @Test func `details are joined in their order, and the cause of an inquiry comes first, once`() {
         var status = CacheStatus.forwarded(.stale)
         status.add(cause: nil)
         #expect(status.detail == nil)

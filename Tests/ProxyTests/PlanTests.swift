@@ -177,7 +177,7 @@ import Testing
         #expect(held([("Cache-Control", "max-age=60, must-revalidate")]).0 == "429")
         #expect(held(nil).0 == "429")
         #expect(held(minute, [("If-Match", "\"a\"")]).0 == "429")
-        #expect(held([("Cache-Control", "max-age=60, stale-while-revalidate=100")]).0 == "stale hit without refresh")
+        #expect(held([("Cache-Control", "max-age=60, stale-while-revalidate=100")]).0 == "hit and refresh")
         #expect(held(nil, [], "OPTIONS").0 == "ask method")
         #expect(held(nil, [], "PUT").0 == "write")
     }

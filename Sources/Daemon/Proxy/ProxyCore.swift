@@ -99,10 +99,8 @@ package actor ProxyCore {
         }
         incoming.note?.recordPrincipal(principals.label(of: principal))
         let (request, live) = (makeRequest(incoming, of: principal), incoming.live)
-        if live == nil, let plan = planAtOnce(request, modes.current).map({ fetches.settled($0) }),
-            case .ask(let inquiry) = plan
-        {
-            log.decided(plan, on: request, at: now)
+        if live == nil, let plan = planAtOnce(request, modes.current), case .ask(let inquiry) = fetches.settled(plan) {
+            log.decided(.ask(inquiry), on: request, at: now)
             return ask(inquiry, for: request, reply)
         }
         Task.immediate(executorPreference: loop.taskExecutor) { await serve(request, live, reply) }
@@ -240,7 +238,7 @@ package actor ProxyCore {
             reply.refuse(problem)
         case .held(_, let wanted, _):
             if let inquiry = wanted.inquiry { notice(inquiry, of: request) }
-            fetches.holdsBack(plan, Relay(wanted.inquiry?.request ?? request, reply, isLeader: true))
+            fetches.holdsBack(plan, Relay(wanted.sent ?? request, reply, isLeader: true))
         }
     }
 

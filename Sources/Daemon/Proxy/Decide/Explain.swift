@@ -111,7 +111,9 @@ extension ProxyCore {
         case .serveAndRefresh(let ready, let use, let reason, let inquiry):
             return try await view(of: ready) { .serveAndRefresh($0, use, reason, inquiry) }
         case .held(let hold, let wanted, let instead):
-            return .held(hold, wanted, instead: try await shown(instead, to: request))
+            let shown = try await shown(instead, to: request)
+            // The upstream, which has the bytes, is not asked.
+            return .held(hold, wanted, instead: shown.inquiry == nil ? shown : .refuse(.receivedBytesGone))
         case .ask, .write, .refuse, .refuseAndExpire: return plan
         }
     }

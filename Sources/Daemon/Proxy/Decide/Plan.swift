@@ -204,6 +204,15 @@ extension Plan {
         }
     }
 
+    /// The request that a client waits for the upstream with.
+    var sent: ProxyRequest? {
+        switch self {
+        case .ask(let inquiry): inquiry.request
+        case .write(let request): request
+        case .serve, .serveAndRefresh, .refuse, .refuseAndExpire, .held: nil
+        }
+    }
+
     /// The plan if nothing were held back.
     var unheld: Plan { if case .held(_, let plan, _) = self { plan } else { self } }
 
@@ -213,15 +222,9 @@ extension Plan {
     /// How long its request waits first for a used-up limit that is about to be reset, because nothing stored may be served; nil
     /// if it does not wait.
     var pause: Duration? {
-        guard case .held(.backOff(let backOff, let now), let plan, instead: .refuse) = self, backOff.isForLimit,
-            backOff.until > now
+        guard case .held(.backOff(let backOff, let now), let plan, instead: .refuse) = self, let request = plan.sent,
+            backOff.isForLimit, backOff.until > now
         else { return nil }
-        let request: ProxyRequest
-        switch plan {
-        case .ask(let inquiry): request = inquiry.request
-        case .write(let write): request = write
-        case .serve, .serveAndRefresh, .refuse, .refuseAndExpire, .held: return nil
-        }
         let pause = Duration.nanoseconds(Int64(backOff.until - now))
         // The loop's clock is coarse.
         return pause <= request.upstream.settings.budget.wait ? pause + .milliseconds(20) : nil
@@ -250,24 +253,17 @@ extension Plan {
     ///
     /// - Parameter assembled: the mapped view of the request's object, if it is known.
     func held(by hold: Hold?, assembled: ReadyResponse? = nil, now: Int64) -> Plan {
-        guard let hold else { return self }
-        switch self {
-        case .ask(let inquiry) where hold.concerns(inquiry.request):
-            let (request, problem) = (inquiry.request, hold.problem(inquiry.request))
-            if let stored = inquiry.stored, stored.maySubstitute(at: now, for: request) {
-                return .held(hold, self, instead: .serve(stored, hold.use, .held(hold)))
-            }
-            guard case .outage = hold, inquiry.stored == nil, let assembled,
-                assembled.maySubstitute(at: now, for: request)
-            else { return .held(hold, self, instead: .refuse(problem)) }
-            let isShown = request.view == .mapped
-            let instead: Plan = isShown ? .serve(assembled, hold.use, .held(hold)) : .refuse(problem.namingMappedView)
-            return .held(hold, self, instead: instead)
-        case .write(let request) where hold.concerns(request):
-            return .held(hold, self, instead: .refuse(hold.problem(request)))
-        case .serveAndRefresh(let ready, let use, let reason, _): return .serveAndRefresh(ready, use, reason, nil)
-        case .serve, .ask, .write, .refuse, .refuseAndExpire, .held: return self
+        guard let hold, let request = sent, hold.concerns(request) else { return self }
+        if let stored = inquiry?.stored, stored.maySubstitute(at: now, for: request) {
+            return .held(hold, self, instead: .serve(stored, hold.use, .held(hold)))
         }
+        let problem = hold.problem(request)
+        guard case .outage = hold, inquiry?.stored == nil, let assembled,
+            assembled.maySubstitute(at: now, for: request)
+        else { return .held(hold, self, instead: .refuse(problem)) }
+        let isShown = request.view == .mapped
+        let instead: Plan = isShown ? .serve(assembled, hold.use, .held(hold)) : .refuse(problem.namingMappedView)
+        return .held(hold, self, instead: instead)
     }
 
     /// How a stream shows a stored response until it has a newer one; nil if it may not be shown.

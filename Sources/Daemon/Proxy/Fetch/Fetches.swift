@@ -86,11 +86,8 @@ final class Fetches {
 
     /// Has a client join the fetch of its document, or starts a fetch if there is none to join; unless it is held back.
     func ask(_ inquiry: Plan.Inquiry, _ reply: any Recipient) {
-        let request = inquiry.request
-        if joined(by: request) == nil, serveIfHeldBack(Relay(request, reply, isLeader: true), stored: inquiry.stored) {
-            return
-        }
-        send(inquiry, reply)
+        let relay = Relay(inquiry.request, reply, isLeader: true)
+        if joined(by: relay.request) != nil || !serveIfHeldBack(relay, stored: inquiry.stored) { send(inquiry, reply) }
     }
 
     /// The same by a plan that is settled.

@@ -58,7 +58,8 @@ extension Fetches {
         switch plan {
         case .ask(var inquiry):
             inquiry.isCollapsed = joined(by: inquiry.request) != nil
-            return inquiry.isCollapsed ? .ask(inquiry) : plan.held(by: hold(on: inquiry), assembled: assembled, now: now)
+            let hold = inquiry.isCollapsed ? nil : hold(on: inquiry)
+            return Plan.ask(inquiry).held(by: hold, assembled: assembled, now: now)
         case .write(let request): return plan.held(by: hold(onWrite: request), now: now)
         case .serveAndRefresh(let ready, let use, let reason, let inquiry?) where !mayRefresh(inquiry):
             return .serveAndRefresh(ready, use, reason, nil)
@@ -83,7 +84,10 @@ extension Fetches {
 
     /// Why a write is not sent; nil if it is.
     private func hold(onWrite request: ProxyRequest) -> Hold? {
-        if let outage = outage(for: request) { return .outage(outage) }
+        // While no connection can be made, it could not be sent. Half open, it is sent: the client decides.
+        if let circuit = circuit(for: request), circuit.state.state == .open, let outage = circuit.outage {
+            return .outage(outage)
+        }
         return backOffs.limit(on: request, as: .needed, now: loop.now).map { .backOff($0, at: loop.now) }
     }
 
@@ -128,14 +132,6 @@ extension Fetches {
     /// Counts a request that is about to be sent as a trial, if its circuit is half open; returns false if it must not be sent.
     @discardableResult
     func countTrial(_ request: ProxyRequest) -> Bool { circuit(for: request)?.countTrial() ?? true }
-
-    /// Why a write is refused at once: no connection can be made, so it could not be sent.
-    ///
-    /// Half open, it is sent: the client decides.
-    private func outage(for write: ProxyRequest) -> Outage? {
-        guard let circuit = circuit(for: write), circuit.state.state == .open else { return nil }
-        return circuit.outage
-    }
 
     func forgetCircuit(of upstream: ProxiedUpstream) {
         circuits[upstream.storeKey] = nil
