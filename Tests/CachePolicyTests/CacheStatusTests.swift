@@ -26,6 +26,20 @@ import Testing
         #expect(status.text == expected)
     }
 
+    @Test func `details are joined in their order, and the cause of an inquiry comes first, once`() {
+        var status = CacheStatus.forwarded(.stale)
+        status.add(cause: nil)
+        #expect(status.detail == nil)
+        status.add(detail: "forced")
+        status.add(detail: "unwritable")
+        #expect(status.detail == "forced+unwritable")
+        for _ in 0..<2 { status.add(cause: "no-cache") }
+        #expect(status.detail == "no-cache+forced+unwritable")
+        status = .forwarded(.request, isStored: true)
+        status.add(cause: "request-max-age")
+        #expect(status.text == "larder; fwd=request; stored; detail=request-max-age")
+    }
+
     @Test func `Larder comes last in the list of caches`() {
         var (first, last) = (Fields(), fields(["cdn; fwd=miss", "", "b; hit"].map { ("cache-status", $0) }))
         CacheStatus.hit().append(to: &first)

@@ -19,10 +19,12 @@ import Testing
         #expect(mistakes.isEmpty, "\(mistakes.joined(separator: "\n"))")
         let wanted: Set<String> = [
             "serve", "serve-and-refresh", "fetch", "pass", "write", "refuse", "412", "429", "503", "504", "206", "304",
+            "events", "cached", "error", "reads", "guarded", "400", "403", "421", "508",
             "fwd=stale", "fwd=request", "fwd=uri-miss", "fwd=vary-miss", "fwd=partial", "fwd=bypass", "fwd=method",
             "detail=offline", "detail=retry-after", "detail=stale", "detail=outdated", "detail=doubt",
             "detail=composed", "detail=never-by-route", "detail=only-if-cached", "detail=assembled", "validated",
-            "loaded",
+            "loaded", "detail=unreachable", "detail=no-cache", "detail=must-revalidate", "detail=request-no-cache",
+            "detail=body-not-json",
         ]
         let seen = walks.reduce(into: Set<String>()) { $0.formUnion($1.seen) }
         #expect(wanted.subtracting(seen).isEmpty, "\(wanted.subtracting(seen).sorted())")
@@ -53,7 +55,15 @@ private final class ForetoldWalk {
     private static let documents = [
         "/users", "/users/1", "/users/2", unstored, "/text/1", "/text/2", "/limited/1", "/never",
     ]
-    private static let methods = Array(repeating: "GET", count: 14) + ["HEAD", "HEAD", "OPTIONS", "PUT"]
+    private static let methods = Array(repeating: "GET", count: 14) + ["HEAD", "HEAD", "OPTIONS", "PUT", "POST"]
+    /// Where a POST reads.
+    private static let search = "/search"
+    /// Fields with which every request is refused before anything is looked up.
+    private static let refused: [(name: String, value: String)] = [
+        ("X-HTTP-Method-Override", "DELETE"), ("Origin", "https://evil.example"), ("Sec-Fetch-Site", "cross-site"),
+        ("Sec-Purpose", "prefetch"), ("Host", "evil.example"), ("Larder-View", "odd"),
+        ("Via", Array(repeating: "1.1 larder", count: 30).joined(separator: ", ")),
+    ]
     /// A detail that is never stored: its object is known from the list.
     private static let unstored = "/users/3"
     /// The one document that may fail without `Retry-After`.
@@ -72,6 +82,8 @@ private final class ForetoldWalk {
     private let behaviours: Monitor<[String: Behaviour]>
     private var random: SeededGenerator
     private var isOffline = false
+    /// Whether the upstream refuses connections, and the daemon knows it.
+    private var isDown = false
     private var ownTag = "\"larder-0123456789abcdef0123456789abcdef\""
     private(set) var history: [String] = []
     /// The kinds of plans and states met.
@@ -91,16 +103,21 @@ private final class ForetoldWalk {
         larder = try Larder(
             config: Configs.blog(origin, upstream: ["lag: 1h"])
                 .replacing(#"{id:#}", model: User }"#, with: #"{id:#}", model: User, object: { id: id } }"#)
-                .replacing("routes:", with: "routes:\n  - { path: never, cache: never }")
+                .replacing(
+                    "routes:",
+                    with: "routes:\n  - { path: never, cache: never }\n  - { path: search, method: POST, read: true }"
+                )
         )
     }
 
     private static func response(to request: Origin.Request, _ behaviour: Behaviour) -> OriginResponse {
-        guard request.method == "GET" || request.method == "HEAD" else { return .empty(204) }
+        let isSearch = request.path == search
+        guard request.method == "GET" || request.method == "HEAD" || isSearch else { return .empty(204) }
         guard behaviour.status == 200 else {
             let wait: FieldLines = behaviour.status == 500 ? [:] : ["Retry-After": "3600"]
             return .text("later", wait, status: behaviour.status)
         }
+        if isSearch { return .json(#"{"found":\#(behaviour.version)}"#, behaviour.fields) }
         let tag = behaviour.hasTag ? "\"\(request.path.dropFirst())-\(behaviour.version)\"" : nil
         let name = "n\(behaviour.version)"
         let body =
@@ -125,7 +142,7 @@ private final class ForetoldWalk {
     /// Changes how the upstream responds, or what the daemon has.
     func change() throws {
         if random.once(in: 2) {
-            let path = random.pick(Self.documents)
+            let path = random.pick(Self.documents + [Self.search])
             let kind = random.below(10)
             var behaviour = behaviours.current[path] ?? Behaviour()
             behaviour.status = 200
@@ -142,11 +159,17 @@ private final class ForetoldWalk {
             let changed = behaviour
             behaviours.withLock { $0[path] = changed }
         }
+        // A restart, and a change of the mode, would make the daemon forget what it knows of an outage.
+        guard !isDown else {
+            if random.once(in: 6) { try restore() }
+            return
+        }
         switch random.below(40) {
         case 0: try larder.restart()
         case 1...2: try switchMode()
         case 3: try reload()
         case 4: _ = try larder.command("clean", "--all", "--yes")
+        case 5 where !isOffline: return try breakDown()
         default:
             guard isOffline, random.once(in: 5) else { return }
             try switchMode()
@@ -156,7 +179,28 @@ private final class ForetoldWalk {
         history.append(isOffline ? "offline" : "online")
     }
 
-    private func switchMode() throws { _ = try larder.command("mode", isOffline ? "online" : "offline") }
+    private func switchMode() throws { _ = try larder.command("mode", isOffline ? "auto" : "offline") }
+
+    /// Ends the upstream, and asks until the daemon holds requests back.
+    private func breakDown() throws {
+        try awaitUpstream()
+        origin.stop()
+        isDown = try eventually {
+            _ = try self.larder.request("OPTIONS", "/none")
+            let upstreams = try self.larder.admin("GET", "/upstreams").object["upstreams"] as? [[String: Any]]
+            return upstreams?.first?["is_held_back"] as? Bool == true
+        }
+        #expect(isDown)
+        history.append("down")
+    }
+
+    /// Brings the upstream back, and asks until the daemon knows it.
+    private func restore() throws {
+        try origin.restart()
+        #expect(try eventually { try self.larder.request("OPTIONS", "/none").status == 204 })
+        isDown = false
+        history.append("up")
+    }
 
     /// Replaces the store by its own copy.
     private func reload() throws {
@@ -168,11 +212,59 @@ private final class ForetoldWalk {
 
     // MARK: Requests
 
-    private func request() -> (method: String, path: String, fields: FieldLines) {
+    private struct Asked {
+        var method = "GET"
+        var path: String
+        var fields: FieldLines = [:]
+        var body: String?
+        var isStream = false
+
+        var lines: [String] { fields.lines.map { "\($0.name): \($0.value)" } }
+
+        /// The query for `/explain`.
+        var query: String {
+            let pairs =
+                [("url", path), ("method", method)] + lines.map { ("header", $0) } + (body.map { [("data", $0)] } ?? [])
+            return pairs.map { "\($0.0)=\(ExplainTests.escaped($0.1))" }.joined(separator: "&")
+        }
+    }
+
+    private func request() -> Asked {
+        switch random.below(12) {
+        case 0: return stream()
+        case 1: return search()
+        case 2 where random.once(in: 2):
+            let (name, value) = random.pick(Self.refused)
+            return Asked(method: random.pick(Self.methods), path: random.pick(Self.documents), fields: [name: value])
+        default: return plain()
+        }
+    }
+
+    /// A stream that ends with the upstream's response.
+    private func stream() -> Asked {
+        var asked = Asked(path: random.pick(Self.documents), fields: ["Larder-Live": "once"], isStream: true)
+        switch random.below(6) {
+        case 0: asked.fields.append("Cache-Control", random.pick(["no-cache", "only-if-cached"]))
+        case 1: asked.fields.append("X-Variant", random.pick(["a", "b"]))
+        case 2: asked.fields.append("Larder-View", "mapped")
+        default: break
+        }
+        return asked
+    }
+
+    /// A POST whose route says that it reads; one of its bodies cannot be read.
+    private func search() -> Asked {
+        let body = random.pick([#"{"q":1}"#, #"{"q":2}"#, "{"])
+        return Asked(method: "POST", path: Self.search, fields: ["Content-Type": "application/json"], body: body)
+    }
+
+    private func plain() -> Asked {
         let path = random.pick(Self.documents)
         let method = random.pick(Self.methods)
         var fields: FieldLines = [:]
-        if path == Self.unstored, random.once(in: 2) { return (method, path, ["Larder-View": "mapped"]) }
+        if path == Self.unstored, random.once(in: 2) {
+            return Asked(method: method, path: path, fields: ["Larder-View": "mapped"])
+        }
         switch random.below(6) {
         case 0:
             let directives = [
@@ -191,31 +283,39 @@ private final class ForetoldWalk {
         case 4 where random.once(in: 3): fields.append("If-Unmodified-Since", "Sun, 06 Nov 1994 08:49:37 GMT")
         default: break
         }
-        return (method, path, fields)
+        return Asked(method: method, path: path, fields: fields)
     }
 
     /// Explains a request and sends it; returns what went otherwise than foretold, nil if nothing did.
     func check() throws -> String? {
-        let (method, path, fields) = request()
-        let lines = fields.lines.map { "\($0.name): \($0.value)" }
-        let foretold = try ExplainTests.explain(larder, path, lines, more: "&method=\(method)")
+        let request = request()
+        // What a stream finds must not be about to change.
+        if request.isStream { try awaitUpstream() }
+        let explanation = try larder.admin("GET", "/explain?\(request.query)")
+        guard explanation.status != 422 else { return try checkRefused(request, explanation) }
+        #expect(explanation.status == 200, "\(explanation.text)")
+        let foretold = explanation.object
         let outcome = try #require(foretold[isOffline ? "offline" : "online"] as? [String: Any])
         let (action, status) = (outcome["action"] as? String ?? "", outcome["status"] as? Int)
         let asked = origin.count()
-        let response = try larder.request(method, path, fields)
+        let response = try larder.request(request.method, request.path, request.fields, body: request.body)
         let explained = (outcome["cache_status"] as? String ?? "").filter { $0 != " " }
+        let reason = outcome["reason"] as? String ?? ""
         history.append(
-            "\(method) \(path) \(lines)\n  \(action) \(status ?? 0) \(explained): \(outcome["reason"] ?? "")"
-                + "\n  \(response.status) \(response.cacheStatus)"
+            "\(request.method) \(request.path) \(request.lines) \(request.body ?? "")"
+                + "\n  \(action) \(status ?? 0) \(explained): \(reason)\n  \(response.status) \(response.cacheStatus)"
         )
         if let tag = response["ETag"], tag.hasPrefix("\"larder-") { ownTag = tag }
         note(action, response)
+        // Held back, a doubt is put off for a second, which may end between explanation and request.
+        if isDown, (explained + response.cacheStatus).contains("doubt") { return nil }
+        if request.path == Self.search, ["fetch", "serve"].contains(action) { seen.insert("reads") }
 
         if let status, status != response.status { return "the status is another" }
         switch action {
         case "fetch", "pass", "write":
             // It goes on after a client that has its 304 already, and renews what is stored after a HEAD.
-            if response.status == 304 || method == "HEAD" { try awaitUpstream() }
+            if response.status == 304 || request.method == "HEAD" { try awaitUpstream() }
             guard origin.count() > asked else { return "the upstream was not asked" }
             let conditions = (foretold["upstream"] as? [String: Any])?["conditions"] as? [String]
             let sent = Self.conditions(in: origin.requests[asked])
@@ -227,10 +327,43 @@ private final class ForetoldWalk {
             let sent = Self.conditions(in: origin.requests[asked])
             if conditions.sorted() != sent { return "the upstream was sent \(sent)" }
             try awaitUpstream()
+        case "events":
+            if let mistake = try streamed(response, reason, asked, foretold) { return mistake }
         default:
             if origin.count() != asked { return "the upstream was asked" }
         }
         return difference(explained, response)
+    }
+
+    /// Sends a request that would be refused before anything is looked up.
+    private func checkRefused(_ request: Asked, _ explanation: Response) throws -> String? {
+        let asked = origin.count()
+        let response = try larder.request(request.method, request.path, request.fields)
+        seen.formUnion(["guarded", "\(response.status)"])
+        history.append(
+            "\(request.method) \(request.path) \(request.lines)\n  \(explanation.text)\n  \(response.status)"
+        )
+        if origin.count() != asked { return "the upstream was asked" }
+        return explanation.text.contains("refused with \(response.status) ") ? nil : "the status is another"
+    }
+
+    /// What came in a stream otherwise than foretold.
+    private func streamed(_ response: Response, _ reason: String, _ asked: Int, _ foretold: [String: Any]) throws
+        -> String?
+    {
+        let first = try response.events.first?.name ?? ""
+        seen.insert(first)
+        let foretoldFirst = ["cached", "error"].first { reason.hasPrefix("`\($0)`") }
+        // What the upstream says may be an error, too.
+        if foretoldFirst.map({ $0 != first }) ?? (first == "cached") { return "the first event is \(first)" }
+        try awaitUpstream()
+        guard !reason.hasPrefix("`error`"), !reason.contains("the upstream is not asked") else {
+            return origin.count() == asked ? nil : "the upstream was asked"
+        }
+        guard origin.count() > asked else { return "the upstream was not asked" }
+        let conditions = (foretold["upstream"] as? [String: Any])?["conditions"] as? [String] ?? []
+        let sent = Self.conditions(in: origin.requests[asked])
+        return conditions.sorted() == sent ? nil : "the upstream was sent \(sent)"
     }
 
     /// Waits until all transfers are over and what they brought is stored.

@@ -46,7 +46,7 @@ import Testing
             name: "2.2 fwd=request",
             origin: { _ in .json("{}", ["Cache-Control": "max-age=60"]) },
             asks: [get(), get(["Cache-Control": "no-cache"])],
-            expected: "larder;fwd=request;ttl=60;stored"
+            expected: "larder;fwd=request;ttl=60;stored;detail=request-no-cache"
         ),
         Scenario(
             name: "2.2 fwd=stale, 2.3 fwd-status where the status is another",

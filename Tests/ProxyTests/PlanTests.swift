@@ -33,6 +33,7 @@ import Testing
         case .write: "write"
         case .refuse(let problem): "\(problem.status)"
         case .refuseAndExpire(let problem): "\(problem.status) and expire"
+        case .held(_, _, let instead): words(instead)
         }
     }
 
@@ -66,6 +67,32 @@ import Testing
     @Test func `the reason why nothing was found is passed on`() throws {
         let request = ProxyFixture.request("GET", "/x", of: try ProxyFixture.upstream())
         #expect(words(plan(request, LookUpResult(absence: .varyMiss))) == "ask vary-miss")
+    }
+
+    @Test func `why a stored response is not used, if it is not merely stale, is a word and a sentence`() throws {
+        let upstream = try ProxyFixture.upstream()
+        func status(
+            _ fields: [(String, String)],
+            _ request: [(String, String)] = [],
+            form: StoredDocument.Form = .asReceived,
+            now: Int64
+        ) -> String {
+            let request = ProxyFixture.request("GET", "/x", request, of: upstream)
+            let whole = ProxyFixture.answer(fields, form: form, of: upstream, for: request)
+            let plan = plan(request, LookUpResult(whole: whole), now: now)
+            let detail = plan.inquiry?.request.reason.detail
+            #expect(detail.map { plan.sentence.hasSuffix($0.text) } ?? true)
+            return plan.cacheStatus(now: now)
+        }
+        #expect(status(minute, now: 1_100) == "larder; fwd=stale")
+        let mustRevalidate = [("Cache-Control", "max-age=60, must-revalidate")]
+        #expect(status(mustRevalidate, now: 1_100) == "larder; fwd=stale; detail=must-revalidate")
+        #expect(status([("Cache-Control", "no-cache")], now: 1_010) == "larder; fwd=stale; detail=no-cache")
+        #expect(status(minute, form: .outdated(reason: "a"), now: 1_010) == "larder; fwd=stale; detail=outdated")
+        for (directive, word) in [("no-cache", "no-cache"), ("max-age=5", "max-age"), ("min-fresh=90", "min-fresh")] {
+            let expected = "larder; fwd=request; detail=request-\(word)"
+            #expect(status(minute, [("Cache-Control", directive)], now: 1_010) == expected)
+        }
     }
 
     private let minute = [("Cache-Control", "max-age=60")]
@@ -132,14 +159,14 @@ import Testing
 
     @Test func `a back-off concerns only what would be sent, and serves what may replace an error`() throws {
         let upstream = try ProxyFixture.upstream()
-        let backOff = BackOff(status: 429, scope: .credential, until: 0)
+        let backOff = BackOff(status: 429, scope: .credential, until: 7_000_000_000)
         func held(_ fields: [(String, String)]?, _ request: [(String, String)] = [], _ method: String = "GET")
             -> (String, String)
         {
             let request = ProxyFixture.request(method, "/x", request, of: upstream)
             let whole = fields.map { ProxyFixture.answer($0, of: upstream, for: request) }
             let plan = plan(request, LookUpResult(whole: whole), now: 1_100)
-                .heldBack(by: .backOff(backOff, secondsLeft: 7), now: 1_100)
+                .held(by: .backOff(backOff, at: 0), now: 1_100)
             return (words(plan), plan.sentence)
         }
         #expect(held([("Cache-Control", "max-age=600")]).0 == "hit")
@@ -150,7 +177,7 @@ import Testing
         #expect(held([("Cache-Control", "max-age=60, must-revalidate")]).0 == "429")
         #expect(held(nil).0 == "429")
         #expect(held(minute, [("If-Match", "\"a\"")]).0 == "429")
-        #expect(held([("Cache-Control", "max-age=60, stale-while-revalidate=100")]).0 == "stale hit without refresh")
+        #expect(held([("Cache-Control", "max-age=60, stale-while-revalidate=100")]).0 == "hit and refresh")
         #expect(held(nil, [], "OPTIONS").0 == "ask method")
         #expect(held(nil, [], "PUT").0 == "write")
     }
@@ -161,7 +188,7 @@ import Testing
         func held(_ fields: [(String, String)]?, _ request: [(String, String)] = [], _ method: String = "GET") -> Plan {
             let request = ProxyFixture.request(method, "/x", request, of: upstream)
             let whole = fields.map { ProxyFixture.answer($0, of: upstream, for: request) }
-            return plan(request, LookUpResult(whole: whole), mode: .auto, now: 1_100).heldBack(by: hold, now: 1_100)
+            return plan(request, LookUpResult(whole: whole), mode: .auto, now: 1_100).held(by: hold, now: 1_100)
         }
         #expect(words(held([("Cache-Control", "max-age=600")])) == "hit")
         #expect(words(held(minute)) == "unreachable")
@@ -170,13 +197,47 @@ import Testing
         #expect(words(held([("Cache-Control", "max-age=60, stale-if-error=1")])) == "504")
         #expect(words(held(minute, [("Cache-Control", "no-cache")])) == "504")
         for method in ["GET", "OPTIONS", "PUT"] {
-            guard case .refuse(let problem) = held(nil, [], method) else {
+            guard case .held(_, _, instead: .refuse(let problem)) = held(nil, [], method) else {
                 Issue.record("\(method)")
                 continue
             }
             #expect(problem.status == 504 && problem.retryAfter == 2)
             #expect(problem.detail?.contains("\(method) was not sent") == true)
         }
+    }
+
+    @Test func `a request waits for a limit that is reset soon, unless something stored is served`() throws {
+        let upstream = try ProxyFixture.upstream { $0.budget.wait = .seconds(10) }
+        func pause(_ backOff: BackOff, _ fields: [(String, String)]? = nil, _ method: String = "GET") -> Duration? {
+            let request = ProxyFixture.request(method, "/x", of: upstream)
+            let whole = fields.map { ProxyFixture.answer($0, of: upstream, for: request) }
+            let unheld = plan(request, LookUpResult(whole: whole), now: 1_100)
+            let plan = unheld.held(by: .backOff(backOff, at: 1_000_000_000), now: 1_100)
+            // After the wait, what was wanted is sent.
+            #expect(words(plan.unheld) == words(unheld))
+            return plan.pause
+        }
+        func limit(until seconds: UInt64, _ scope: BackOff.Scope = .credential) -> BackOff {
+            BackOff(status: 429, scope: scope, until: seconds * 1_000_000_000, isForLimit: true)
+        }
+        #expect(pause(limit(until: 8)) == .milliseconds(7_020))
+        #expect(pause(limit(until: 8), nil, "PUT") == .milliseconds(7_020))
+        #expect(pause(limit(until: 12)) == nil)
+        #expect(pause(limit(until: 8), minute) == nil)
+        // It is not known that a write counts against the limit, so it is sent.
+        #expect(pause(limit(until: 8, .segment("x")), nil, "PUT") == nil)
+        #expect(pause(BackOff(status: 503, scope: .credential, until: 8_000_000_000)) == nil)
+    }
+
+    @Test func `a plan that is held back keeps what would have been sent`() throws {
+        let upstream = try ProxyFixture.upstream()
+        let request = ProxyFixture.request("GET", "/x", of: upstream)
+        let stored = ProxyFixture.answer(minute, of: upstream, for: request)
+        let unheld = plan(request, LookUpResult(whole: stored), mode: .auto, now: 1_100)
+        let outage = Hold.outage(Outage(error: .refused("Connection refused"), secondsLeft: 2))
+        let held = unheld.held(by: outage, now: 1_100)
+        #expect(held.inquiry == nil && held.unheld.inquiry?.stored === stored && held.pause == nil)
+        #expect(words(held.held(by: outage, now: 1_100)) == words(held))
     }
 
     @Test func `patience is lost only with what is stale by age and may be served stale`() throws {

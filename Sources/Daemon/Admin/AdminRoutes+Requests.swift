@@ -76,7 +76,7 @@ package struct RequestsResponse: AdminBody {
             "outcome":
                 "`hit`, `stale`, `composed`, `miss`, `revalidated`, `offline`, `stale-if-error`, `error` or `bypass`, as in the metrics.",
             "cacheStatus": "Larder's member of `Cache-Status`.", "detail": "What that says in `detail`.",
-            "reason": "Why the upstream was asked although the stored response was within its lifetime.",
+            "reason": "Why the upstream was asked although a response was stored that was not merely stale.",
             "remedy": "The line of config with which it would have been a hit: the response says nothing of caching.",
             "bytes": "Bytes of the response's body.",
             "seconds": "From the request's head to the response's last byte, as Larder hands it to the socket.",

@@ -292,12 +292,12 @@ extension Explanation {
 extension Explanation.Outcome {
     /// What a plan means for the client, which waits for `pause` first.
     init(_ plan: Plan, _ request: ProxyRequest, after pause: Duration? = nil, now: Int64) {
-        switch plan {
+        switch plan.outcome {
         case .serve(let ready, _, _), .serveAndRefresh(let ready, _, _, _):
             let content = ServedContent(of: ready.shown(to: request), for: request.message, now: now)
             status = content?.status(of: ready) ?? ready.response.status
         case .refuse(let problem), .refuseAndExpire(let problem): status = problem.status
-        case .ask, .write: break
+        case .ask, .write, .held: break
         }
         (action, reason, cacheStatus) = (plan.action, plan.sentence, plan.cacheStatus(sent: status, now: now))
         guard let pause else { return }

@@ -21,7 +21,7 @@ package struct CacheStatus: Sendable, Equatable {
     package var isCollapsed = false
     /// The remaining lifetime in seconds; negative once stale.
     package var timeToLive: Int64?
-    /// Tokens joined by `+`: `composed`, `stale`, `offline`, `replay`, those of `StoredPolicy.overrideDetail`, or a reason.
+    /// Tokens joined by `+`: why the upstream was asked, `composed`, `stale`, `offline`, `replay`, those of `StoredPolicy.overrideDetail`, or a reason.
     package var detail: String?
 
     package static func hit(timeToLive: Int64? = nil, detail: String? = nil) -> CacheStatus {
@@ -48,6 +48,12 @@ package struct CacheStatus: Sendable, Equatable {
 
     package mutating func add(detail word: String?) {
         guard let word else { return }
+        detail = detail.map { "\($0)+\(word)" } ?? word
+    }
+
+    /// Adds why the upstream was asked, which comes first, unless the detail says it already.
+    package mutating func add(cause word: String?) {
+        guard let word, detail?.split(separator: "+").contains(word[...]) != true else { return }
         detail = detail.map { "\(word)+\($0)" } ?? word
     }
 

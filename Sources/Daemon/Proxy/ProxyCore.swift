@@ -99,10 +99,8 @@ package actor ProxyCore {
         }
         incoming.note?.recordPrincipal(principals.label(of: principal))
         let (request, live) = (makeRequest(incoming, of: principal), incoming.live)
-        if live == nil, let plan = planAtOnce(request, modes.current), case .ask(let inquiry) = plan,
-            fetches.pause(before: plan) == nil
-        {
-            log.decided(fetches.foretold(plan), on: request, at: now)
+        if live == nil, let plan = planAtOnce(request, modes.current), case .ask(let inquiry) = fetches.settled(plan) {
+            log.decided(.ask(inquiry), on: request, at: now)
             return ask(inquiry, for: request, reply)
         }
         Task.immediate(executorPreference: loop.taskExecutor) { await serve(request, live, reply) }
@@ -147,7 +145,7 @@ package actor ProxyCore {
         if let live { return liveDocuments.open(request, reply, live) }
         var plan = await plan(request).plan
         if fleet != nil, await askWhatIsLeft(before: plan) { plan = await self.plan(request).plan }
-        if let pause = fetches.pause(before: plan) {
+        if let pause = plan.pause {
             // Nothing cancels this task.
             try? await Task.sleep(for: pause)
             plan = await self.plan(request).plan
@@ -164,7 +162,7 @@ package actor ProxyCore {
         await carryOut(plan, request, reply)
     }
 
-    /// What happens to a request, of what is stored for it now.
+    /// What happens to a request, of what is stored for it now, and of what holds it back.
     ///
     /// - Parameters:
     ///   - mode: nil for the current one.
@@ -173,25 +171,31 @@ package actor ProxyCore {
     func plan(_ request: ProxyRequest, mode: Mode? = nil, admits: Bool = true) async
         -> (plan: Plan, found: LookUpResult)
     {
-        if let plan = planAtOnce(request, mode ?? modes.current) { return (plan, LookUpResult()) }
+        let (plan, found) = await unheldPlan(request, mode ?? modes.current, admits: admits)
+        return (fetches.settled(plan, assembled: found.assembled), found)
+    }
+
+    private func unheldPlan(_ request: ProxyRequest, _ mode: Mode, admits: Bool) async -> (Plan, found: LookUpResult) {
+        if let plan = planAtOnce(request, mode) { return (plan, LookUpResult()) }
         for repetitionsLeft in (0...Self.repetitionLimit).reversed() {
             var found = LookUpResult()
             let mayBeKnown = cache.mayKnow(request.digest)
             if mayBeKnown { found.whole = await lookUp(request, admits: admits) }
             let moment = moment(at: request.digest)
             if mayBeKnown, found.whole == nil { found.absence = await cache.absence(of: request) }
-            let plan = plan(request, found, mode ?? modes.current)
+            let plan = unheldPlan(request, found, mode)
             switch plan {
             case .serve, .serveAndRefresh: return (plan, found)
-            case .ask, .write, .refuse, .refuseAndExpire: break
+            case .ask, .write, .refuse, .refuseAndExpire, .held: break
             }
             if mayBeKnown { found.variants = await variants(besides: found.whole, for: request) }
             if cache.mayKnow(request.partsDigest) { found.parts = await lookUpParts(request, admits: admits) }
-            if mode ?? modes.current != .offline { found.across = await across(found, for: request) }
-            if found.whole == nil, mode ?? modes.current == .offline { found.assembled = await assembled(request) }
-            guard hasChanged(request, at: request.digest, since: moment) else {
-                return (self.plan(request, found, mode ?? modes.current), found)
+            if mode != .offline { found.across = await across(found, for: request) }
+            if found.whole == nil, mode == .offline || fetches.isUnreachable(for: request) {
+                found.assembled = await assembled(request)
             }
+            guard hasChanged(request, at: request.digest, since: moment)
+            else { return (unheldPlan(request, found, mode), found) }
             // What was found may have been removed meanwhile.
             if repetitionsLeft == 0 { return (plan.withoutStored, found) }
         }
@@ -203,12 +207,13 @@ package actor ProxyCore {
     private func planAtOnce(_ request: ProxyRequest, _ mode: Mode) -> Plan? {
         if let plan = Plan(withoutLookUp: request, mode: mode) { return plan }
         guard mode != .offline, !cache.mayKnow(request.digest), !cache.mayKnow(request.partsDigest),
-            !fetches.validatesAcross(request.upstream)
+            !fetches.validatesAcross(request.upstream), !fetches.isUnreachable(for: request)
         else { return nil }
-        return plan(request, LookUpResult(), mode)
+        return unheldPlan(request, LookUpResult(), mode)
     }
 
-    func plan(_ request: ProxyRequest, _ found: LookUpResult, _ mode: Mode) -> Plan {
+    /// The plan as far as the upstream may be asked.
+    func unheldPlan(_ request: ProxyRequest, _ found: LookUpResult, _ mode: Mode) -> Plan {
         Plan(request, found, mode: mode, limit: request.upstream.daemon.limits.document, now: now)
     }
 
@@ -219,7 +224,7 @@ package actor ProxyCore {
     }
 
     private func carryOut(_ plan: Plan, _ request: ProxyRequest, _ reply: Reply) async {
-        log.decided(fetches.foretold(plan), on: request, at: now)
+        log.decided(plan, on: request, at: now)
         switch plan {
         case .serve(let ready, let use, _): await serveStored(request, reply, ready, use)
         case .serveAndRefresh(let ready, let use, _, let inquiry):
@@ -231,17 +236,20 @@ package actor ProxyCore {
         case .refuseAndExpire(let problem):
             await expire(request)
             reply.refuse(problem)
+        case .held(_, let wanted, _):
+            if let inquiry = wanted.inquiry { notice(inquiry, of: request) }
+            fetches.holdsBack(plan, Relay(wanted.sent ?? request, reply, isLeader: true))
         }
     }
 
     private func ask(_ inquiry: Plan.Inquiry, for request: ProxyRequest, _ reply: Reply) {
-        request.note?.recordAsked(because: inquiry.request.reason)
         notice(inquiry, of: request)
-        fetches.ask(inquiry, reply)
+        fetches.send(inquiry, reply)
     }
 
-    /// Notes for `tail` and the log that a line of config would have made this request a hit.
+    /// Notes for `tail` and the log why what is stored is not used, and whether a line of config would have made this request a hit.
     private func notice(_ inquiry: Plan.Inquiry, of request: ProxyRequest) {
+        request.note?.recordAsked(because: inquiry.request.reason)
         guard let remedy = FreshnessNotices.remedy(for: inquiry, now: now) else { return }
         request.note?.recordRemedy(remedy)
         guard let count = freshnessNotices.count(upstream: request.upstream.name, now: now) else { return }

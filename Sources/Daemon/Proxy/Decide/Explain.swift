@@ -54,16 +54,14 @@ extension ProxyCore {
         let (offline, found) = await plan(request, mode: .offline, admits: false)
         let variants = try await cache.variants(under: request)
         let planned = await plan(request, mode: .online, admits: false).plan
-        let pause = incoming.live == nil ? fetches.pause(before: planned) : nil
-        let online = pause == nil ? fetches.foretold(planned, assembled: found.assembled) : planned
+        let pause = planned.pause
+        let online = pause == nil ? planned : planned.unheld
         let (shownOnline, shownOffline) = (try await shown(online, to: request), try await shown(offline, to: request))
         var (inquiry, stream): (Plan.Inquiry?, (ExplainedStream, ExplainedStream)?) = (shownOnline.inquiry, nil)
         if let live = incoming.live {
-            inquiry = inquiry ?? Plan.Inquiry(request, stored: found.whole)
-            stream = (
-                explained(live, request, planned, found.whole, mode: .online),
-                explained(live, request, offline, found.whole, mode: .offline)
-            )
+            let (online, asked) = explained(live, request, found.whole, mode: .online)
+            inquiry = asked
+            stream = (online, explained(live, request, found.whole, mode: .offline).stream)
         }
         return ExplainedRequest(
             request: request,
@@ -83,22 +81,21 @@ extension ProxyCore {
         )
     }
 
-    /// What a stream shows first, as `opening` and its first look have it.
-    private func explained(_ live: LiveMode, _ request: ProxyRequest, _ plan: Plan, _ found: ReadyResponse?, mode: Mode)
-        -> ExplainedStream
+    /// What a stream shows first, as `opening` and its first look have it, and what it asks the upstream.
+    private func explained(_ live: LiveMode, _ request: ProxyRequest, _ found: ReadyResponse?, mode: Mode)
+        -> (stream: ExplainedStream, Plan.Inquiry)
     {
+        let plan = unheldPlan(request, LookUpResult(whole: found), mode)
+        let inquiry = inquiry(ofStream: request, plan, found)
         if case .over = live {
-            return ExplainedStream(isOver: true, use: nil, problem: nil, cacheStatus: .refused("live-over"))
+            let status = CacheStatus.refused("live-over")
+            return (ExplainedStream(isOver: true, use: nil, problem: nil, cacheStatus: status), inquiry)
         }
         let shown = found.flatMap { ready in plan.useByStream(of: ready, now: now).map { (ready, $0) } }
         let refusal = refusal(of: request, plan, mode)
-        let hold = refusal == nil ? fetches.hold(on: request, as: .background) : nil
-        return ExplainedStream(
-            isOver: false,
-            use: shown?.1,
-            problem: refusal ?? hold?.problem(request),
-            cacheStatus: openingStatus(refusal, shown)
-        )
+        let problem = refusal ?? fetches.hold(on: inquiry, isForClient: false)?.problem(request)
+        let status = openingStatus(refusal, shown)
+        return (ExplainedStream(isOver: false, use: shown?.1, problem: problem, cacheStatus: status), inquiry)
     }
 
     /// The plan with the received bytes, which the raw view of a composed response shows.
@@ -113,6 +110,10 @@ extension ProxyCore {
         case .serve(let ready, let use, let reason): return try await view(of: ready) { .serve($0, use, reason) }
         case .serveAndRefresh(let ready, let use, let reason, let inquiry):
             return try await view(of: ready) { .serveAndRefresh($0, use, reason, inquiry) }
+        case .held(let hold, let wanted, let instead):
+            let shown = try await shown(instead, to: request)
+            // The upstream, which has the bytes, is not asked.
+            return .held(hold, wanted, instead: shown.inquiry == nil ? shown : .refuse(.receivedBytesGone))
         case .ask, .write, .refuse, .refuseAndExpire: return plan
         }
     }

@@ -5,7 +5,8 @@ package import Upstream
 
 /// What happens to a request, and why: the one answer that serving, streams and explanations share.
 ///
-/// A pure function of the request, what is stored, the mode, back-off and the time.
+/// A pure function of the request, what is stored, the mode and the time makes it; then `Fetches.settled` adds what holds the
+/// upstream's requests back, in this one place.
 package enum Plan: Sendable {
     case serve(ReadyResponse, CacheUse, Reason)
     /// Serve, then fetch in the background; without an inquiry that does not happen now.
@@ -15,6 +16,8 @@ package enum Plan: Sendable {
     case refuse(ProblemDocument)
     /// Refuse, and drop what is stored of the target, so that the next GET brings the upstream's tag.
     case refuseAndExpire(ProblemDocument)
+    /// What the plan would send is held back; `instead` happens, which serves or refuses.
+    indirect case held(Hold, Plan, instead: Plan)
 
     /// The plan for a request for which nothing is looked up; nil for any other.
     init?(withoutLookUp request: ProxyRequest, mode: Mode) {
@@ -102,7 +105,7 @@ package enum Plan: Sendable {
     {
         var inquiry: Inquiry
         switch self {
-        case .serve, .serveAndRefresh, .write, .refuseAndExpire: return self
+        case .serve, .serveAndRefresh, .write, .refuseAndExpire, .held: return self
         case .refuse: inquiry = Inquiry(request)
         case .ask(let asked): inquiry = asked
         }
@@ -150,7 +153,7 @@ extension Plan {
         /// Whether only the bytes that `parts` lacks are requested.
         var completes = false
         var isConditional = true
-        /// Whether it joins a fetch under way; only an explanation says so.
+        /// Whether it joins a fetch under way.
         var isCollapsed = false
         /// This machine's turn to fetch the response for all machines; nil without one.
         var turn: FleetTurn?
@@ -197,8 +200,34 @@ extension Plan {
     var inquiry: Inquiry? {
         switch self {
         case .ask(let inquiry), .serveAndRefresh(_, _, _, let inquiry?): inquiry
-        case .serve, .serveAndRefresh, .write, .refuse, .refuseAndExpire: nil
+        case .serve, .serveAndRefresh, .write, .refuse, .refuseAndExpire, .held: nil
         }
+    }
+
+    /// The request that a client waits for the upstream with.
+    var sent: ProxyRequest? {
+        switch self {
+        case .ask(let inquiry): inquiry.request
+        case .write(let request): request
+        case .serve, .serveAndRefresh, .refuse, .refuseAndExpire, .held: nil
+        }
+    }
+
+    /// The plan if nothing were held back.
+    var unheld: Plan { if case .held(_, let plan, _) = self { plan } else { self } }
+
+    /// The plan, or what happens instead.
+    package var outcome: Plan { if case .held(_, _, let instead) = self { instead } else { self } }
+
+    /// How long its request waits first for a used-up limit that is about to be reset, because nothing stored may be served; nil
+    /// if it does not wait.
+    var pause: Duration? {
+        guard case .held(.backOff(let backOff, let now), let plan, instead: .refuse) = self, let request = plan.sent,
+            backOff.isForLimit, backOff.until > now
+        else { return nil }
+        let pause = Duration.nanoseconds(Int64(backOff.until - now))
+        // The loop's clock is coarse.
+        return pause <= request.upstream.settings.budget.wait ? pause + .milliseconds(20) : nil
     }
 
     /// What a client gets that has waited long enough for the upstream: what is stored, if it is fresh by now, or merely stale and
@@ -211,6 +240,8 @@ extension Plan {
                 !StatusFacts.isFailureByStatus(stored.response.status)
             else { return nil }
             return (stored, .meanwhile)
+        // Its request was sent before.
+        case .held(_, let plan, _): return plan.inPlaceOfSlowResponse
         case .write, .refuse, .refuseAndExpire: return nil
         }
     }
@@ -218,32 +249,28 @@ extension Plan {
     /// The same plan if what is stored may have been removed.
     var withoutStored: Plan { if case .ask(let inquiry) = self { .ask(Inquiry(inquiry.request)) } else { self } }
 
-    /// The plan while the upstream is not asked: what the request would get after a failure.
+    /// The plan while the upstream is not asked: instead happens what the request would get after a failure.
     ///
     /// - Parameter assembled: the mapped view of the request's object, if it is known.
-    func heldBack(by hold: Hold, assembled: ReadyResponse? = nil, now: Int64) -> Plan {
-        switch self {
-        case .ask(let inquiry) where hold.concerns(inquiry.request):
-            if let stored = inquiry.stored, stored.maySubstitute(at: now, for: inquiry.request) {
-                return .serve(stored, hold.use, .held(hold))
-            }
-            let problem = hold.problem(inquiry.request)
-            guard case .outage = hold, inquiry.stored == nil, let assembled,
-                assembled.maySubstitute(at: now, for: inquiry.request)
-            else { return .refuse(problem) }
-            return inquiry.request.view == .mapped
-                ? .serve(assembled, hold.use, .held(hold)) : .refuse(problem.namingMappedView)
-        case .write(let request) where hold.concerns(request): return .refuse(hold.problem(request))
-        case .serveAndRefresh(let ready, let use, let reason, _): return .serveAndRefresh(ready, use, reason, nil)
-        case .serve, .ask, .write, .refuse, .refuseAndExpire: return self
+    func held(by hold: Hold?, assembled: ReadyResponse? = nil, now: Int64) -> Plan {
+        guard let hold, let request = sent, hold.concerns(request) else { return self }
+        if let stored = inquiry?.stored, stored.maySubstitute(at: now, for: request) {
+            return .held(hold, self, instead: .serve(stored, hold.use, .held(hold)))
         }
+        let problem = hold.problem(request)
+        guard case .outage = hold, inquiry?.stored == nil, let assembled,
+            assembled.maySubstitute(at: now, for: request)
+        else { return .held(hold, self, instead: .refuse(problem)) }
+        let isShown = request.view == .mapped
+        let instead: Plan = isShown ? .serve(assembled, hold.use, .held(hold)) : .refuse(problem.namingMappedView)
+        return .held(hold, self, instead: instead)
     }
 
     /// How a stream shows a stored response until it has a newer one; nil if it may not be shown.
     func useByStream(of found: ReadyResponse, now: Int64) -> CacheUse? {
         switch self {
         case .serve(_, let use, _), .serveAndRefresh(_, let use, _, _): use
-        case .ask, .write, .refuse, .refuseAndExpire:
+        case .ask, .write, .refuse, .refuseAndExpire, .held:
             !found.response.isOutdated && found.mayBeShown(at: now) ? .hit(isStale: true) : nil
         }
     }

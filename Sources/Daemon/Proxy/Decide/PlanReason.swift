@@ -33,12 +33,13 @@ extension Plan {
             }
         }
 
-        /// Why the upstream is asked although the lifetime of what is stored is not over: the word for `detail` in `Cache-Status`,
+        /// Why the upstream is asked although a response is stored, and is not merely stale: the word for `detail` in `Cache-Status`,
         /// and the same as a text; nil for another reason.
-        var beforeExpiry: (word: String, text: String)? {
+        var detail: (word: String, text: String)? {
             switch self {
             case .outdated(let shortfall): ("outdated", shortfall)
             case .doubt: ("doubt", sentence)
+            case .policy(.mustValidate(_, let reason, _)): (reason.rawValue, sentence)
             case .policy, .forward, .forOrigin, .assembled, .receivedBytesGone, .held: nil
             }
         }
@@ -69,8 +70,8 @@ extension Plan {
             case .forOrigin: "If-Match and If-Unmodified-Since are the origin's to evaluate"
             case .held(.outage(let outage)):
                 "the upstream cannot be reached (\(outage.error.message)); Larder looks again in \(outage.secondsLeft) s"
-            case .held(.backOff(let backOff, let seconds)):
-                "\(backOff.cause); Larder asks it again in \(seconds) s"
+            case .held(.backOff(let backOff, let now)):
+                "\(backOff.cause); Larder asks it again in \(backOff.secondsLeft(at: now)) s"
             }
         }
     }
@@ -84,6 +85,7 @@ extension Plan {
         case .ask: "fetch"
         case .write: "write"
         case .refuse, .refuseAndExpire: "refuse"
+        case .held(_, _, let instead): instead.action
         }
     }
 
@@ -97,6 +99,7 @@ extension Plan {
         case .ask(let inquiry): inquiry.request.forwarded(isCollapsed: inquiry.isCollapsed).text
         case .write(let request): request.forwardedAsWrite.text
         case .refuse(let problem), .refuseAndExpire(let problem): problem.cacheStatus.text
+        case .held(_, _, let instead): instead.cacheStatus(sent: sent, now: now)
         }
     }
 
@@ -117,6 +120,7 @@ extension Plan {
                 + "\(request.message.method) goes to the upstream; unless it fails, what is stored of \(paths) "
                 + "is dropped"
         case .refuse(let problem), .refuseAndExpire(let problem): return problem.detail ?? problem.title
+        case .held(_, _, let instead): return instead.sentence
         }
     }
 }

@@ -50,7 +50,7 @@ extension Fetches {
         defer { shareSpending(of: request) }
         if let former { backOffs.end(former, isCounted: false) }
         let backOff = backOffs.backOff(for: request, as: isRefresh ? .background : .needed, now: loop.now)
-        if let backOff, Hold.backOff(backOff, secondsLeft: 0).concerns(request) { return (true, nil) }
+        if let backOff, Hold.backOff(backOff, at: loop.now).concerns(request) { return (true, nil) }
         return (false, backOffs.reserve(for: request))
     }
 

@@ -84,25 +84,29 @@ final class Fetches {
 
     // MARK: Requests
 
-    /// Has a client join the fetch of its document, or starts a fetch if there is none to join.
+    /// Has a client join the fetch of its document, or starts a fetch if there is none to join; unless it is held back.
+    func ask(_ inquiry: Plan.Inquiry, _ reply: any Recipient) {
+        let relay = Relay(inquiry.request, reply, isLeader: true)
+        if joined(by: relay.request) != nil || !serveIfHeldBack(relay, stored: inquiry.stored) { send(inquiry, reply) }
+    }
+
+    /// The same by a plan that is settled.
     ///
     /// If the latest responses were not shareable, each client gets a fetch of its own.
-    ///
-    func ask(_ inquiry: Plan.Inquiry, _ reply: any Recipient) {
+    func send(_ inquiry: Plan.Inquiry, _ reply: any Recipient) {
         let request = inquiry.request
-        let stored = reply.isRequest ? inquiry.stored : nil
-        // A fetch under way from an upstream that cannot be reached is not worth waiting for.
-        if let fetch = underWay(for: request), !isUnreachable(for: request) {
-            if let stored { cache.recordInquiry(about: stored) }
+        if reply.isRequest, let stored = inquiry.stored { cache.recordInquiry(about: stored) }
+        if let fetch = joined(by: request) {
             counters(of: request.upstream).coalesced.add()
             return fetch.join(request, reply, isLeader: false)
         }
-        if serveIfHeldBack(Relay(request, reply, isLeader: true), stored: inquiry.stored) {
-            if let stored { cache.postponeInquiry(about: stored) }
-            return
-        }
-        if let stored { cache.recordInquiry(about: stored) }
+        countTrial(request)
         start(inquiry, isJoinable: sharedPlace(of: request) != nil).join(request, reply, isLeader: true)
+    }
+
+    /// The fetch that a request joins; one under way from an upstream that cannot be reached is not worth waiting for.
+    func joined(by request: ProxyRequest) -> RunningFetch? {
+        underWay(for: request).flatMap { isUnreachable(for: request) ? nil : $0 }
     }
 
     func underWay(for request: ProxyRequest) -> RunningFetch? {
@@ -117,24 +121,6 @@ final class Fetches {
     private func sharedPlace(of request: ProxyRequest) -> Digest128? {
         guard let place = place(of: request), !hitForMiss.contains(place, now: loop.now) else { return nil }
         return place
-    }
-
-    /// A plan as it would be carried out now: what would be sent may be held back, or join a fetch.
-    ///
-    /// - Parameter assembled: the mapped view of the request's object, if it is known.
-    func foretold(_ plan: Plan, assembled: ReadyResponse? = nil) -> Plan {
-        switch plan {
-        case .ask(var inquiry):
-            inquiry.isCollapsed = underWay(for: inquiry.request) != nil && !isUnreachable(for: inquiry.request)
-            guard !inquiry.isCollapsed, let hold = hold(on: inquiry.request, as: inquiry.urgency(at: now))
-            else { return .ask(inquiry) }
-            return plan.heldBack(by: hold, assembled: assembled, now: now)
-        case .write(let request):
-            return hold(onWrite: request).map { plan.heldBack(by: $0, now: now) } ?? plan
-        case .serveAndRefresh(let ready, let use, let reason, let inquiry?) where !mayRefresh(inquiry):
-            return .serveAndRefresh(ready, use, reason, nil)
-        case .serve, .serveAndRefresh, .refuse, .refuseAndExpire: return plan
-        }
     }
 
     /// Starts other fetches for clients whose fetch turned out to bring another variant than theirs.
@@ -156,6 +142,7 @@ final class Fetches {
             if let group = groups.first(where: { $0.selection == wanted && $0.isJSON == isJSON }) {
                 group.fetch.join(relay.request, relay.reply, isLeader: false, hasMoved: true)
             } else {
+                countTrial(relay.request)
                 let fetch = start(Plan.Inquiry(relay.request), isJoinable: false)
                 fetch.join(relay.request, relay.reply, isLeader: true, hasMoved: true)
                 groups.append((wanted, isJSON, fetch))
@@ -168,6 +155,7 @@ final class Fetches {
     /// - Parameter stored: the response to serve if the upstream wants no requests.
     func askAlone(_ relay: Relay, stored: ReadyResponse? = nil) {
         if serveIfHeldBack(relay, stored: stored) { return }
+        countTrial(relay.request)
         start(Plan.Inquiry(relay.request), isJoinable: false).join(relay.request, relay.reply, isLeader: true)
     }
 
@@ -188,7 +176,7 @@ final class Fetches {
 
     /// Refreshes a document in the background after it was served stale; never twice at a time, nor soon after a failure.
     func refresh(_ inquiry: Plan.Inquiry) {
-        guard mayRefresh(inquiry), admitsRefresh(inquiry.request), let stored = inquiry.stored else { return }
+        guard mayRefresh(inquiry), countTrial(inquiry.request), let stored = inquiry.stored else { return }
         let subject = Refreshes.Subject(stored)
         refreshes.began(subject)
         start(inquiry, refreshes: subject)

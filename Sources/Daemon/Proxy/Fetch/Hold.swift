@@ -15,7 +15,8 @@ package struct Outage: Sendable, Equatable {
 
 /// Why a request is not sent although the plan says that the upstream is asked.
 package enum Hold: Sendable, Equatable {
-    case backOff(BackOff, secondsLeft: Int64)
+    /// - Parameter at: when it was asked for, in ns of the loop's clock.
+    case backOff(BackOff, at: UInt64)
     case outage(Outage)
 
     /// Whether a request that would be sent is held back.
@@ -41,7 +42,8 @@ package enum Hold: Sendable, Equatable {
     func problem(_ request: ProxyRequest) -> ProblemDocument {
         let upstream = request.upstream.name
         return switch self {
-        case .backOff(let backOff, let seconds): .backedOff(backOff, seconds: seconds, upstream: upstream)
+        case .backOff(let backOff, let now):
+            .backedOff(backOff, seconds: backOff.secondsLeft(at: now), upstream: upstream)
         case .outage(let outage): .unreachable(outage, request.message.method, upstream: upstream)
         }
     }
@@ -49,64 +51,71 @@ package enum Hold: Sendable, Equatable {
 
 /// Holding requests back: because the upstream wants none (`Retry-After`), or because it cannot be reached.
 extension Fetches {
+    /// A plan as it is carried out now: what it would send may join a fetch under way, be held back, or be put off.
+    ///
+    /// - Parameter assembled: the mapped view of the request's object, if it is known.
+    func settled(_ plan: Plan, assembled: ReadyResponse? = nil) -> Plan {
+        switch plan {
+        case .ask(var inquiry):
+            inquiry.isCollapsed = joined(by: inquiry.request) != nil
+            let hold = inquiry.isCollapsed ? nil : hold(on: inquiry)
+            return Plan.ask(inquiry).held(by: hold, assembled: assembled, now: now)
+        case .write(let request): return plan.held(by: hold(onWrite: request), now: now)
+        case .serveAndRefresh(let ready, let use, let reason, let inquiry?) where !mayRefresh(inquiry):
+            return .serveAndRefresh(ready, use, reason, nil)
+        case .serve, .serveAndRefresh, .refuse, .refuseAndExpire, .held: return plan
+        }
+    }
+
+    /// Why an inquiry would not be sent now.
+    ///
+    /// - Parameter isForClient: whether a client waits for the response, and not a stream.
+    func hold(on inquiry: Plan.Inquiry, isForClient: Bool = true) -> Hold? {
+        hold(on: inquiry.request, as: inquiry.urgency(isForClient: isForClient, at: now))
+    }
+
     /// Why a request would not be sent now.
-    func hold(on request: ProxyRequest, as urgency: Budget.Urgency = .needed) -> Hold? {
+    func hold(on request: ProxyRequest, as urgency: Budget.Urgency) -> Hold? {
         if let outage = circuit(for: request)?.outage { return .outage(outage) }
         // Most requests are held back by nothing.
         if backOffs.areNone { return nil }
-        return backOffs.backOff(for: request, as: urgency, now: loop.now).map {
-            .backOff($0, secondsLeft: $0.secondsLeft(at: loop.now))
-        }
+        return backOffs.backOff(for: request, as: urgency, now: loop.now).map { .backOff($0, at: loop.now) }
     }
 
     /// Why a write is not sent; nil if it is.
-    func hold(onWrite request: ProxyRequest) -> Hold? {
-        if let outage = outage(for: request) { return .outage(outage) }
-        return backOffs.limit(on: request, as: .needed, now: loop.now)
-            .map { Hold.backOff($0, secondsLeft: $0.secondsLeft(at: loop.now)) }
-            .flatMap { $0.concerns(request) ? $0 : nil }
+    private func hold(onWrite request: ProxyRequest) -> Hold? {
+        // While no connection can be made, it could not be sent. Half open, it is sent: the client decides.
+        if let circuit = circuit(for: request), circuit.state.state == .open, let outage = circuit.outage {
+            return .outage(outage)
+        }
+        return backOffs.limit(on: request, as: .needed, now: loop.now).map { .backOff($0, at: loop.now) }
     }
 
-    /// How long a request waits for a used-up limit that is about to be reset, because nothing stored may be served; nil if it
-    /// does not wait.
-    func pause(before plan: Plan) -> Duration? {
-        // Most requests are held back by nothing.
-        if backOffs.areNone { return nil }
-        let (request, hold): (ProxyRequest, Hold?)
-        switch plan {
-        case .ask(let inquiry):
-            guard underWay(for: inquiry.request) == nil else { return nil }
-            (request, hold) = (inquiry.request, self.hold(on: inquiry.request))
-        case .write(let write): (request, hold) = (write, self.hold(onWrite: write))
-        case .serve, .serveAndRefresh, .refuse, .refuseAndExpire: return nil
-        }
-        guard case .backOff(let backOff, _)? = hold, backOff.isForLimit, backOff.until > loop.now,
-            case .refuse? = hold.map({ plan.heldBack(by: $0, now: now) })
-        else { return nil }
-        let pause = Duration.nanoseconds(Int64(backOff.until - loop.now))
-        // The loop's clock is coarse.
-        return pause <= request.upstream.settings.budget.wait ? pause + .milliseconds(20) : nil
-    }
-
-    /// Serves a request without the upstream while that is held back; returns false if the request may be sent.
-    func serveIfHeldBack(_ relay: Relay, stored: ReadyResponse?) -> Bool {
-        let (request, inquiry) = (relay.request, Plan.Inquiry(relay.request, stored: stored))
-        let urgency = inquiry.urgency(isForClient: relay.reply.isRequest, at: now)
-        guard let hold = hold(on: request, as: urgency), hold.concerns(request) else {
-            _ = circuit(for: request)?.countTrial()
-            return false
-        }
-        heldBack(by: hold, request)
-        switch Plan.ask(inquiry).heldBack(by: hold, now: now) {
+    /// Carries a plan out if it is held back; returns false if it is not.
+    @discardableResult
+    func holdsBack(_ plan: Plan, _ relay: Relay) -> Bool {
+        guard case .held(let hold, let wanted, let instead) = plan else { return false }
+        heldBack(by: hold, relay.request)
+        if relay.reply.isRequest, let stored = wanted.inquiry?.stored { cache.postponeInquiry(about: stored) }
+        switch instead {
         case .serve(let stored, let use, _): serve(stored, to: [relay], as: { _ in use })
-        case .refuse(let problem):
-            if case .outage = hold, stored == nil, relay.reply.isRequest, Assembly(request) != nil {
-                assemble(for: relay, as: hold.use, problem, nil)
-            } else {
-                refuse(relay, problem, nil)
-            }
-        case .serveAndRefresh, .ask, .write, .refuseAndExpire: preconditionFailure("it is held back")
+        case .refuse(let problem): refuse(relay, problem, nil)
+        case .serveAndRefresh, .ask, .write, .refuseAndExpire, .held: preconditionFailure("it serves or refuses")
         }
+        return true
+    }
+
+    /// Serves a client without the upstream if that is held back, though its request was to be sent; returns false if it may be.
+    ///
+    /// - Parameter stored: the response that may be served in place of the upstream's.
+    func serveIfHeldBack(_ relay: Relay, stored: ReadyResponse?) -> Bool {
+        let inquiry = Plan.Inquiry(relay.request, stored: stored)
+        let plan = Plan.ask(inquiry).held(by: hold(on: inquiry, isForClient: relay.reply.isRequest), now: now)
+        guard case .held(let hold, _, instead: .refuse(let problem)) = plan, case .outage = hold, stored == nil,
+            relay.reply.isRequest, Assembly(relay.request) != nil
+        else { return holdsBack(plan, relay) }
+        heldBack(by: hold, relay.request)
+        assemble(for: relay, as: hold.use, problem, nil)
         return true
     }
 
@@ -120,16 +129,9 @@ extension Fetches {
     /// Why a request to its upstream got no response last.
     func lastError(for request: ProxyRequest) -> UpstreamError { circuit(for: request)?.error ?? .cancelled }
 
-    /// Whether a request may be sent for which no client waits; if so, it counts as a trial.
-    func admitsRefresh(_ request: ProxyRequest) -> Bool { circuit(for: request)?.countTrial() ?? true }
-
-    /// Why a write is refused at once: no connection can be made, so it could not be sent.
-    ///
-    /// Half open, it is sent: the client decides.
-    func outage(for write: ProxyRequest) -> Outage? {
-        guard let circuit = circuit(for: write), circuit.state.state == .open else { return nil }
-        return circuit.outage
-    }
+    /// Counts a request that is about to be sent as a trial, if its circuit is half open; returns false if it must not be sent.
+    @discardableResult
+    func countTrial(_ request: ProxyRequest) -> Bool { circuit(for: request)?.countTrial() ?? true }
 
     func forgetCircuit(of upstream: ProxiedUpstream) {
         circuits[upstream.storeKey] = nil

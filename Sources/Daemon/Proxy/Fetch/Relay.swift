@@ -256,7 +256,7 @@ extension Reply: Recipient {
             as: cacheUse,
             sent: code,
             isCollapsed: isCollapsed,
-            because: request.reason.beforeExpiry?.word,
+            because: request.reason.detail?.word,
             now: now
         )
         request.note?.served(as: status)

@@ -39,7 +39,7 @@ extension ProxyCore {
         let isUnfindable = isBehind && cache.inMemory(document.request, now: now)?.isClean != true
         let found = isUnfindable ? nil : await newest(of: document)
         let mode = modes.current
-        let plan = plan(document.request, LookUpResult(whole: found), mode)
+        let plan = unheldPlan(document.request, LookUpResult(whole: found), mode)
         let refusal = refusal(of: document.request, plan, mode)
         let stored = await stored(by: plan, found, for: document)
         guard !document.isOver else { return }
@@ -59,7 +59,8 @@ extension ProxyCore {
             guard !document.isOver else { return }
         }
         let received = conclusion.flatMap { self.received(in: $0, for: document) }
-        let backOff = fetches.backOffs.backOff(for: document.request, as: urgency(of: plan), now: loop.now)
+        let inquiry = inquiry(ofStream: document.request, plan, found)
+        let hold = fetches.hold(on: inquiry, isForClient: false)
         let finding = Following.Finding(
             content: update?.content,
             isStored: update?.stored != nil,
@@ -71,7 +72,7 @@ extension ProxyCore {
             isOffline: mode == .offline,
             // Its commit triggers another look, which can plan the next inquiry.
             need: isUnfindable ? nil : need(of: document, plan, hasChanged: hasChanged),
-            backOff: backOff.map { $0.isForLimit ? min($0.until, loop.now + Self.limitPause) : $0.until } ?? 0,
+            backOff: hold.map(end) ?? 0,
             now: loop.now
         )
         let cacheStatus = opening(of: document, stored, refusal)
@@ -83,16 +84,20 @@ extension ProxyCore {
             cacheStatus: cacheStatus,
             now: now
         )
-        document.looked(finding, news) {
-            // A stream may ask although a plain request would be served.
-            let inquiry =
-                plan.inquiry ?? Plan.Inquiry(document.request.asking(because: .forward(.request)), stored: found)
-            fetches.ask(inquiry, document.ask(fetches, about: found))
-        }
+        document.looked(finding, news) { fetches.ask(inquiry, document.ask(fetches, about: found)) }
     }
 
-    /// How long a stream that a limit holds back waits before it looks again whether more is left, in ns.
-    private static let limitPause: UInt64 = 10_000_000_000
+    /// What a stream asks the upstream; it may do so although a plain request would be served.
+    func inquiry(ofStream request: ProxyRequest, _ plan: Plan, _ found: ReadyResponse?) -> Plan.Inquiry {
+        plan.inquiry ?? Plan.Inquiry(request.asking(because: .forward(.request)), stored: found)
+    }
+
+    /// When a stream that is held back looks again, in ns of the loop's clock; an outage ends with an event.
+    private func end(of hold: Hold) -> UInt64 {
+        guard case .backOff(let backOff, let now) = hold else { return 0 }
+        // More may be left of a limit before it is reset.
+        return backOff.isForLimit ? min(backOff.until, now + 10_000_000_000) : backOff.until
+    }
 
     /// Waits for pending commits of a document, because a client that returns after a crash must find what it was sent.
     ///
@@ -201,17 +206,12 @@ extension ProxyCore {
         case .serve(let ready, _, _):
             if ready.response.isOutdated { return .displaced }
             return .expiry(min(ready.policy.timeToLive(at: now), ready.doubtDue - now))
-        case .serveAndRefresh, .write, .refuse, .refuseAndExpire: return .stale
+        case .serveAndRefresh, .write, .refuse, .refuseAndExpire, .held: return .stale
         case .ask(let inquiry):
             guard let stored = inquiry.stored else { return document.isStored ? .displaced : .stale }
             return stored.response.isOutdated || stored.isDoubtDue(at: now) || hasChanged
                 ? .displaced : .stale
         }
-    }
-
-    /// How much a stream needs the upstream.
-    private func urgency(of plan: Plan) -> Budget.Urgency {
-        if case .ask(let inquiry) = plan { inquiry.urgency(isForClient: false, at: now) } else { .background }
     }
 }
 

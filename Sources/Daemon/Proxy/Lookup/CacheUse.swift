@@ -127,7 +127,7 @@ extension ReadyResponse {
         fields.append("Age", String(max(0, policy.age(at: now))))
         var status = cacheUse.cacheStatus(of: self, sent: sent, isCollapsed: isCollapsed, now: now)
         // What is served in place of an error says itself what it shows.
-        if status.isForwarded, status.detail == nil { status.detail = inquiry }
+        if case .substituted = cacheUse {} else if status.isForwarded { status.add(cause: inquiry) }
         if !status.isForwarded { upstream.newestLimits?.renew(&fields, of: key.principal) }
         status.append(to: &fields)
         return status

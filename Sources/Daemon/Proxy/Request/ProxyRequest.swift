@@ -325,7 +325,7 @@ extension ProxyRequest {
     /// `Cache-Status` of a response that comes from the upstream, as far as the request decides it.
     func forwarded(isStored: Bool = false, isCollapsed: Bool = false) -> CacheStatus {
         var status = CacheStatus.forwarded(reason.forward, isStored: isStored, isCollapsed: isCollapsed)
-        status.detail = overrides.cache == .never ? "never-by-route" : reason.beforeExpiry?.word
+        status.detail = overrides.cache == .never ? "never-by-route" : reason.detail?.word
         return status
     }
 

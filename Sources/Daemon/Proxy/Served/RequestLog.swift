@@ -264,7 +264,7 @@ final class RequestNote: ReplyObserver {
 
     /// Records how the request is served; of several, the last before the response begins counts.
     func recordOutcome(_ outcome: Outcome) { state.withLock { $0.outcome = outcome } }
-    func recordAsked(because reason: Plan.Reason) { state.withLock { $0.served.reason = reason.beforeExpiry?.text } }
+    func recordAsked(because reason: Plan.Reason) { state.withLock { $0.served.reason = reason.detail?.text } }
     func recordPrincipal(_ principal: String?) { state.withLock { $0.served.principal = principal } }
     func recordRemedy(_ remedy: FreshnessRemedy) { state.withLock { $0.served.remedy = remedy.line } }
     func recordNotStored(because reason: NotStoredReason) { state.withLock { $0.served.notStored = reason.text } }

@@ -39,7 +39,7 @@ extension ProxyCore {
     ///
     /// - Returns: the plan, and the commit that it is to be carried out with (`carryOut(_:_:_:with:)`); nil for none.
     func planWithFleet(_ request: ProxyRequest, _ plan: Plan) async -> (plan: Plan, commit: AwaitedCommit?) {
-        guard let fleet, let key = request.sharedKey, case .ask(let inquiry) = plan, !request.insistsOnAsking,
+        guard let fleet, let key = request.sharedKey, case .ask(let inquiry) = plan.unheld, !request.insistsOnAsking,
             inquiry.completing == nil, fetches.underWay(for: request) == nil
         else { return (plan, nil) }
         guard fleetSearches[request.digest] == nil else {
@@ -129,7 +129,7 @@ extension ProxyCore {
         let mode = modes.current
         guard request.message.method == "GET", !request.hasConditions, request.range == nil, !ready.body.isEmpty,
             !ready.needsRendering(for: request), Plan(withoutLookUp: request, mode: mode) == nil,
-            case .serve(let served, let use, let reason) = plan(request, LookUpResult(whole: ready), mode),
+            case .serve(let served, let use, let reason) = unheldPlan(request, LookUpResult(whole: ready), mode),
             served === ready
         else { return nil }
         return .serve(served, use, reason)
@@ -185,7 +185,7 @@ extension Plan {
         case .serveAndRefresh(let ready, let use, let reason, var inquiry):
             inquiry?.turn = turn
             return .serveAndRefresh(ready, use, reason, inquiry)
-        case .serve, .write, .refuse, .refuseAndExpire: return self
+        case .serve, .write, .refuse, .refuseAndExpire, .held: return self
         }
     }
 }

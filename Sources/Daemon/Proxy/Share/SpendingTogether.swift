@@ -117,13 +117,7 @@ extension ProxyCore {
     /// Asks the server what is left of a limit before a request that counts against it is sent, unless that is known; returns
     /// whether it has waited.
     func askWhatIsLeft(before plan: Plan) async -> Bool {
-        let request: ProxyRequest
-        switch plan {
-        case .ask(let inquiry): request = inquiry.request
-        case .write(let write): request = write
-        case .serve, .serveAndRefresh, .refuse, .refuseAndExpire: return false
-        }
-        guard let fleet, fleet.link.shares(request.upstream.storeKey),
+        guard let fleet, let request = plan.unheld.sent, fleet.link.shares(request.upstream.storeKey),
             let place = fetches.backOffs.limitedPlace(of: request), let budget = fetches.backOffs.budgets[place],
             (fetches.backOffs.together[place] ?? SpendingTogether()).mustAsk(budget, at: loop.now),
             let limit = fetches.sharedLimit(place, of: request)

@@ -12,9 +12,9 @@ extension ProxyCore {
     func write(_ request: ProxyRequest, _ reply: Reply) async {
         // Each write that could not be stored keeps its response in memory until it is.
         guard !cache.uncommittedWrites.isFull else { return reply.refuse(.storeFailed(.queueFull)) }
-        // While it waits, others may spend what was left.
-        guard !isHeldBack(request, reply), await waitsForTurn(request, reply), !isHeldBack(request, reply)
-        else { return }
+        guard await waitsForTurn(request, reply) else { return }
+        // While it waited, others may have spent what was left. Nothing is sent then, so nothing may have changed.
+        if fetches.holdsBack(fetches.settled(.write(request)), Relay(request, reply, isLeader: true)) { return }
         let suspect: SuspectID
         do {
             let further = request.upstream.routeInvalidations(by: request, status: nil)
@@ -41,15 +41,6 @@ extension ProxyCore {
             fetches.admit(posted, of: request)
         }
         write.committed()
-    }
-
-    /// Refuses a write that is held back; returns false if it may be sent.
-    private func isHeldBack(_ request: ProxyRequest, _ reply: Reply) -> Bool {
-        guard let hold = fetches.hold(onWrite: request) else { return false }
-        fetches.heldBack(by: hold, request)
-        // Nothing is sent, so nothing may have changed.
-        reply.refuse(hold.problem(request))
-        return true
     }
 
     /// Waits until the gap after the credential's last write is over; returns false if the client has left meanwhile.
