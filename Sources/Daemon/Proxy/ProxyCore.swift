@@ -174,28 +174,32 @@ package actor ProxyCore {
         -> (plan: Plan, found: LookUpResult)
     {
         if let plan = planAtOnce(request, mode ?? modes.current) { return (plan, LookUpResult()) }
-        for repetitionsLeft in (0...Self.repetitionLimit).reversed() {
-            var found = LookUpResult()
-            let mayBeKnown = cache.mayKnow(request.digest)
-            if mayBeKnown { found.whole = await lookUp(request, admits: admits) }
-            let moment = moment(at: request.digest)
-            if mayBeKnown, found.whole == nil { found.absence = await cache.absence(of: request) }
-            let plan = plan(request, found, mode ?? modes.current)
-            switch plan {
-            case .serve, .serveAndRefresh: return (plan, found)
-            case .ask, .write, .refuse, .refuseAndExpire: break
-            }
-            if mayBeKnown { found.variants = await variants(besides: found.whole, for: request) }
-            if cache.mayKnow(request.partsDigest) { found.parts = await lookUpParts(request, admits: admits) }
-            if mode ?? modes.current != .offline { found.across = await across(found, for: request) }
-            if found.whole == nil, mode ?? modes.current == .offline { found.assembled = await assembled(request) }
-            guard hasChanged(request, at: request.digest, since: moment) else {
-                return (self.plan(request, found, mode ?? modes.current), found)
-            }
-            // What was found may have been removed meanwhile.
-            if repetitionsLeft == 0 { return (plan.withoutStored, found) }
+        let (decision, isCurrent) = await untilCurrent { _ in
+            await planOnce(request, mode: mode, admits: admits)
         }
-        preconditionFailure("the last repetition returns")
+        // What was found may have been removed meanwhile.
+        return isCurrent ? decision : (decision.plan.withoutStored, decision.found)
+    }
+
+    private func planOnce(_ request: ProxyRequest, mode: Mode?, admits: Bool) async
+        -> Attempt<(plan: Plan, found: LookUpResult)>
+    {
+        var found = LookUpResult()
+        let mayBeKnown = cache.mayKnow(request.digest)
+        if mayBeKnown { found.whole = await lookUp(request, admits: admits) }
+        let moment = moment(at: request.digest)
+        if mayBeKnown, found.whole == nil { found.absence = await cache.absence(of: request) }
+        let plan = plan(request, found, mode ?? modes.current)
+        switch plan {
+        case .serve, .serveAndRefresh: return ((plan, found), true)
+        case .ask, .write, .refuse, .refuseAndExpire: break
+        }
+        if mayBeKnown { found.variants = await variants(besides: found.whole, for: request) }
+        if cache.mayKnow(request.partsDigest) { found.parts = await lookUpParts(request, admits: admits) }
+        if mode ?? modes.current != .offline { found.across = await across(found, for: request) }
+        if found.whole == nil, mode ?? modes.current == .offline { found.assembled = await assembled(request) }
+        guard !hasChanged(request, at: request.digest, since: moment) else { return ((plan, found), false) }
+        return ((self.plan(request, found, mode ?? modes.current), found), true)
     }
 
     /// The plan for a request that needs no look-up, because of what it asks, or because nothing is known that concerns it;

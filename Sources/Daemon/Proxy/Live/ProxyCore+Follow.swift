@@ -121,21 +121,28 @@ extension ProxyCore {
 
     /// The newest response to a document's request; from here on, every change of it is noticed.
     private func newest(of document: LiveDocument) async -> ReadyResponse? {
-        while true {
-            let found = await lookUp(document.request)
-            guard !document.isOver, let found else { return nil }
-            let objects = found.stored?.objects ?? []
-            var view: ReadyResponse?
-            if document.request.view == .mapped {
-                // Objects that cannot be read are shown by their identities.
-                view = try? await cache.inView(of: document.request, found)
-                guard !document.isOver else { return nil }
-            }
-            let shown = objects + cache.memory.responsesByObject.objects(of: found.entry) + found.response.objects
-            let watched = WatchedObjects(shown + (view?.known ?? []), awaiting: view?.named ?? [])
-            // Objects read before they were watched may have changed in between.
-            if liveDocuments.watchCovers(watched, for: document) { return found }
+        await newest { isLast in
+            let attempt = await lookUpWatched(document)
+            // Then another look finds what changed before it was watched.
+            if isLast, !attempt.isCurrent { document.handle(.lookRequested) }
+            return attempt
         }
+    }
+
+    private func lookUpWatched(_ document: LiveDocument) async -> Attempt<ReadyResponse?> {
+        let found = await lookUp(document.request)
+        guard !document.isOver, let found else { return (nil, true) }
+        let objects = found.stored?.objects ?? []
+        var view: ReadyResponse?
+        if document.request.view == .mapped {
+            // Objects that cannot be read are shown by their identities.
+            view = try? await cache.inView(of: document.request, found)
+            guard !document.isOver else { return (nil, true) }
+        }
+        let shown = objects + cache.memory.responsesByObject.objects(of: found.entry) + found.response.objects
+        let watched = WatchedObjects(shown + (view?.known ?? []), awaiting: view?.named ?? [])
+        // Objects read before they were watched may have changed in between.
+        return (found, liveDocuments.watchCovers(watched, for: document))
     }
 
     /// The stored response in the requested view, if there is one that may be shown.
