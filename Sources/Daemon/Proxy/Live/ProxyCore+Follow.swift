@@ -21,20 +21,9 @@ extension ProxyCore {
 
     private func examine(documentOfNumber number: Int) async {
         guard let document = liveDocuments[number] else { return }
-        var (hasChanged, conclusion) = document.startLook()
+        var conclusion = document.startLook()
         let isBehind = await isBehind(document, afterInquiry: conclusion != nil)
-        if conclusion != nil {
-            liveDocuments.deliver()
-            // Changes caused by its own response need no action.
-            hasChanged = false
-            document.hasChanged = false
-        }
-        // The stored response is outdated, though the new one may not be stored in its place.
-        if case .received(_, isStored: false) = conclusion, let stored = document.inquiry?.about,
-            !document.request.directives.noStore
-        {
-            cache.drop(stored)
-        }
+        if let conclusion { beginExamining(conclusion, of: document) }
         // A response too large for memory cannot be found before its commit.
         let isUnfindable = isBehind && cache.inMemory(document.request, now: now)?.isClean != true
         let found = isUnfindable ? nil : await newest(of: document)
@@ -46,41 +35,33 @@ extension ProxyCore {
         // The inquiry predates a write, so its response may be older than what readers know.
         if document.following.isInvalid { conclusion = nil }
         let failure = conclusion.flatMap { problem(in: $0, for: document) }
-        if let conclusion, failure == nil { document.isStored = !conclusion.isUnstored }
-        if let conclusion {
-            let isOutage = failure != nil && fetches.isUnreachable(for: document.request)
-            document.isCutOff = isOutage || conclusion.isUnreachable
-        }
-
+        let received = conclusion.flatMap { self.received(in: $0, for: document) }
+        let outcome = conclusion.map { self.outcome($0, received, failure, for: document) }
         let update = update(plan, stored, conclusion, failure: failure, of: document)
         var number: Int64?
         if let update, document.following.lacksNumber(update.content) {
             number = await self.number(for: update, of: document)
             guard !document.isOver else { return }
         }
-        let received = conclusion.flatMap { self.received(in: $0, for: document) }
-        let backOff = fetches.backOffs.backOff(for: document.request, as: urgency(of: plan), now: loop.now)
         let finding = Following.Finding(
             content: update?.content,
             isStored: update?.stored != nil,
             isProblem: update?.event.problem != nil,
             number: number,
-            received: received?.content,
-            failure: failure?.status,
+            outcome: outcome,
             asks: refusal == nil,
             isOffline: mode == .offline,
             // Its commit triggers another look, which can plan the next inquiry.
-            need: isUnfindable ? nil : need(of: document, plan, hasChanged: hasChanged),
-            backOff: backOff.map { $0.isForLimit ? min($0.until, loop.now + Self.limitPause) : $0.until } ?? 0,
+            freshness: isUnfindable ? nil : plan.freshness(at: now),
+            backOff: backOff(of: plan, for: document),
             now: loop.now
         )
-        let cacheStatus = opening(of: document, stored, refusal)
         let news = LiveDocument.News(
             update: update,
             received: received,
             failure: failure,
             refusal: refusal,
-            cacheStatus: cacheStatus,
+            cacheStatus: opening(of: document, stored, refusal),
             now: now
         )
         document.looked(finding, news) {
@@ -89,6 +70,28 @@ extension ProxyCore {
                 plan.inquiry ?? Plan.Inquiry(document.request.asking(because: .forward(.request)), stored: found)
             fetches.ask(inquiry, document.ask(fetches, about: found))
         }
+    }
+
+    private func beginExamining(_ conclusion: LiveInquiry.Conclusion, of document: LiveDocument) {
+        liveDocuments.deliver()
+        document.handle(.ownChangesReported)
+        // The stored response is outdated, though the new one may not be stored in its place.
+        if case .received(_, isStored: false) = conclusion, let stored = document.inquiry?.about,
+            !document.request.directives.noStore
+        {
+            cache.drop(stored)
+        }
+    }
+
+    private func outcome(
+        _ conclusion: LiveInquiry.Conclusion,
+        _ received: LiveDocument.Update?,
+        _ failure: ProblemDocument?,
+        for document: LiveDocument
+    ) -> Following.Outcome {
+        guard let failure else { return .response(received: received?.content, isStored: !conclusion.isUnstored) }
+        let isOutage = conclusion.isUnreachable || fetches.isUnreachable(for: document.request)
+        return .failure(status: failure.status, isOutage: isOutage)
     }
 
     /// How long a stream that a limit holds back waits before it looks again whether more is left, in ns.
@@ -201,24 +204,28 @@ extension ProxyCore {
         return status.text
     }
 
-    // MARK: Inquiries
+    /// When the back-off that concerns a plan ends, in ns of the loop's clock; 0 if there is none.
+    private func backOff(of plan: Plan, for document: LiveDocument) -> UInt64 {
+        let urgency: Budget.Urgency =
+            if case .ask(let inquiry) = plan { inquiry.urgency(isForClient: false, at: now) } else { .background }
+        guard let backOff = fetches.backOffs.backOff(for: document.request, as: urgency, now: loop.now)
+        else { return 0 }
+        return backOff.isForLimit ? min(backOff.until, loop.now + Self.limitPause) : backOff.until
+    }
+}
 
-    private func need(of document: LiveDocument, _ plan: Plan, hasChanged: Bool) -> LiveRhythm.Need {
-        switch plan {
+extension Plan {
+    /// Whether the response of a followed document would be served from the store.
+    fileprivate func freshness(at now: Int64) -> Following.Freshness {
+        switch self {
         case .serve(let ready, _, _):
-            if ready.response.isOutdated { return .displaced }
-            return .expiry(min(ready.policy.timeToLive(at: now), ready.doubtDue - now))
+            if ready.response.isOutdated { return .outdated }
+            return .fresh(seconds: min(ready.policy.timeToLive(at: now), ready.doubtDue - now))
         case .serveAndRefresh, .write, .refuse, .refuseAndExpire: return .stale
         case .ask(let inquiry):
-            guard let stored = inquiry.stored else { return document.isStored ? .displaced : .stale }
-            return stored.response.isOutdated || stored.isDoubtDue(at: now) || hasChanged
-                ? .displaced : .stale
+            guard let stored = inquiry.stored else { return .missing }
+            return stored.response.isOutdated || stored.isDoubtDue(at: now) ? .outdated : .mustValidate
         }
-    }
-
-    /// How much a stream needs the upstream.
-    private func urgency(of plan: Plan) -> Budget.Urgency {
-        if case .ask(let inquiry) = plan { inquiry.urgency(isForClient: false, at: now) } else { .background }
     }
 }
 
