@@ -224,7 +224,7 @@ import Testing
             if case .unkept = inquiry.answer { world.isKept = false }
             if case .kept = inquiry.answer { world.isKept = true }
             world.isAway = inquiry.answer == .failed(isOutage: true)
-            world.examined = world.now
+            world.examined = found?.now
         }
         let validity = world.following.validity
         for action in world.following.handle(event) {
@@ -410,6 +410,8 @@ import Testing
     // MARK: When the upstream is asked
 
     private static let second: UInt64 = 1_000_000_000
+    /// Before the first pause after a failure is over.
+    private static let soon = 100 * second + second / 2
 
     /// A document whose one stream was sent the upstream's response at 100 s.
     private func followed(_ outcome: Following.Outcome) -> Following {
@@ -425,7 +427,7 @@ import Testing
         return following
     }
 
-    /// Whether the upstream is asked at once after an event at 101 s and the look that follows.
+    /// Whether the upstream is asked at once after events until `soon`, and the look that ends then.
     private func asks(
         _ following: Following,
         after events: Following.Event...,
@@ -433,8 +435,8 @@ import Testing
     ) -> Bool {
         var following = following
         for event in events { _ = following.handle(event) }
-        let actions = following.handle(.looked(Following.Finding(freshness: freshness, now: 101 * Self.second)))
-        if !actions.contains(.ask) { #expect(following.due > 101 * Self.second) }
+        let actions = following.handle(.looked(Following.Finding(freshness: freshness, now: Self.soon)))
+        if !actions.contains(.ask) { #expect(following.due > Self.soon) }
         return actions.contains(.ask)
     }
 

@@ -36,7 +36,8 @@ extension ProxyCore {
         if document.following.isInvalid { conclusion = nil }
         let failure = conclusion.flatMap { problem(in: $0, for: document) }
         let received = conclusion.flatMap { self.received(in: $0, for: document) }
-        let outcome = conclusion.map { self.outcome($0, received, failure, for: document) }
+        let isOutage = fetches.isUnreachable(for: document.request)
+        let outcome = conclusion?.outcome(received: received?.content, failure: failure?.status, isOutage: isOutage)
         let update = update(plan, stored, conclusion, failure: failure, of: document)
         var number: Int64?
         if let update, document.following.lacksNumber(update.content) {
@@ -81,17 +82,6 @@ extension ProxyCore {
         {
             cache.drop(stored)
         }
-    }
-
-    private func outcome(
-        _ conclusion: LiveInquiry.Conclusion,
-        _ received: LiveDocument.Update?,
-        _ failure: ProblemDocument?,
-        for document: LiveDocument
-    ) -> Following.Outcome {
-        guard let failure else { return .response(received: received?.content, isStored: !conclusion.isUnstored) }
-        let isOutage = conclusion.isUnreachable || fetches.isUnreachable(for: document.request)
-        return .failure(status: failure.status, isOutage: isOutage)
     }
 
     /// How long a stream that a limit holds back waits before it looks again whether more is left, in ns.
@@ -230,8 +220,15 @@ extension Plan {
 }
 
 extension LiveInquiry.Conclusion {
-    /// Whether nothing was sent, because the upstream cannot be reached.
-    var isUnreachable: Bool { if case .served(_, .unreachable, _) = self { true } else { false } }
+    /// - Parameters:
+    ///   - failure: the status of the problem that it means.
+    ///   - isOutage: whether the upstream cannot be reached by now.
+    func outcome(received: Digest128?, failure: Int?, isOutage: Bool) -> Following.Outcome {
+        guard let failure else { return .response(received: received, isStored: !isUnstored) }
+        // Nothing was sent, though the upstream may be back.
+        if case .served(_, .unreachable, _) = self { return .failure(status: failure, isOutage: true) }
+        return .failure(status: failure, isOutage: isOutage)
+    }
 
     var isUnstored: Bool {
         switch self {

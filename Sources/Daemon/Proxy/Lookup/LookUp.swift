@@ -16,8 +16,7 @@ extension ProxyCore {
         await newest { isLast in await lookUpOnce(request, admits: admits, isLast: isLast) }
     }
 
-    /// The response that attempts to find it come to; one that is not current even at last counts as outdated, so that the
-    /// upstream is asked.
+    /// Finds a response until it is current; one that is not even at last counts as outdated, so that the upstream is asked.
     func newest(_ find: (_ isLast: Bool) async -> Attempt<ReadyResponse?>) async -> ReadyResponse? {
         let (found, isCurrent) = await untilCurrent(find)
         return isCurrent ? found : found?.outdated
