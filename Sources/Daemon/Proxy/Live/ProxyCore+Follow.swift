@@ -241,7 +241,7 @@ extension LiveInquiry.Conclusion {
 
 extension ProxyCore {
     /// The response that a GET would get now, if it is known.
-    func update(
+    private func update(
         _ plan: Plan,
         _ stored: LiveDocument.StoredResponse?,
         _ conclusion: LiveInquiry.Conclusion?,
@@ -268,7 +268,7 @@ extension ProxyCore {
     }
 
     /// The upstream's response as it came; nil if it did not come whole, or the view is the models' own.
-    func received(in conclusion: LiveInquiry.Conclusion, for document: LiveDocument) -> LiveDocument.Update? {
+    private func received(in conclusion: LiveInquiry.Conclusion, for document: LiveDocument) -> LiveDocument.Update? {
         guard case .received(let event, _) = conclusion, document.request.view != .mapped else { return nil }
         return update(received: event, for: document)
     }
@@ -297,7 +297,7 @@ extension ProxyCore {
         return inquiry.stored?.response.isOutdated ?? false
     }
 
-    func update(_ event: LiveEvent, _ stored: LiveDocument.StoredResponse? = nil) -> LiveDocument.Update {
+    private func update(_ event: LiveEvent, _ stored: LiveDocument.StoredResponse? = nil) -> LiveDocument.Update {
         // The body of an error contains its time and place, which do not make it another error.
         let body = event.problem == nil ? event.body?.pieces ?? [] : []
         return LiveDocument.Update(
@@ -308,7 +308,7 @@ extension ProxyCore {
     }
 
     /// The number for a state; nil if the store can give none, or not yet.
-    func number(for update: LiveDocument.Update, of document: LiveDocument) async -> Int64? {
+    private func number(for update: LiveDocument.Update, of document: LiveDocument) async -> Int64? {
         let store = cache.store
         let digest = document.request.digest
         // Only readers that may come back need one, and it would have to wait for that slow commit.
@@ -330,7 +330,7 @@ extension ProxyCore {
     }
 
     /// Why an inquiry brought no response of the upstream.
-    func problem(in conclusion: LiveInquiry.Conclusion, for document: LiveDocument) -> ProblemDocument? {
+    private func problem(in conclusion: LiveInquiry.Conclusion, for document: LiveDocument) -> ProblemDocument? {
         switch conclusion {
         case .failed(let problem, _): return problem
         case .served(_, .backedOff, _):
