@@ -31,7 +31,7 @@ import Testing
     private enum Answer: Hashable {
         case kept(Int)
         case unkept(Int)
-        case failed
+        case failed(isOutage: Bool)
     }
 
     private struct World: Hashable {
@@ -48,6 +48,12 @@ import Testing
         var isCommitting = false
         var isScheduled = false
         var isRunning = false
+        /// Whether objects have changed since the last look began, and whether they had before that.
+        var haveObjectsChanged = false
+        var hadObjectsChanged = false
+        /// Whether the last inquiry failed because the upstream is away, and when it ended.
+        var isAway = false
+        var examined: UInt64?
         var finding: Following.Finding?
         var isOffline = false
         /// Whether the store takes long to give numbers.
@@ -91,13 +97,14 @@ import Testing
         guard world.mishaps < maxMishaps else { return steps }
         for (id, client) in world.clients.enumerated() where !client.hasLeft { steps.append(.leave(id)) }
         if let inquiry = world.inquiry, inquiry.answer == nil {
-            steps.append(.answer(.failed))
+            steps += [.answer(.failed(isOutage: true)), .answer(.failed(isOutage: false))]
             if inquiry.writes == world.writes { steps.append(.answer(.unkept(world.version))) }
         }
         if !world.isCommitting { steps.append(.write) }
         if world.stored != nil { steps.append(.drop) }
         if !world.isSlow { steps.append(.slow) }
-        return steps + [.refresh, .wait, .offline, .back]
+        if world.following.isCutOff { steps.append(.back) }
+        return steps + [.refresh, .wait, .offline]
     }
 
     /// A response from before a write is not stored.
@@ -120,8 +127,14 @@ import Testing
             try handle(.left(id), in: &world)
         case .begin:
             (world.isScheduled, world.isRunning) = (false, true)
+            (world.hadObjectsChanged, world.haveObjectsChanged) = (world.haveObjectsChanged, false)
             try handle(.lookBegan, in: &world)
-        case .find: world.finding = finding(in: world)
+        case .find:
+            if world.following.inquiry == .examined {
+                (world.hadObjectsChanged, world.haveObjectsChanged) = (false, false)
+                try handle(.ownChangesReported, in: &world)
+            }
+            world.finding = finding(in: world)
         case .end:
             guard var finding = world.finding else { break }
             if !world.isSlow { finding.number = 1 }
@@ -149,6 +162,7 @@ import Testing
             world.mishaps += 1
             world.version += 1
             (world.stored, world.isFresh) = (world.version, true)
+            world.haveObjectsChanged = true
             try handle(.objectsChanged, in: &world)
             try #require(world.following.validity != .current, "a change of objects is forgotten")
         case .drop:
@@ -168,6 +182,7 @@ import Testing
             try handle(.lookRequested, in: &world)
         case .back:
             world.mishaps += 1
+            world.isAway = false
             try handle(.upstreamIsBack, in: &world)
         case .slow:
             world.mishaps += 1
@@ -186,18 +201,18 @@ import Testing
         finding.isOffline = world.isOffline
         finding.content = Self.content(world.stored)
         finding.isStored = world.stored != nil
-        finding.need = world.stored == nil ? world.isKept ? .displaced : .stale : world.isFresh ? .expiry(3600) : .stale
+        finding.freshness = world.stored == nil ? .missing : world.isFresh ? .fresh(seconds: 3600) : .mustValidate
         guard world.following.inquiry == .examined, !world.following.isInvalid, let answer = world.inquiry?.answer
         else { return finding }
         switch answer {
-        case .kept(let version): finding.received = Self.content(version)
+        case .kept(let version): finding.outcome = .response(received: Self.content(version), isStored: true)
         case .unkept(let version):
-            finding.received = Self.content(version)
+            finding.outcome = .response(received: Self.content(version), isStored: false)
             // A fresh response that is stored by now is newer.
             guard world.stored == nil || !world.isFresh else { break }
             (finding.content, finding.isStored) = (finding.received, false)
-        case .failed:
-            finding.failure = Self.failure
+        case .failed(let isOutage):
+            finding.outcome = .failure(status: Self.failure, isOutage: isOutage)
             if world.stored == nil { (finding.content, finding.isProblem) = (Self.problem, true) }
         }
         return finding
@@ -208,6 +223,8 @@ import Testing
         if wasExamined, !world.following.isInvalid, found != nil, let inquiry = world.inquiry {
             if case .unkept = inquiry.answer { world.isKept = false }
             if case .kept = inquiry.answer { world.isKept = true }
+            world.isAway = inquiry.answer == .failed(isOutage: true)
+            world.examined = found?.now
         }
         let validity = world.following.validity
         for action in world.following.handle(event) {
@@ -228,6 +245,29 @@ import Testing
         for client in world.clients where client.isTold && !client.isEnded {
             throw Violation("a stream goes on after its last event")
         }
+        try #require(world.following.look == expectedLook(world), "the cause of a look is forgotten or made up")
+        try #require(world.following.isCutOff == world.isAway, "an outage is forgotten or made up")
+        if let found { try check(next: world, found) }
+    }
+
+    /// The look as the events until now require it; whether another one follows is taken from the value.
+    private func expectedLook(_ world: World) -> Following.Look {
+        func cause(_ haveObjectsChanged: Bool) -> Following.Cause { haveObjectsChanged ? .objects : .other }
+        if world.isScheduled { return .scheduled(cause(world.haveObjectsChanged)) }
+        guard world.isRunning else { return .idle }
+        guard case .running(_, next: nil) = world.following.look else {
+            return .running(cause(world.hadObjectsChanged), next: cause(world.haveObjectsChanged))
+        }
+        return .running(cause(world.hadObjectsChanged), next: world.haveObjectsChanged ? .objects : nil)
+    }
+
+    /// After a look: the next inquiry is not too early.
+    private func check(next world: World, _ found: Following.Finding) throws {
+        guard case .idle(let due) = world.following.inquiry, let examined = world.examined, found.asks else { return }
+        if found.freshness == .missing, !world.isKept {
+            try #require(due >= examined + 100_000_000, "what is never stored is asked for all the time")
+        }
+        if world.isAway { try #require(due > examined, "an upstream that is away is asked all the time") }
     }
 
     private func perform(_ action: Following.Action, _ found: Following.Finding?, in world: inout World) throws {
@@ -365,5 +405,70 @@ import Testing
         }
         #expect(quiet > 500)
         #expect(seen.count > 500)
+    }
+
+    // MARK: When the upstream is asked
+
+    private static let second: UInt64 = 1_000_000_000
+    /// Before the first pause after a failure is over.
+    private static let soon = 100 * second + second / 2
+
+    /// A document whose one stream was sent the upstream's response at 100 s.
+    private func followed(_ outcome: Following.Outcome) -> Following {
+        var following = Following(interval: .seconds(15))
+        _ = following.handle(.joined(Following.Reader(1, .on(after: nil)), now: 100 * Self.second))
+        _ = following.handle(.lookBegan)
+        _ = following.handle(.looked(Following.Finding(freshness: .missing, now: 100 * Self.second)))
+        _ = following.handle(.answered)
+        _ = following.handle(.lookBegan)
+        _ = following.handle(
+            .looked(Following.Finding(outcome: outcome, freshness: .fresh(seconds: 60), now: 100 * Self.second))
+        )
+        return following
+    }
+
+    /// Whether the upstream is asked at once after events until `soon`, and the look that ends then.
+    private func asks(
+        _ following: Following,
+        after events: Following.Event...,
+        finding freshness: Following.Freshness
+    ) -> Bool {
+        var following = following
+        for event in events { _ = following.handle(event) }
+        let actions = following.handle(.looked(Following.Finding(freshness: freshness, now: Self.soon)))
+        if !actions.contains(.ask) { #expect(following.due > Self.soon) }
+        return actions.contains(.ask)
+    }
+
+    @Test func `what is missing is asked for at once if the last response was stored, else at the interval`() {
+        for isStored in [true, false] {
+            let following = followed(.response(received: nil, isStored: isStored))
+            #expect(asks(following, after: .lookRequested, .lookBegan, finding: .missing) == isStored)
+        }
+    }
+
+    @Test func `a response is validated at once if objects have changed, but not if its own inquiry has changed them`()
+    {
+        let following = followed(.response(received: nil, isStored: true))
+        #expect(asks(following, after: .objectsChanged, .lookBegan, finding: .mustValidate))
+        #expect(asks(following, after: .objectsChanged, .lookRequested, .lookBegan, finding: .mustValidate))
+        #expect(asks(following, after: .lookRequested, .objectsChanged, .lookBegan, finding: .mustValidate))
+        #expect(!asks(following, after: .lookRequested, .lookBegan, finding: .mustValidate))
+        #expect(!asks(following, after: .objectsChanged, .lookBegan, finding: .stale))
+        // This look does not know yet what has changed; the next one does.
+        #expect(!asks(following, after: .lookRequested, .lookBegan, .objectsChanged, finding: .mustValidate))
+        #expect(
+            !asks(following, after: .objectsChanged, .lookBegan, .ownChangesReported, finding: .mustValidate)
+        )
+    }
+
+    @Test func `only an upstream that was away can be back, and is then asked at once`() {
+        let away = followed(.failure(status: 502, isOutage: true))
+        #expect(away.isCutOff)
+        #expect(!asks(away, after: .lookRequested, .lookBegan, finding: .missing))
+        #expect(asks(away, after: .upstreamIsBack, .lookBegan, finding: .missing))
+        let failing = followed(.failure(status: 502, isOutage: false))
+        #expect(!failing.isCutOff)
+        #expect(!asks(failing, after: .upstreamIsBack, .lookBegan, finding: .missing))
     }
 }

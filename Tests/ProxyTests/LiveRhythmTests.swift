@@ -10,8 +10,8 @@ import Testing
     /// One whose upstream has just given its word.
     private static func asked(failing times: Int = 0) -> LiveRhythm {
         var rhythm = LiveRhythm(interval: .seconds(15))
-        rhythm.concluded(hasFailed: false, now: start)
-        for _ in 0..<times { rhythm.concluded(hasFailed: true, now: start) }
+        rhythm.concluded(now: start)
+        for _ in 0..<times { rhythm.failed(isOutage: true, now: start) }
         return rhythm
     }
 
@@ -39,7 +39,7 @@ import Testing
             let due = rhythm.due(.displaced, now: now)
             now = max(now, due)
             rhythm.began(.displaced)
-            rhythm.concluded(hasFailed: false, now: now)
+            rhythm.concluded(now: now)
             times.append(now)
         }
         #expect(times[0] == Self.start)
@@ -56,7 +56,7 @@ import Testing
         for need in [LiveRhythm.Need.stale, .displaced, .expiry(3600)] {
             #expect(rhythm.due(need, now: Self.start) == Self.start + seconds * Self.second)
         }
-        rhythm.concluded(hasFailed: false, now: Self.start)
+        rhythm.concluded(now: Self.start)
         #expect(rhythm.due(.stale, now: Self.start) == Self.start + 15 * Self.second)
     }
 
@@ -64,11 +64,14 @@ import Testing
         var rhythm = Self.asked(failing: 7)
         rhythm.upstreamIsBack()
         #expect(rhythm.due(.expiry(3600), now: Self.start + 1) == Self.start)
-        rhythm.concluded(hasFailed: true, now: Self.start)
+        rhythm.failed(isOutage: true, now: Self.start)
         #expect(rhythm.due(.stale, now: Self.start) == Self.start + 60 * Self.second)
-        // A response that was no failure has nothing to make good.
+        // A response that was no failure has nothing to make good, nor has an error of an upstream that was there.
         rhythm = Self.asked()
         rhythm.upstreamIsBack()
         #expect(rhythm.due(.stale, now: Self.start) == Self.start + 15 * Self.second)
+        rhythm.failed(isOutage: false, now: Self.start)
+        rhythm.upstreamIsBack()
+        #expect(rhythm.due(.stale, now: Self.start) == Self.start + Self.second)
     }
 }

@@ -175,31 +175,35 @@ package actor ProxyCore {
         return (fetches.settled(plan, assembled: found.assembled), found)
     }
 
-    private func unheldPlan(_ request: ProxyRequest, _ mode: Mode, admits: Bool) async -> (Plan, found: LookUpResult) {
+    private func unheldPlan(_ request: ProxyRequest, _ mode: Mode, admits: Bool) async -> (plan: Plan, found: LookUpResult)
+    {
         if let plan = planAtOnce(request, mode) { return (plan, LookUpResult()) }
-        for repetitionsLeft in (0...Self.repetitionLimit).reversed() {
-            var found = LookUpResult()
-            let mayBeKnown = cache.mayKnow(request.digest)
-            if mayBeKnown { found.whole = await lookUp(request, admits: admits) }
-            let moment = moment(at: request.digest)
-            if mayBeKnown, found.whole == nil { found.absence = await cache.absence(of: request) }
-            let plan = unheldPlan(request, found, mode)
-            switch plan {
-            case .serve, .serveAndRefresh: return (plan, found)
-            case .ask, .write, .refuse, .refuseAndExpire, .held: break
-            }
-            if mayBeKnown { found.variants = await variants(besides: found.whole, for: request) }
-            if cache.mayKnow(request.partsDigest) { found.parts = await lookUpParts(request, admits: admits) }
-            if mode != .offline { found.across = await across(found, for: request) }
-            if found.whole == nil, mode == .offline || fetches.isUnreachable(for: request) {
-                found.assembled = await assembled(request)
-            }
-            guard hasChanged(request, at: request.digest, since: moment)
-            else { return (unheldPlan(request, found, mode), found) }
-            // What was found may have been removed meanwhile.
-            if repetitionsLeft == 0 { return (plan.withoutStored, found) }
+        let (decision, isCurrent) = await untilCurrent { _ in await planOnce(request, mode, admits: admits) }
+        // What was found may have been removed meanwhile.
+        return isCurrent ? decision : (decision.plan.withoutStored, decision.found)
+    }
+
+    private func planOnce(_ request: ProxyRequest, _ mode: Mode, admits: Bool) async
+        -> Attempt<(plan: Plan, found: LookUpResult)>
+    {
+        var found = LookUpResult()
+        let mayBeKnown = cache.mayKnow(request.digest)
+        if mayBeKnown { found.whole = await lookUp(request, admits: admits) }
+        let moment = moment(at: request.digest)
+        if mayBeKnown, found.whole == nil { found.absence = await cache.absence(of: request) }
+        let plan = unheldPlan(request, found, mode)
+        switch plan {
+        case .serve, .serveAndRefresh: return ((plan, found), true)
+        case .ask, .write, .refuse, .refuseAndExpire, .held: break
         }
-        preconditionFailure("the last repetition returns")
+        if mayBeKnown { found.variants = await variants(besides: found.whole, for: request) }
+        if cache.mayKnow(request.partsDigest) { found.parts = await lookUpParts(request, admits: admits) }
+        if mode != .offline { found.across = await across(found, for: request) }
+        if found.whole == nil, mode == .offline || fetches.isUnreachable(for: request) {
+            found.assembled = await assembled(request)
+        }
+        guard !hasChanged(request, at: request.digest, since: moment) else { return ((plan, found), false) }
+        return ((unheldPlan(request, found, mode), found), true)
     }
 
     /// The plan for a request that needs no look-up, because of what it asks, or because nothing is known that concerns it;

@@ -6,7 +6,7 @@ import Store
 /// `FollowingTests` visits every reachable state.
 ///
 /// ```
-/// look:    idle ─ something happens ─► scheduled ─► running ─► idle
+/// look:    idle ─ something happens ─► scheduled ─► running ─► idle, or scheduled if something has happened meanwhile
 /// inquiry: idle ─ due ─► asking ─► answered ─ a look begins ─► examined ─ it ends ─► idle
 /// reader:  joining ─ opened ─► opening ─ the upstream's response ─► following (on) or ended (once)
 /// ```
@@ -49,9 +49,17 @@ struct Following: Hashable {
     }
 
     enum Look: Hashable {
-        case idle, scheduled, running
-        /// It is running, and something has happened since it began.
-        case mustRepeat
+        case idle
+        case scheduled(Cause)
+        /// `next` is what has happened since it began, so that another look must follow; nil if nothing has.
+        case running(Cause, next: Cause?)
+    }
+
+    /// What has happened that requires a look.
+    enum Cause: Hashable, Comparable {
+        case other
+        /// Objects have changed, and perhaps something else has happened.
+        case objects
     }
 
     enum InquiryPhase: Hashable {
@@ -83,18 +91,40 @@ struct Following: Hashable {
         var isProblem = false
         /// Its number, if `lacksNumber` and the store gave one.
         var number: Int64?
-        /// The examined response as the upstream sent it.
-        var received: Digest128?
-        /// The status of the failure that the inquiry ended with.
-        var failure: Int?
+        /// How the examined inquiry ended; nil if none was examined.
+        var outcome: Outcome?
         var asks = true
         /// Whether it may not because the mode is offline.
         var isOffline = false
-        /// Why the upstream must be asked later; nil if another look follows that finds out.
-        var need: LiveRhythm.Need?
+        /// What is stored; nil if another look follows that finds out.
+        var freshness: Freshness?
         /// When a back-off ends, in ns of the loop's clock.
         var backOff: UInt64 = 0
         let now: UInt64
+
+        /// The examined response as the upstream sent it.
+        var received: Digest128? { if case .response(let received, _) = outcome { received } else { nil } }
+        /// The status of the failure that the inquiry ended with.
+        var failure: Int? { if case .failure(let status, _) = outcome { status } else { nil } }
+    }
+
+    /// How an inquiry ended.
+    enum Outcome: Hashable {
+        /// `received` is its content as the upstream sent it, if it is known.
+        case response(received: Digest128?, isStored: Bool)
+        /// It is an outage if the upstream could not be reached.
+        case failure(status: Int, isOutage: Bool)
+    }
+
+    /// Whether a GET would be served from the store.
+    enum Freshness: Hashable {
+        case fresh(seconds: Int64)
+        /// A GET need not wait for the upstream.
+        case stale
+        case mustValidate
+        /// Something newer is known, or might be.
+        case outdated
+        case missing
     }
 
     enum Event {
@@ -110,6 +140,8 @@ struct Following: Hashable {
         case upstreamIsBack
         case answered
         case lookBegan
+        /// All changes that the examined response has caused have been reported. They do not make it outdated.
+        case ownChangesReported
         case looked(Finding)
     }
 
@@ -146,6 +178,8 @@ struct Following: Hashable {
     private(set) var state: State?
     /// The status of the failure that was sent last; nil if there was none, or it is over.
     private var failure: Int?
+    /// Whether any of the last response was stored, so that what is missing now has been displaced.
+    private var wasStored = true
     private(set) var look = Look.idle
     private(set) var inquiry = InquiryPhase.idle(due: .max)
     private(set) var validity = Validity.current
@@ -159,6 +193,8 @@ struct Following: Hashable {
     /// When the upstream is asked next, in ns of the loop's clock.
     var due: UInt64 { if case .idle(let due) = inquiry { due } else { .max } }
     var isInvalid: Bool { validity == .invalidated || validity == .invalid }
+    /// Whether the last inquiry failed because the upstream cannot be reached, and nobody has said yet that it can.
+    var isCutOff: Bool { rhythm.outage == .lasting }
     /// Whether a reader may come back and name the last event that it was sent.
     var needsNumbers: Bool { readers.contains { !$0.isOnce } }
 
@@ -187,7 +223,7 @@ struct Following: Hashable {
             return []
         case .objectsChanged:
             if validity == .current { validity = .outdated }
-            return requestLook()
+            return requestLook(because: .objects)
         case .lookRequested: return requestLook()
         case .invalidated:
             validity = .invalidated
@@ -203,20 +239,23 @@ struct Following: Hashable {
             inquiry = .answered
             return requestLook()
         case .lookBegan:
-            look = .running
+            if case .scheduled(let cause) = look { look = .running(cause, next: nil) }
             if inquiry == .answered { inquiry = .examined }
+            return []
+        case .ownChangesReported:
+            if case .running(_, let next) = look { look = .running(.other, next: next.map { _ in .other }) }
             return []
         case .looked(let finding): return looked(finding)
         }
     }
 
-    private mutating func requestLook() -> [Action] {
+    private mutating func requestLook(because cause: Cause = .other) -> [Action] {
         switch look {
         case .idle:
-            look = .scheduled
+            look = .scheduled(cause)
             return [.look]
-        case .running: look = .mustRepeat
-        case .scheduled, .mustRepeat: break
+        case .scheduled(let earlier): look = .scheduled(max(earlier, cause))
+        case .running(let own, let next): look = .running(own, next: max(next ?? cause, cause))
         }
         return []
     }
@@ -236,7 +275,6 @@ struct Following: Hashable {
 
     private mutating func looked(_ found: Finding) -> [Action] {
         var (finding, actions): (Finding, [Action]) = (found, [])
-        let isAnswer = inquiry == .examined && !isInvalid
         if isInvalid {
             // The response, and the inquiry's, may be older than what clients of the write know. Where no upstream is asked, stored
             // ones count once the effects are committed.
@@ -248,10 +286,15 @@ struct Following: Hashable {
                 }
             }
             if isInvalid || !finding.isStored { finding.content = nil }
-            (finding.received, finding.failure) = (nil, nil)
+            finding.outcome = nil
         }
-        if isAnswer {
-            rhythm.concluded(hasFailed: finding.failure != nil, now: finding.now)
+        if let outcome = finding.outcome {
+            switch outcome {
+            case .response(_, let isStored):
+                rhythm.concluded(now: finding.now)
+                wasStored = isStored
+            case .failure(_, let isOutage): rhythm.failed(isOutage: isOutage, now: finding.now)
+            }
             for index in readers.indices { readers[index].await(.past, insteadOf: .current) }
         }
         if let content = finding.content {
@@ -262,30 +305,40 @@ struct Following: Hashable {
                 actions.append(.number(readers.filter { $0.shown == content && $0.phase != .ended }.map(\.id)))
             }
         }
-        actions += send(finding, isAnswer: isAnswer)
+        actions += send(finding)
         if inquiry == .examined {
             inquiry = .idle(due: .max)
             actions.append(.release)
         }
-        actions += plan(finding)
-        let mustRepeat = look == .mustRepeat
-        look = .idle
-        return actions + (mustRepeat ? requestLook() : [])
+        guard case .running(let cause, let next) = exchange(&look, with: .idle)
+        else { preconditionFailure("a look ends that has not begun") }
+        actions += plan(finding, after: cause)
+        return actions + (next.map { requestLook(because: $0) } ?? [])
     }
 
     /// Asks the upstream now, or sets the time of the next inquiry.
-    private mutating func plan(_ finding: Finding) -> [Action] {
+    private mutating func plan(_ finding: Finding, after cause: Cause) -> [Action] {
         guard finding.asks, readers.contains(where: { $0.phase != .ended }) else {
             if case .idle = inquiry { inquiry = .idle(due: .max) }
             return []
         }
         guard !mustAsk else { return ask() }
-        guard case .idle = inquiry, let need = finding.need else { return [] }
+        guard case .idle = inquiry, let need = finding.freshness.map({ need($0, after: cause) }) else { return [] }
         let due = max(rhythm.due(need, now: finding.now), finding.backOff)
         inquiry = .idle(due: due)
         guard due <= finding.now else { return [] }
         rhythm.began(need)
         return ask()
+    }
+
+    private func need(_ freshness: Freshness, after cause: Cause) -> LiveRhythm.Need {
+        switch freshness {
+        case .fresh(let seconds): .expiry(seconds)
+        case .stale: .stale
+        case .mustValidate: cause == .objects ? .displaced : .stale
+        case .outdated: .displaced
+        case .missing: wasStored ? .displaced : .stale
+        }
     }
 
     private mutating func ask() -> [Action] {
@@ -297,22 +350,22 @@ struct Following: Hashable {
     // MARK: Sending
 
     /// Sends each reader the events that it lacks.
-    private mutating func send(_ finding: Finding, isAnswer: Bool) -> [Action] {
-        let hasRecovered = isAnswer && finding.failure == nil && failure != nil
+    private mutating func send(_ finding: Finding) -> [Action] {
+        let hasRecovered = finding.outcome != nil && finding.failure == nil && failure != nil
         let fails = finding.failure != nil && failure != finding.failure
-        if isAnswer { failure = finding.failure }
+        if finding.outcome != nil { failure = finding.failure }
         var actions: [Action] = []
         for index in readers.indices {
             var reader = readers[index]
-            actions += open(&reader, finding, isAnswer: isAnswer)
-            actions += send(finding, to: &reader, isAnswer, fails: fails, hasRecovered: hasRecovered)
+            actions += open(&reader, finding)
+            actions += send(finding, to: &reader, fails: fails, hasRecovered: hasRecovered)
             readers[index] = reader
         }
         return actions
     }
 
     /// Begins a new stream with what is known; also one that awaits the upstream, if that is not asked after all.
-    private func open(_ reader: inout Reader, _ finding: Finding, isAnswer: Bool) -> [Action] {
+    private func open(_ reader: inout Reader, _ finding: Finding) -> [Action] {
         guard let awaited = reader.awaited else { return [] }
         var actions: [Action] = []
         if case .joining = reader.phase {
@@ -320,7 +373,7 @@ struct Following: Hashable {
         } else {
             let isComing =
                 switch awaited {
-                case .past: isAnswer && (finding.content != nil || finding.failure != nil)
+                case .past: finding.outcome != nil && (finding.content != nil || finding.failure != nil)
                 case .current: inquiry == .asking || inquiry == .answered
                 case .next: false
                 }
@@ -345,9 +398,7 @@ struct Following: Hashable {
         return actions + (isLast ? end(&reader) : [])
     }
 
-    private func send(_ finding: Finding, to reader: inout Reader, _ isAnswer: Bool, fails: Bool, hasRecovered: Bool)
-        -> [Action]
-    {
+    private func send(_ finding: Finding, to reader: inout Reader, fails: Bool, hasRecovered: Bool) -> [Action] {
         let (id, isOnce) = (reader.id, reader.isOnce)
         let isUpToDate = reader.shown != nil && reader.shown == state?.content
         let lacks = finding.content != nil && !isUpToDate
@@ -357,7 +408,7 @@ struct Following: Hashable {
         // A reader that was shown nothing begins with the upstream's response; one whose stream ends with it waits for it in any
         // case.
         case .opening(.current), .opening(.next): if reader.shown == nil || isOnce { return [] }
-        case .opening(.past) where !isAnswer && !isUpToDate:
+        case .opening(.past) where finding.outcome == nil && !isUpToDate:
             // The response that this reader was to share is gone.
             reader.phase = .opening(.next)
             return []

@@ -35,12 +35,6 @@ final class LiveDocument {
     var watched = WatchedObjects()
     /// The inquiry under way, or the one being examined.
     private(set) var inquiry: LiveInquiry?
-    /// Whether any of the last response was stored.
-    var isStored = true
-    /// Whether the last inquiry failed because the upstream cannot be reached.
-    var isCutOff = false
-    /// Whether objects have changed since the last look.
-    var hasChanged = false
     private let look: () -> Void
     fileprivate let memory: LiveMemory
     /// The policy that the age of the response sent last is computed from; nil if it is not stored.
@@ -68,15 +62,12 @@ final class LiveDocument {
     }
 
     /// Processes an event other than `looked`.
-    func handle(_ event: Following.Event) {
-        if case .objectsChanged = event { hasChanged = true }
-        if following.handle(event).contains(.look) { look() }
-    }
+    func handle(_ event: Following.Event) { if following.handle(event).contains(.look) { look() } }
 
-    /// Begins a look; returns whether objects have changed since the last one, and the response to examine.
-    func startLook() -> (hasChanged: Bool, LiveInquiry.Conclusion?) {
+    /// Begins a look; returns the response to examine.
+    func startLook() -> LiveInquiry.Conclusion? {
         handle(.lookBegan)
-        return (exchange(&hasChanged, with: false), following.inquiry == .examined ? inquiry?.conclusion : nil)
+        return following.inquiry == .examined ? inquiry?.conclusion : nil
     }
 
     /// Begins an inquiry; replaces one that a write has outdated.

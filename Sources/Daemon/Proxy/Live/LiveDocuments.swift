@@ -134,8 +134,7 @@ final class LiveDocuments {
         let now = loop.now
         for document in documents.values {
             let request = document.request
-            if document.isCutOff, !proxy.assumeIsolated({ $0.fetches.isUnreachable(for: request) }) {
-                document.isCutOff = false
+            if document.following.isCutOff, !proxy.assumeIsolated({ $0.fetches.isUnreachable(for: request) }) {
                 document.handle(.upstreamIsBack)
             }
             if document.following.due <= now { document.handle(.lookRequested) }

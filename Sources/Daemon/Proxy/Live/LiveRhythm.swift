@@ -14,14 +14,21 @@ struct LiveRhythm: Hashable {
         case displaced
     }
 
+    enum Outage: Hashable {
+        /// The upstream could be reached last.
+        case none
+        case lasting
+        /// The upstream can be reached again, and has not been asked since.
+        case over
+    }
+
     /// The least time between two requests for a response that is merely stale.
     let interval: UInt64
     /// When the last inquiry ended, successfully or not; nil if there was none.
     private(set) var lastConcluded: UInt64?
     /// The number of successive failures: no response, or an error.
     private(set) var failures = 0
-    /// Whether the upstream can be reached again since the last failure.
-    private var isUpstreamBack = false
+    private(set) var outage = Outage.none
     /// The number of successive inquiries because the response was displaced.
     private var displacements = 0
 
@@ -32,14 +39,14 @@ struct LiveRhythm: Hashable {
 
     init(interval: Duration) { self.interval = interval.nanoseconds }
 
-    mutating func concluded(hasFailed: Bool, now: UInt64) {
-        lastConcluded = now
-        failures = hasFailed ? failures + 1 : 0
-        isUpstreamBack = false
+    mutating func concluded(now: UInt64) { (lastConcluded, failures, outage) = (now, 0, .none) }
+
+    mutating func failed(isOutage: Bool, now: UInt64) {
+        (lastConcluded, failures, outage) = (now, failures + 1, isOutage ? .lasting : .none)
     }
 
     /// The upstream can be reached again: the pause after failures ends.
-    mutating func upstreamIsBack() { isUpstreamBack = failures > 0 }
+    mutating func upstreamIsBack() { if outage == .lasting { outage = .over } }
 
     /// When the upstream is to be asked; this may be in the past.
     ///
@@ -50,7 +57,7 @@ struct LiveRhythm: Hashable {
             if case .expiry(let seconds) = need { return now + Self.span(seconds) }
             return now
         }
-        if failures > 0 { return isUpstreamBack ? lastConcluded : lastConcluded + Refreshes.pause(after: failures) }
+        if failures > 0 { return outage == .over ? lastConcluded : lastConcluded + Refreshes.pause(after: failures) }
         if now > lastConcluded + 2 * interval { displacements = 0 }
         switch need {
         case .expiry(let seconds): return max(now + Self.span(seconds), lastConcluded + interval)

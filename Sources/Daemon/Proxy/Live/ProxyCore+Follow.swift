@@ -21,20 +21,9 @@ extension ProxyCore {
 
     private func examine(documentOfNumber number: Int) async {
         guard let document = liveDocuments[number] else { return }
-        var (hasChanged, conclusion) = document.startLook()
+        var conclusion = document.startLook()
         let isBehind = await isBehind(document, afterInquiry: conclusion != nil)
-        if conclusion != nil {
-            liveDocuments.deliver()
-            // Changes caused by its own response need no action.
-            hasChanged = false
-            document.hasChanged = false
-        }
-        // The stored response is outdated, though the new one may not be stored in its place.
-        if case .received(_, isStored: false) = conclusion, let stored = document.inquiry?.about,
-            !document.request.directives.noStore
-        {
-            cache.drop(stored)
-        }
+        if let conclusion { beginExamining(conclusion, of: document) }
         // A response too large for memory cannot be found before its commit.
         let isUnfindable = isBehind && cache.inMemory(document.request, now: now)?.isClean != true
         let found = isUnfindable ? nil : await newest(of: document)
@@ -46,19 +35,15 @@ extension ProxyCore {
         // The inquiry predates a write, so its response may be older than what readers know.
         if document.following.isInvalid { conclusion = nil }
         let failure = conclusion.flatMap { problem(in: $0, for: document) }
-        if let conclusion, failure == nil { document.isStored = !conclusion.isUnstored }
-        if let conclusion {
-            let isOutage = failure != nil && fetches.isUnreachable(for: document.request)
-            document.isCutOff = isOutage || conclusion.isUnreachable
-        }
-
+        let received = conclusion.flatMap { self.received(in: $0, for: document) }
+        let isOutage = fetches.isUnreachable(for: document.request)
+        let outcome = conclusion?.outcome(received: received?.content, failure: failure?.status, isOutage: isOutage)
         let update = update(plan, stored, conclusion, failure: failure, of: document)
         var number: Int64?
         if let update, document.following.lacksNumber(update.content) {
             number = await self.number(for: update, of: document)
             guard !document.isOver else { return }
         }
-        let received = conclusion.flatMap { self.received(in: $0, for: document) }
         let inquiry = inquiry(ofStream: document.request, plan, found)
         let hold = fetches.hold(on: inquiry, isForClient: false)
         let finding = Following.Finding(
@@ -66,22 +51,20 @@ extension ProxyCore {
             isStored: update?.stored != nil,
             isProblem: update?.event.problem != nil,
             number: number,
-            received: received?.content,
-            failure: failure?.status,
+            outcome: outcome,
             asks: refusal == nil,
             isOffline: mode == .offline,
             // Its commit triggers another look, which can plan the next inquiry.
-            need: isUnfindable ? nil : need(of: document, plan, hasChanged: hasChanged),
+            freshness: isUnfindable ? nil : plan.freshness(at: now),
             backOff: hold.map(end) ?? 0,
             now: loop.now
         )
-        let cacheStatus = opening(of: document, stored, refusal)
         let news = LiveDocument.News(
             update: update,
             received: received,
             failure: failure,
             refusal: refusal,
-            cacheStatus: cacheStatus,
+            cacheStatus: opening(of: document, stored, refusal),
             now: now
         )
         document.looked(finding, news) { fetches.ask(inquiry, document.ask(fetches, about: found)) }
@@ -97,6 +80,17 @@ extension ProxyCore {
         guard case .backOff(let backOff, let now) = hold else { return 0 }
         // More may be left of a limit before it is reset.
         return backOff.isForLimit ? min(backOff.until, now + 10_000_000_000) : backOff.until
+    }
+
+    private func beginExamining(_ conclusion: LiveInquiry.Conclusion, of document: LiveDocument) {
+        liveDocuments.deliver()
+        document.handle(.ownChangesReported)
+        // The stored response is outdated, though the new one may not be stored in its place.
+        if case .received(_, isStored: false) = conclusion, let stored = document.inquiry?.about,
+            !document.request.directives.noStore
+        {
+            cache.drop(stored)
+        }
     }
 
     /// Waits for pending commits of a document, because a client that returns after a crash must find what it was sent.
@@ -126,21 +120,28 @@ extension ProxyCore {
 
     /// The newest response to a document's request; from here on, every change of it is noticed.
     private func newest(of document: LiveDocument) async -> ReadyResponse? {
-        while true {
-            let found = await lookUp(document.request)
-            guard !document.isOver, let found else { return nil }
-            let objects = found.stored?.objects ?? []
-            var view: ReadyResponse?
-            if document.request.view == .mapped {
-                // Objects that cannot be read are shown by their identities.
-                view = try? await cache.inView(of: document.request, found)
-                guard !document.isOver else { return nil }
-            }
-            let shown = objects + cache.memory.responsesByObject.objects(of: found.entry) + found.response.objects
-            let watched = WatchedObjects(shown + (view?.known ?? []), awaiting: view?.named ?? [])
-            // Objects read before they were watched may have changed in between.
-            if liveDocuments.watchCovers(watched, for: document) { return found }
+        await newest { isLast in
+            let attempt = await lookUpWatched(document)
+            // Then another look finds what changed before it was watched.
+            if isLast, !attempt.isCurrent { document.handle(.lookRequested) }
+            return attempt
         }
+    }
+
+    private func lookUpWatched(_ document: LiveDocument) async -> Attempt<ReadyResponse?> {
+        let found = await lookUp(document.request)
+        guard !document.isOver, let found else { return (nil, true) }
+        let objects = found.stored?.objects ?? []
+        var view: ReadyResponse?
+        if document.request.view == .mapped {
+            // Objects that cannot be read are shown by their identities.
+            view = try? await cache.inView(of: document.request, found)
+            guard !document.isOver else { return (nil, true) }
+        }
+        let shown = objects + cache.memory.responsesByObject.objects(of: found.entry) + found.response.objects
+        let watched = WatchedObjects(shown + (view?.known ?? []), awaiting: view?.named ?? [])
+        // Objects read before they were watched may have changed in between.
+        return (found, liveDocuments.watchCovers(watched, for: document))
     }
 
     /// The stored response in the requested view, if there is one that may be shown.
@@ -198,26 +199,33 @@ extension ProxyCore {
         }
         return status.text
     }
+}
 
-    // MARK: Inquiries
-
-    private func need(of document: LiveDocument, _ plan: Plan, hasChanged: Bool) -> LiveRhythm.Need {
-        switch plan {
+extension Plan {
+    /// Whether the response of a followed document would be served from the store.
+    fileprivate func freshness(at now: Int64) -> Following.Freshness {
+        switch self {
         case .serve(let ready, _, _):
-            if ready.response.isOutdated { return .displaced }
-            return .expiry(min(ready.policy.timeToLive(at: now), ready.doubtDue - now))
+            if ready.response.isOutdated { return .outdated }
+            return .fresh(seconds: min(ready.policy.timeToLive(at: now), ready.doubtDue - now))
         case .serveAndRefresh, .write, .refuse, .refuseAndExpire, .held: return .stale
         case .ask(let inquiry):
-            guard let stored = inquiry.stored else { return document.isStored ? .displaced : .stale }
-            return stored.response.isOutdated || stored.isDoubtDue(at: now) || hasChanged
-                ? .displaced : .stale
+            guard let stored = inquiry.stored else { return .missing }
+            return stored.response.isOutdated || stored.isDoubtDue(at: now) ? .outdated : .mustValidate
         }
     }
 }
 
 extension LiveInquiry.Conclusion {
-    /// Whether nothing was sent, because the upstream cannot be reached.
-    var isUnreachable: Bool { if case .served(_, .unreachable, _) = self { true } else { false } }
+    /// - Parameters:
+    ///   - failure: the status of the problem that it means.
+    ///   - isOutage: whether the upstream cannot be reached by now.
+    func outcome(received: Digest128?, failure: Int?, isOutage: Bool) -> Following.Outcome {
+        guard let failure else { return .response(received: received, isStored: !isUnstored) }
+        // Nothing was sent, though the upstream may be back.
+        if case .served(_, .unreachable, _) = self { return .failure(status: failure, isOutage: true) }
+        return .failure(status: failure, isOutage: isOutage)
+    }
 
     var isUnstored: Bool {
         switch self {
@@ -230,7 +238,7 @@ extension LiveInquiry.Conclusion {
 
 extension ProxyCore {
     /// The response that a GET would get now, if it is known.
-    func update(
+    private func update(
         _ plan: Plan,
         _ stored: LiveDocument.StoredResponse?,
         _ conclusion: LiveInquiry.Conclusion?,
@@ -257,7 +265,7 @@ extension ProxyCore {
     }
 
     /// The upstream's response as it came; nil if it did not come whole, or the view is the models' own.
-    func received(in conclusion: LiveInquiry.Conclusion, for document: LiveDocument) -> LiveDocument.Update? {
+    private func received(in conclusion: LiveInquiry.Conclusion, for document: LiveDocument) -> LiveDocument.Update? {
         guard case .received(let event, _) = conclusion, document.request.view != .mapped else { return nil }
         return update(received: event, for: document)
     }
@@ -286,7 +294,7 @@ extension ProxyCore {
         return inquiry.stored?.response.isOutdated ?? false
     }
 
-    func update(_ event: LiveEvent, _ stored: LiveDocument.StoredResponse? = nil) -> LiveDocument.Update {
+    private func update(_ event: LiveEvent, _ stored: LiveDocument.StoredResponse? = nil) -> LiveDocument.Update {
         // The body of an error contains its time and place, which do not make it another error.
         let body = event.problem == nil ? event.body?.pieces ?? [] : []
         return LiveDocument.Update(
@@ -297,7 +305,7 @@ extension ProxyCore {
     }
 
     /// The number for a state; nil if the store can give none, or not yet.
-    func number(for update: LiveDocument.Update, of document: LiveDocument) async -> Int64? {
+    private func number(for update: LiveDocument.Update, of document: LiveDocument) async -> Int64? {
         let store = cache.store
         let digest = document.request.digest
         // Only readers that may come back need one, and it would have to wait for that slow commit.
@@ -319,7 +327,7 @@ extension ProxyCore {
     }
 
     /// Why an inquiry brought no response of the upstream.
-    func problem(in conclusion: LiveInquiry.Conclusion, for document: LiveDocument) -> ProblemDocument? {
+    private func problem(in conclusion: LiveInquiry.Conclusion, for document: LiveDocument) -> ProblemDocument? {
         switch conclusion {
         case .failed(let problem, _): return problem
         case .served(_, .backedOff, _):

@@ -6,48 +6,48 @@ import Store
 
 /// Look-ups in memory and on disk; simultaneous look-ups of a document share one read.
 extension ProxyCore {
-    /// How often a look-up, or a decision, is repeated because something under its key has changed meanwhile.
-    static let repetitionLimit = 16
-
     /// Looks into memory, then into the store.
     ///
     /// Among simultaneous look-ups of a document on disk, one reads and composes it and the others wait. A look-up is repeated
-    /// after the commit of what is on its way to disk, and if what it has read is no longer current. If that never ends, what it
-    /// has read last counts as outdated: it is not put into memory, and the upstream is asked.
+    /// after the commit of what is on its way to disk, and if what it has read is no longer current.
     ///
     /// - Parameter admits: whether what is read is put into memory.
     func lookUp(_ request: ProxyRequest, admits: Bool = true) async -> ReadyResponse? {
-        var found: ReadyResponse?
-        for repetitionsLeft in (0...Self.repetitionLimit).reversed() {
-            if let ready = cache.inMemory(request, now: now), ready.isClean { return ready }
-            let isArriving = cache.isArriving(request)
-            if isArriving, repetitionsLeft > 0 {
-                // While another process holds up the commit, the upstream is asked: what is on disk is older.
-                guard !cache.store.isHeldUp else { return inMemoryAlone(request) }
-                cache.store.commitPromptly()
-                await cache.memory.arrivalEnds(at: request.digest) { [store = cache.store] in store.isHeldUp }
-                continue
-            }
-            guard isArriving || cache.store.mayHave(request.digest) else { return inMemoryAlone(request) }
-            let moment = moment(at: request.digest)
-            let (finding, isOwn) = await find(request, moment)
-            // A response that a write has outdated must never enter memory, because other threads serve hits from there.
-            let isCurrent = !isArriving && !hasChanged(request, at: request.digest, since: moment)
-            if !isOwn, isCurrent, let ready = cache.inMemory(request, now: now), ready.isClean { return ready }
-            // Another's read may lack a variant, or have values that have changed since.
-            let documents = isOwn ? finding.documents : finding.documents(for: request, in: cache.store)
-            guard isCurrent, let documents else {
-                found = cache.preferred(among: finding.documents, for: request, now: now)
-                continue
-            }
-            let ready =
-                admits
-                ? cache.admit(documents, for: request, since: moment.number, now: now)
-                : cache.preferred(among: documents, for: request, now: now)
-            found = ready ?? inMemoryAlone(request)
-            if found?.isClean != false { return found }
+        await newest { isLast in await lookUpOnce(request, admits: admits, isLast: isLast) }
+    }
+
+    /// Finds a response until it is current; one that is not even at last counts as outdated, so that the upstream is asked.
+    func newest(_ find: (_ isLast: Bool) async -> Attempt<ReadyResponse?>) async -> ReadyResponse? {
+        let (found, isCurrent) = await untilCurrent(find)
+        return isCurrent ? found : found?.outdated
+    }
+
+    private func lookUpOnce(_ request: ProxyRequest, admits: Bool, isLast: Bool) async -> Attempt<ReadyResponse?> {
+        if let ready = cache.inMemory(request, now: now), ready.isClean { return (ready, true) }
+        let isArriving = cache.isArriving(request)
+        if isArriving, !isLast {
+            // While another process holds up the commit, the upstream is asked: what is on disk is older.
+            guard !cache.store.isHeldUp else { return (inMemoryAlone(request), true) }
+            cache.store.commitPromptly()
+            await cache.memory.arrivalEnds(at: request.digest) { [store = cache.store] in store.isHeldUp }
+            return (nil, false)
         }
-        return found?.outdated
+        guard isArriving || cache.store.mayHave(request.digest) else { return (inMemoryAlone(request), true) }
+        let moment = moment(at: request.digest)
+        let (finding, isOwn) = await find(request, moment)
+        // A response that a write has outdated must never enter memory, because other threads serve hits from there.
+        let isCurrent = !isArriving && !hasChanged(request, at: request.digest, since: moment)
+        if !isOwn, isCurrent, let ready = cache.inMemory(request, now: now), ready.isClean { return (ready, true) }
+        // Another's read may lack a variant, or have values that have changed since.
+        let documents = isOwn ? finding.documents : finding.documents(for: request, in: cache.store)
+        guard isCurrent, let documents
+        else { return (cache.preferred(among: finding.documents, for: request, now: now), false) }
+        let ready =
+            admits
+            ? cache.admit(documents, for: request, since: moment.number, now: now)
+            : cache.preferred(among: documents, for: request, now: now)
+        let found = ready ?? inMemoryAlone(request)
+        return (found, found?.isClean != false)
     }
 
     /// The present, as far as it concerns responses under a key.
@@ -94,6 +94,22 @@ extension ProxyCore {
         for waiter in diskReads.removeValue(forKey: lookUp) ?? [] { waiter.resume(returning: finding) }
         return (finding, true)
     }
+}
+
+/// What an attempt has found, and whether that was still current when it was found.
+typealias Attempt<Finding> = (finding: Finding, isCurrent: Bool)
+
+/// Finds something again while it has changed by the time it was found, but not for ever.
+///
+/// - Returns: what the first attempt found that was current; without one, what the last attempt found.
+func untilCurrent<Finding>(limit: Int = 16, _ find: (_ isLast: Bool) async -> Attempt<Finding>) async
+    -> Attempt<Finding>
+{
+    for _ in 0..<limit {
+        let attempt = await find(false)
+        if attempt.isCurrent { return attempt }
+    }
+    return await find(true)
 }
 
 /// What is stored for a request.
