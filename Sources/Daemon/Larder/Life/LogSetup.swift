@@ -1,3 +1,4 @@
+import Basics
 import Glibc
 import HTTPSemantics
 import Logging
@@ -83,7 +84,7 @@ struct LineLogHandler: LogHandler {
 
     /// The line, line feed included; the time is in UTC, because local time is ambiguous.
     func line(_ level: Logger.Level, _ message: String, _ fields: Logger.Metadata, milliseconds: Int64) -> String {
-        let time = timestamp(milliseconds: milliseconds)
+        let time = Timestamp.text(milliseconds: milliseconds)
         let fields = fields.sorted { $0.key < $1.key }
         if form == .json {
             let head = [("time", time), ("level", level.rawValue), ("logger", label), ("message", message)]
