@@ -1,3 +1,4 @@
+import Basics
 import HTTPSemantics
 import Proxy
 import Settings
@@ -58,7 +59,8 @@ struct DayHistory {
         let figures: [Series: Figures]
     }
 
-    private var finished: [Interval] = []
+    /// While the clock is set back again and again, none of them may be old; so their number has a limit of its own.
+    private var finished = RecentList<Interval>(limit: Int(limit))
     /// The interval under way, and the counters when it began.
     private var number: Int64
     private var start: Totals = [:]
@@ -72,8 +74,6 @@ struct DayHistory {
         finished.append(Interval(number: number, figures: Self.limited(Self.difference(totals, start))))
         (number, start) = (current, totals)
         finished.removeAll { $0.number < Self.first(now) }
-        // While the clock is set back again and again, none of them may be old.
-        if finished.count > Int(Self.limit) { finished.removeFirst() }
     }
 
     /// The intervals with requests, by their number, and the one under way.
