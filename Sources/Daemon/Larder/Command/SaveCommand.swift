@@ -5,8 +5,9 @@ import Glibc
 import Settings
 import Upstream
 
-struct Save: ParsableCommand {
+struct SaveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "save",
         abstract: "Copy the store into a file, while Larder serves.",
         discussion: """
             The copy is an SQLite file of its own, readable by you alone. larder load puts it back, here or elsewhere:
