@@ -1,3 +1,4 @@
+import Basics
 package import CachePolicy
 import HTTPSemantics
 import HTTPServer
@@ -157,9 +158,7 @@ struct RecentResponses: Sendable, Equatable {
         var isError: Bool
     }
 
-    private var entries: [Entry] = []
-
-    private static let limit = 20
+    private var entries = RecentList<Entry>(limit: 20)
     /// In µs.
     private static let span: Int64 = 30_000_000
     /// So many errors are no accident.
@@ -167,7 +166,6 @@ struct RecentResponses: Sendable, Equatable {
 
     mutating func add(isError: Bool, at time: Int64) {
         entries.removeAll { time - $0.time > Self.span }
-        if entries.count == Self.limit { entries.removeFirst() }
         entries.append(Entry(time: time, isError: isError))
     }
 
@@ -264,7 +262,7 @@ extension Fetches {
                 metadata: metadata
             )
         case .reachable(let pause, let failures, let held):
-            metadata["after"] = "\(Self.rounded(pause))"
+            metadata["after"] = "\(Units.roundedText(pause))"
             (metadata["failed_requests"], metadata["held_back"]) = ("\(failures)", "\(held)")
             log.notice("the upstream is reachable again", metadata: metadata)
         case .fails(let recent):
@@ -275,14 +273,9 @@ extension Fetches {
                 metadata: metadata
             )
         case .works(let pause, let failures):
-            (metadata["after"], metadata["failed_requests"]) = ("\(Self.rounded(pause))", "\(failures)")
+            (metadata["after"], metadata["failed_requests"]) = ("\(Units.roundedText(pause))", "\(failures)")
             log.notice("the upstream's responses succeed again", metadata: metadata)
         }
-    }
-
-    /// Whole seconds, if there are any: `3m12s`.
-    private static func rounded(_ duration: Duration) -> String {
-        Units.text(duration >= .seconds(1) ? .seconds(duration.components.seconds) : duration)
     }
 }
 
