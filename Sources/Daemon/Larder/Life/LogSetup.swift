@@ -75,9 +75,7 @@ struct LineLogHandler: LogHandler {
         var fields = metadata
         if let provided = metadataProvider?.get() { fields.merge(provided) { $1 } }
         if let own = event.metadata { fields.merge(own) { $1 } }
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME, &now)
-        let time = Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
+        let time = SystemClock.nanoseconds(CLOCK_REALTIME) / 1_000_000
         let line = line(event.level, event.message.description, fields, milliseconds: time)
         _ = Array(line.utf8).withUnsafeBytes { writeAll($0, to: 2) }
     }

@@ -196,15 +196,9 @@ package struct ClientAddress: Sendable, Equatable {
 }
 
 enum RequestClock {
-    static var nanoseconds: UInt64 { read(CLOCK_MONOTONIC, 1_000_000_000) }
-
-    static var wall: Int64 { Int64(read(CLOCK_REALTIME, 1_000_000)) }
-
-    private static func read(_ clock: clockid_t, _ unitsPerSecond: UInt64) -> UInt64 {
-        var time = timespec()
-        clock_gettime(clock, &time)
-        return UInt64(time.tv_sec) * unitsPerSecond + UInt64(time.tv_nsec) / (1_000_000_000 / unitsPerSecond)
-    }
+    static var nanoseconds: UInt64 { UInt64(SystemClock.nanoseconds(CLOCK_MONOTONIC)) }
+    /// In µs since 1970.
+    static var wall: Int64 { SystemClock.nanoseconds(CLOCK_REALTIME) / 1_000 }
 }
 
 /// Observes a request and its response, and hands the result to the `RequestLog` at the end.
