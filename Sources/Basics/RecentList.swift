@@ -1,7 +1,5 @@
 /// The last elements of a series, in their order: at the limit, each new one takes the place of the first.
-///
-/// Its functions can be inlined, so that other rooms get code for their own types.
-public struct RecentList<Element>: RandomAccessCollection, MutableCollection {
+public struct RecentList<Element>: RandomAccessCollection {
     @usableFromInline var ring: [Element] = []
     /// Where the first element is; 0 until the limit is reached.
     @usableFromInline var start = 0
@@ -13,17 +11,10 @@ public struct RecentList<Element>: RandomAccessCollection, MutableCollection {
     @inlinable public var startIndex: Int { 0 }
     @inlinable public var endIndex: Int { ring.count }
 
-    /// The element at a position; that of the first one, which was added earliest, is 0.
     @inlinable
     public subscript(position: Int) -> Element {
-        get { ring[place(position)] }
-        set { ring[place(position)] = newValue }
-    }
-
-    @inlinable
-    func place(_ position: Int) -> Int {
         precondition(indices.contains(position), "there is no such element")
-        return (start + position) % ring.count
+        return ring[(start + position) % ring.count]
     }
 
     /// Adds an element at the end.
@@ -42,7 +33,3 @@ public struct RecentList<Element>: RandomAccessCollection, MutableCollection {
 }
 
 extension RecentList: Sendable where Element: Sendable {}
-
-extension RecentList: Equatable where Element: Equatable {
-    public static func == (left: RecentList, right: RecentList) -> Bool { left.elementsEqual(right) }
-}

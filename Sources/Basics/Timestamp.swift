@@ -68,11 +68,9 @@ package struct Timestamp: Hashable, Comparable, Sendable {
         let time = CivilTime(seconds)
         var text = Array("0000-00-00T00:00:00".utf8)
         text.setDigits(4, of: time.year, before: 4)
-        text.setDigits(of: time.month, before: 7)
-        text.setDigits(of: time.day, before: 10)
-        text.setDigits(of: time.hour, before: 13)
-        text.setDigits(of: time.minute, before: 16)
-        text.setDigits(of: time.second, before: 19)
+        for (index, number) in [time.month, time.day, time.hour, time.minute, time.second].enumerated() {
+            text.setDigits(of: number, before: 7 + 3 * index)
+        }
         return String(decoding: text, as: UTF8.self)
     }
 

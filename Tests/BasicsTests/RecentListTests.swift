@@ -26,17 +26,6 @@ struct RecentListTests {
         #expect(Array(list) == [7, 8, 9, 10, 11])
     }
 
-    @Test func `an element is changed at its position`() {
-        var list = list(0..<7, limit: 5)
-        list[4] = 60
-        #expect(Array(list) == [2, 3, 4, 5, 60])
-    }
-
-    @Test func `lists are equal if their elements are, wherever these are kept`() {
-        #expect(list(0..<7, limit: 3) == list(4..<7, limit: 3))
-        #expect(list(0..<7, limit: 3) != list(0..<6, limit: 3))
-    }
-
     @Test func `a position without an element is a mistake`() async {
         await #expect(processExitsWith: .failure) {
             let list = RecentList<Int>(limit: 3)

@@ -1,4 +1,3 @@
-import Basics
 import HTTPSemantics
 import Proxy
 import Settings
@@ -133,7 +132,7 @@ final class DashboardLogins: Sendable {
     }
 
     private let token: AdminToken
-    private let state = Mutex<(links: RecentList<Link>, sessions: [Session])>((RecentList(limit: limit), []))
+    private let state = Mutex<(links: [Link], sessions: [Session])>(([], []))
 
     init(token: AdminToken) { self.token = token }
 
@@ -142,6 +141,7 @@ final class DashboardLogins: Sendable {
         state.withLock { state in
             // Used ones are kept for a while, so that a second use is recognised.
             state.links.removeAll { $0.end + Self.idle < now }
+            if state.links.count >= Self.limit { state.links.removeFirst() }
             state.links.append(Link(code: Array(code.utf8), end: now + .seconds(Self.linkSeconds)))
         }
         return code
@@ -192,7 +192,7 @@ final class DashboardLogins: Sendable {
     }
 
     /// Ends all sessions, and the links that were not used.
-    func endAll() { state.withLock { $0 = (RecentList(limit: Self.limit), []) } }
+    func endAll() { state.withLock { $0 = ([], []) } }
 
     func end(_ field: some Collection<UInt8>) {
         guard let key = AdminToken.bearer(field).map({ Array($0) }) else { return }

@@ -44,11 +44,7 @@ struct SaveCommand: ParsableCommand {
             throw target.failure("it cannot be written: \(systemMessage(errno))")
         }
         isComplete = true
-        if options.json {
-            Terminal.out(AdminJSON.encode(Saved(file: file, bytes: size)))
-        } else {
-            Terminal.out("saved the store as \(file), \(HumanText.bytes(size))")
-        }
+        options.report(Saved(file: file, bytes: size), "saved the store as \(file), \(HumanText.bytes(size))")
     }
 
     private static func progress(_ client: AdminClient) -> String? {

@@ -33,7 +33,7 @@ package struct UpstreamHealth: Sendable {
         /// - Parameter held: requests that were not sent meanwhile.
         case reachable(after: Duration, failures: Int, held: Int)
         /// Its responses fail. Further ones are not logged until they succeed again.
-        case fails(RecentResponses)
+        case fails(errors: Int, of: Int)
         case works(after: Duration, failures: Int)
     }
 
@@ -101,7 +101,7 @@ package struct UpstreamHealth: Sendable {
             (failingSince, errors) = (nil, 0)
         } else if recent.isFailing {
             (failingSince, errors) = (recent.firstError ?? time, recent.errors)
-            news.append(.fails(recent))
+            news.append(.fails(errors: recent.errors, of: recent.count))
         }
         return news
     }
@@ -152,13 +152,8 @@ package struct UpstreamHealth: Sendable {
 }
 
 /// The latest responses of an upstream: at most twenty, of the last half minute.
-struct RecentResponses: Sendable, Equatable {
-    private struct Entry: Equatable {
-        var time: Int64
-        var isError: Bool
-    }
-
-    private var entries = RecentList<Entry>(limit: 20)
+struct RecentResponses: Sendable {
+    private var entries = RecentList<(time: Int64, isError: Bool)>(limit: 20)
     /// In µs.
     private static let span: Int64 = 30_000_000
     /// So many errors are no accident.
@@ -166,7 +161,7 @@ struct RecentResponses: Sendable, Equatable {
 
     mutating func add(isError: Bool, at time: Int64) {
         entries.removeAll { time - $0.time > Self.span }
-        entries.append(Entry(time: time, isError: isError))
+        entries.append((time, isError))
     }
 
     var count: Int { entries.count }
@@ -265,9 +260,9 @@ extension Fetches {
             metadata["after"] = "\(Units.roundedText(pause))"
             (metadata["failed_requests"], metadata["held_back"]) = ("\(failures)", "\(held)")
             log.notice("the upstream is reachable again", metadata: metadata)
-        case .fails(let recent):
+        case .fails(let errors, let count):
             metadata.merge(failure.metadata) { $1 }
-            metadata["failed"] = "\(recent.errors) of the last \(recent.count) responses"
+            metadata["failed"] = "\(errors) of the last \(count) responses"
             log.warning(
                 "the upstream's responses fail; further failures are counted until they succeed again",
                 metadata: metadata
