@@ -48,7 +48,7 @@ let package = Package(
         ),
 
         .target(name: "Basics", swiftSettings: settings),
-        .target(name: "Mapping", swiftSettings: settings),
+        .target(name: "Mapping", dependencies: ["Basics"], swiftSettings: settings),
         .target(
             name: "Store",
             dependencies: [

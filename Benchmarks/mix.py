@@ -5,12 +5,13 @@ time; what it would say itself is the truth that each response is held against. 
 show nothing, in another the objects change without a write, so that a cache learns of it by its next fetch only.
 """
 import http.client
-import http.server
 import json
 import random
 import re
 import threading
 import time
+
+from origin import Origin
 
 ISSUES, USERS, LABELS = 80, 16, 12
 FRESH = 60
@@ -37,7 +38,7 @@ UNSEEN = Mix("5 % writes whose responses show nothing", shown=False)
 CHANGING = Mix("lists, and 5 % changes elsewhere", writes=0, changes=0.05, fresh=2, lists_only=True)
 
 
-class Tracker:
+class Tracker(Origin):
     """An origin with issues and users: lists embed what details show, and nothing says what a write invalidates."""
 
     def __init__(self, mix=SHOWN):
@@ -47,43 +48,18 @@ class Tracker:
                        for n in range(1, ISSUES + 1)}
         self.asked = 0
         self.lock = threading.Lock()
-        tracker = self
+        super().__init__(self.respond)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                with tracker.lock:
-                    tracker.asked += 1
-                    body = tracker.body(self.path)
-                self.respond(body)
-
-            def do_PATCH(self):
-                change = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                with tracker.lock:
-                    tracker.asked += 1
-                    tracker.change(self.path, change)
-                    body = tracker.body(self.path)
-                if tracker.mix.shown:
-                    return self.respond(body)
-                self.send_response(204)
-                self.end_headers()
-
-            def respond(self, body):
-                self.send_response(200 if body else 404)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Cache-Control", f"max-age={tracker.mix.fresh}")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def respond(self, method, path, sent):
+        with self.lock:
+            self.asked += 1
+            if method == "PATCH":
+                self.change(path, json.loads(sent))
+            body = self.body(path)
+        if method == "PATCH" and not self.mix.shown:
+            return 204, [], b""
+        fields = [("Content-Type", "application/json"), ("Cache-Control", f"max-age={self.mix.fresh}")]
+        return 200 if body else 404, fields, body
 
     def change(self, path, change):
         kind, number = path.strip("/").split("/")
@@ -104,9 +80,6 @@ class Tracker:
             case [""]: return b"{}"
             case _: return b""
         return json.dumps(found).encode()
-
-    def stop(self):
-        self.server.shutdown()
 
 
 MODELS = """

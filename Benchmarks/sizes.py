@@ -1,14 +1,14 @@
 """What the same recorded responses take on disk: in Larder's file with and without models, nginx's cache, requests-cache."""
 import gzip
-import http.server
 import json
 import pathlib
 import shutil
 import subprocess
 import sys
-import threading
 import urllib.error
 import urllib.request
+
+from origin import Origin
 
 # Asks for each path that it reads, through a session with a cache.
 ASK = """
@@ -19,8 +19,8 @@ for path in sys.stdin.read().splitlines():
 """
 
 
-class RecordedOrigin:
-    """Serves the newest recorded response of each path; on a thread of its own."""
+class RecordedOrigin(Origin):
+    """Serves the newest recorded response of each path."""
 
     def __init__(self, corpus):
         self.responses = {}
@@ -29,38 +29,17 @@ class RecordedOrigin:
                 body = line.get("body")
                 if line["status"] == 200 and isinstance(body, str) and body:
                     self.responses[line["path"]] = (line.get("headers") or [], body.encode())
-        responses = self.responses
+        super().__init__(self.respond)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                fields, body = responses.get(self.path, ([], b"{}"))
-                self.send_response_only(200)
-                # The rest is as recorded, so that each cache stores the same fields.
-                left_out = ("transfer-encoding", "content-encoding", "content-length", "connection", "cache-control", "vary", "set-cookie",
-                            "date", "expires", "age")
-                for name, value in fields:
-                    if name.lower() not in left_out:
-                        self.send_header(name, value)
-                if not any(name.lower() == "content-type" for name, _ in fields):
-                    self.send_header("Content-Type", "application/json")
-                self.send_header("Date", self.date_time_string())
-                self.send_header("Cache-Control", "max-age=86400")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def stop(self):
-        self.server.shutdown()
-        self.server.server_close()
+    def respond(self, method, path, sent):
+        recorded, body = self.responses.get(path, ([], b"{}"))
+        # The rest is as recorded, so that each cache stores the same fields.
+        left_out = ("transfer-encoding", "content-encoding", "content-length", "connection", "cache-control", "vary", "set-cookie", "date",
+                    "expires", "age")
+        fields = [(name, value) for name, value in recorded if name.lower() not in left_out]
+        if not any(name.lower() == "content-type" for name, _ in fields):
+            fields.append(("Content-Type", "application/json"))
+        return 200, [*fields, ("Cache-Control", "max-age=86400")], body
 
 
 class SizeBench:

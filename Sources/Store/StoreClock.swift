@@ -1,3 +1,4 @@
+import Basics
 import Glibc
 import Synchronization
 
@@ -11,9 +12,9 @@ struct TimeSource: Sendable {
     var boot: Int64 = 0
 
     static let system = TimeSource(
-        wall: { read(CLOCK_REALTIME) },
+        wall: { SystemClock.nanoseconds(CLOCK_REALTIME) / 1_000 },
         // Unlike CLOCK_MONOTONIC, CLOCK_BOOTTIME also counts while the machine is suspended.
-        elapsed: { read(CLOCK_BOOTTIME) },
+        elapsed: { SystemClock.nanoseconds(CLOCK_BOOTTIME) / 1_000 },
         boot: bootNumber()
     )
 
@@ -25,13 +26,6 @@ struct TimeSource: Sendable {
         var text = [UInt8](repeating: 0, count: 8)
         guard Glibc.read(descriptor, &text, text.count) == text.count else { return 0 }
         return Int64(String(decoding: text, as: UTF8.self), radix: 16) ?? 0
-    }
-
-    private static func read(_ clock: clockid_t) -> Int64 {
-        var time = timespec()
-        // Cannot fail: every supported Linux has both clocks.
-        clock_gettime(clock, &time)
-        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 }
 

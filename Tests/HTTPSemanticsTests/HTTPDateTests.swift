@@ -91,7 +91,7 @@ extension HTTPDate {
     ])
     func `a two-digit year is at most fifty years ahead`(_ value: String, _ now: Int64, _ year: Int) throws {
         let seconds = try #require(HTTPDate.parse(value, now: now))
-        #expect(Int(HTTPDate.calendar(seconds).tm_year) + 1900 == year)
+        #expect(date(seconds).contains(" \(year) "))
     }
 
     @Test(arguments: [

@@ -19,7 +19,7 @@ struct CommandTests {
     @Test func `serve takes its flags`() throws {
         let serve = try #require(
             parse(
-                Serve.self,
+                ServeCommand.self,
                 "serve",
                 "--upstream",
                 "https://a.example",
@@ -64,7 +64,7 @@ struct CommandTests {
     }
 
     @Test func `serve finds a place for the store by itself`() throws {
-        let serve = try #require(parse(Serve.self, "serve", "--upstream", "http://a.example").0)
+        let serve = try #require(parse(ServeCommand.self, "serve", "--upstream", "http://a.example").0)
         #expect(try serve.settings(environment: ["STATE_DIRECTORY": "/s"]).store.path == "/s/larder.db")
     }
 
@@ -93,11 +93,11 @@ struct CommandTests {
 
     @Test func `clean sends its selection as one JSON document`() throws {
         let clean = try #require(
-            parse(Clean.self, "clean", "--model", "User", "--id", "a\"b", "--older-than", "1h30m", "--dry-run").0
+            parse(CleanCommand.self, "clean", "--model", "User", "--id", "a\"b", "--older-than", "1h30m", "--dry-run").0
         )
         let body = try clean.request(dryRun: true).text
         #expect(body == #"{"model":"User","id":"a\"b","older_than":"1h30m","dry_run":true}"#)
-        let all = try #require(parse(Clean.self, "clean", "--all").0).request(dryRun: false)
+        let all = try #require(parse(CleanCommand.self, "clean", "--all").0).request(dryRun: false)
         #expect(all.text == #"{"all":true}"#)
     }
 
@@ -130,6 +130,19 @@ struct CommandTests {
     ])
     func `sizes are shown with one decimal`(_ bytes: Int, _ text: String) {
         #expect(HumanText.bytes(bytes) == text)
+    }
+
+    @Test(arguments: [
+        (0, "0s"), (59, "59s"), (60, "1m"), (302, "5m 2s"), (3_600, "1h"), (7_325, "2h 2m"), (273_600, "3d 4h"),
+        (259_259, "3d"),
+    ])
+    func `how long ago something was is shown in two units`(seconds: Int, text: String) {
+        #expect(HumanText.longDuration(seconds) == text)
+    }
+
+    @Test(arguments: [(0.000_085, "85µs"), (0.000_2, "0.2ms"), (0.25, "250ms"), (1.42, "1.4s")])
+    func `what a request takes is shown with two or three digits`(seconds: Double, text: String) {
+        #expect(HumanText.duration(seconds) == text)
     }
 }
 

@@ -10,7 +10,7 @@ import Testing
 struct EnvironmentVariablesTests {
     /// The settings of `larder serve` with these arguments, and with variables beside those that it needs.
     private func settings(_ arguments: String..., variables: [String: String]) throws -> Configuration {
-        let serve = try #require(try LarderCommand.parseAsRoot(["serve"] + arguments) as? Serve)
+        let serve = try #require(try LarderCommand.parseAsRoot(["serve"] + arguments) as? ServeCommand)
         return try serve.settings(environment: variables.merging(["STATE_DIRECTORY": "/s"]) { $1 })
     }
 

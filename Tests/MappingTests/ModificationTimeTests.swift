@@ -44,10 +44,4 @@ private func time(_ literal: String) throws -> ModificationTime? {
         let number = try #require(try time("1"))
         #expect(!Optional(date).isBelow(number) && !Optional(number).isBelow(date))
     }
-
-    @Test func `a date and time is read as seconds since 1970`() {
-        #expect(Timestamp(Array("1970-01-01T00:00:00Z".utf8)) == Timestamp(seconds: 0))
-        #expect(Timestamp(Array("2012-11-13T13:31:36Z".utf8)) == Timestamp(seconds: 1_352_813_496))
-        #expect(Timestamp(Array("0001-01-01T00:00:00Z".utf8)) == Timestamp(seconds: -62_135_596_800))
-    }
 }

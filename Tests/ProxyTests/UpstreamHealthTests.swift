@@ -56,11 +56,7 @@ import Testing
         for moment in 0..<4 { #expect(health.responded("500", at: Int64(moment) * second) == []) }
         #expect(health.state(at: 4 * second) == .reachable)
         let news = health.responded("500", at: 4 * second)
-        guard case .fails(let recent)? = news.first else {
-            Issue.record("\(news)")
-            return
-        }
-        #expect(recent.errors == 5 && recent.count == 5 && news.count == 1)
+        #expect(news == [.fails(errors: 5, of: 5)])
         #expect(health.state(at: 4 * second) == .failing)
         #expect(health.failingSince == 0)
         for moment in 5..<30 { #expect(health.responded("500", at: Int64(moment) * second) == []) }

@@ -34,6 +34,11 @@ struct ConfigUnitsTests {
         #expect(try Units.duration(written) == Units.duration(text))
     }
 
+    @Test(arguments: [(192_900, "3m12s"), (1_000, "1s"), (999, "999ms"), (0, "0s")])
+    func `a rounded duration has no fractions of its seconds`(_ milliseconds: Int, _ text: String) {
+        #expect(Units.roundedText(.milliseconds(milliseconds)) == text)
+    }
+
     @Test(arguments: [
         ("0", 0), ("4096", 4096), ("512KiB", 524_288), ("64MiB", 67_108_864), ("1GB", 1_000_000_000), ("7B", 7),
     ])

@@ -1,3 +1,4 @@
+import Basics
 import CachePolicy
 import HTTPSemantics
 package import Mapping
@@ -323,7 +324,7 @@ extension Page {
 /// Times of the store's clock as text (RFC 3339, UTC, milliseconds).
 enum StoreTime {
     /// `2026-11-21T09:52:33.250Z` for microseconds since 1970.
-    static func text(_ microseconds: Int64) -> String { timestamp(milliseconds: max(0, microseconds) / 1000) }
+    static func text(_ microseconds: Int64) -> String { Timestamp.text(milliseconds: max(0, microseconds) / 1000) }
 }
 
 /// The remedy for a warning: a sentence, and lines for the config if there are any.

@@ -168,7 +168,6 @@ extension DaemonCore {
     }
 
     private static func listed(_ keys: [String]) -> String {
-        if keys.isEmpty { return "nothing" }
-        return keys.prefix(20).joined(separator: ", ") + (keys.count > 20 ? " and \(keys.count - 20) more" : "")
+        keys.isEmpty ? "nothing" : keys.firstTwenty
     }
 }

@@ -239,11 +239,15 @@ package final class DaemonCore: Sendable {
 
     private static func complaint(_ what: String, _ path: String, _ known: [String], under upstream: String?) -> String
     {
-        let list = known.prefix(20).joined(separator: ", ") + (known.count > 20 ? " and \(known.count - 20) more" : "")
         let meant = Suggestion.nearest(to: path, among: known).map { "; did you mean \($0)?" } ?? ""
         return "\(what) \(path)" + (upstream.map { " under \($0)" } ?? "")
-            + (known.isEmpty ? ", nor any other" : ": it has \(list)\(meant)")
+            + (known.isEmpty ? ", nor any other" : ": it has \(known.firstTwenty)\(meant)")
     }
+}
+
+extension [String] {
+    /// A list for a sentence, which is cut where it is long.
+    var firstTwenty: String { prefix(20).joined(separator: ", ") + (count > 20 ? " and \(count - 20) more" : "") }
 }
 
 extension FleetMember {

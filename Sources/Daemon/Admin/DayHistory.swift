@@ -1,3 +1,4 @@
+import Basics
 import HTTPSemantics
 import Proxy
 import Settings
@@ -52,13 +53,11 @@ struct DayHistory {
     /// The counters since the start of the daemon.
     typealias Totals = [Series: Figures]
 
-    private struct Interval {
-        /// Counts up from 1970.
-        let number: Int64
-        let figures: [Series: Figures]
-    }
+    /// Their numbers count up from 1970.
+    private typealias Interval = (number: Int64, figures: [Series: Figures])
 
-    private var finished: [Interval] = []
+    /// While the clock is set back again and again, none of them may be old; so their number has a limit of its own.
+    private var finished = RecentList<Interval>(limit: Int(limit))
     /// The interval under way, and the counters when it began.
     private var number: Int64
     private var start: Totals = [:]
@@ -69,18 +68,16 @@ struct DayHistory {
     mutating func advance(to totals: Totals, now: Int64) {
         let current = now / Self.interval
         guard current != number else { return }
-        finished.append(Interval(number: number, figures: Self.limited(Self.difference(totals, start))))
+        finished.append((number, Self.limited(Self.difference(totals, start))))
         (number, start) = (current, totals)
         finished.removeAll { $0.number < Self.first(now) }
-        // While the clock is set back again and again, none of them may be old.
-        if finished.count > Int(Self.limit) { finished.removeFirst() }
     }
 
     /// The intervals with requests, by their number, and the one under way.
     func intervals(_ totals: Totals, now: Int64) -> [Int64: [Series: Figures]] {
         let kept = Self.kept(now)
         var sums: [Int64: [Series: Figures]] = [:]
-        for interval in finished + [Interval(number: number, figures: Self.difference(totals, start))]
+        for interval in finished + [(number, Self.difference(totals, start))]
         where kept.contains(interval.number) && !interval.figures.isEmpty {
             // A clock that was set back gives two intervals one number.
             sums[interval.number, default: [:]].merge(interval.figures) { first, second in

@@ -1,3 +1,4 @@
+import Basics
 import CachePolicy
 import Fleet
 import Glibc
@@ -343,11 +344,7 @@ struct ProcessFigures: Sendable {
     /// Seconds since 1970, for display and monitoring, never for ordering.
     static func wallClock() -> Double { seconds(CLOCK_REALTIME) }
 
-    private static func seconds(_ clock: clockid_t) -> Double {
-        var time = timespec()
-        clock_gettime(clock, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-    }
+    private static func seconds(_ clock: clockid_t) -> Double { Double(SystemClock.nanoseconds(clock)) / 1e9 }
 
     private static func descriptorCount() -> Int? {
         guard let folder = opendir("/proc/self/fd") else { return nil }

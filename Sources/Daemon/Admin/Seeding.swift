@@ -87,22 +87,13 @@ private struct Seeding {
     }
 
     mutating func run(_ body: RequestBody) async throws(ProblemDocument) -> SeedResponse {
-        while true {
-            switch body.take(max: 256 << 10) {
-            case .bytes(let bytes):
-                try await read { (splitter, pending) in try splitter.take(bytes) { pending.append($0) } }
-            case .pending:
-                await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-                    body.onAvailable { continuation.resume() }
-                }
-            case .end:
-                try await read { (splitter, pending) in try splitter.finish { pending.append($0) } }
-                try await commit(pending[...])
-                guard response.values > 0 else { throw .badRequest("the body has no JSON value") }
-                return response
-            case .failed: throw problem(400, "the body is incomplete")
-            }
+        while let bytes = try await body.next(max: 256 << 10, or: problem(400, "the body is incomplete")) {
+            try await read { (splitter, pending) in try splitter.take(bytes) { pending.append($0) } }
         }
+        try await read { (splitter, pending) in try splitter.finish { pending.append($0) } }
+        try await commit(pending[...])
+        guard response.values > 0 else { throw .badRequest("the body has no JSON value") }
+        return response
     }
 
     /// Reads on, and stores the batches that are full, also if what comes after them cannot be read.

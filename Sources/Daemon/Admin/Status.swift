@@ -136,11 +136,9 @@ extension Status {
             let keys = state.keysForRestart.joined(separator: ", ")
             texts.append("a restart is needed for these keys of the config: \(keys)")
         }
-        texts += state.staleCredentials.sorted { $0.key < $1.key }.map {
-            "the credential of upstream \($0.key) is the former one: \($0.value)"
-        }
-        texts += state.staleWebhooks.sorted { $0.key < $1.key }.map {
-            "the secret of webhook \($0.key) is the former one: \($0.value)"
+        let stale = [("credential of upstream", state.staleCredentials), ("secret of webhook", state.staleWebhooks)]
+        for (kind, reasons) in stale {
+            texts += reasons.sorted { $0.key < $1.key }.map { "the \(kind) \($0.key) is the former one: \($0.value)" }
         }
         texts += state.staleToken.map { ["the admin token is the former one: \($0)"] } ?? []
         texts += upstreams.compactMap(\.trouble)

@@ -61,20 +61,11 @@ extension DaemonCore {
 
     private func receive(_ body: RequestBody, into file: Int32) async throws(ProblemDocument) {
         var count = 0
-        while true {
-            switch body.take() {
-            case .bytes(let bytes):
-                count += bytes.count
-                if let error = store.refusal(ofCopyWith: count, ofWhichArrived: count) { throw Self.problem(error) }
-                let code = bytes.withUnsafeBytes { writeAll($0, to: file).code }
-                guard code == 0 else { throw Self.problem(.unwritable(systemMessage(code))) }
-            case .pending:
-                await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-                    body.onAvailable { continuation.resume() }
-                }
-            case .end: return
-            case .failed: throw .badRequest("the body is incomplete")
-            }
+        while let bytes = try await body.next(or: .badRequest("the body is incomplete")) {
+            count += bytes.count
+            if let error = store.refusal(ofCopyWith: count, ofWhichArrived: count) { throw Self.problem(error) }
+            let code = bytes.withUnsafeBytes { writeAll($0, to: file).code }
+            guard code == 0 else { throw Self.problem(.unwritable(systemMessage(code))) }
         }
     }
 

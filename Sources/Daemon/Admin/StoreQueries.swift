@@ -1,3 +1,4 @@
+import Basics
 import Foundation
 import HTTPSemantics
 import HTTPServer
@@ -92,36 +93,20 @@ private final class QueryProcess: Sendable {
             }
             for descriptor in pipes[index...index + 1] { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
         }
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        for (descriptor, target) in [(pipes[0], Int32(0)), (pipes[3], 1), (pipes[5], 2)] {
-            posix_spawn_file_actions_adddup2(&actions, descriptor, target)
-        }
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        // The daemon's threads block signals, and the query must be one that can be ended.
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        defer { for index in [0, 1, 3, 5] { close(pipes[index]) } }
         // None of the daemon's variables, some of which hold secrets, but those by which the program finds its libraries.
-        let libraries = getenv("LD_LIBRARY_PATH").map { ["LD_LIBRARY_PATH=" + String(cString: $0)] } ?? []
-        let words: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) } + [nil]
-        let variables: [UnsafeMutablePointer<CChar>?] = libraries.map { strdup($0) } + [nil]
-        defer { (words + variables).forEach { free($0) } }
-        var id = pid_t()
-        let code = posix_spawn(&id, "/proc/self/exe", &actions, &attributes, words, variables)
-        // A request is shorter than what a pipe takes without a reader.
-        if code == 0 { _ = Array(input.utf8).withUnsafeBytes { writeAll($0, to: pipes[1]) } }
-        for descriptor in [pipes[0], pipes[1], pipes[3], pipes[5]] { close(descriptor) }
-        guard code == 0 else {
+        let libraries = getenv("LD_LIBRARY_PATH").map { ["LD_LIBRARY_PATH": String(cString: $0)] } ?? [:]
+        do throws(ChildProcess.StartError) {
+            let ends = [pipes[0], pipes[3], pipes[5]]
+            let id = try ChildProcess.start(command, program: "/proc/self/exe", libraries, descriptors: ends)
+            // A request is shorter than what a pipe takes without a reader.
+            _ = Array(input.utf8).withUnsafeBytes { writeAll($0, to: pipes[1]) }
+            return (id, pipes[2], pipes[4])
+        } catch {
             close(pipes[2])
             close(pipes[4])
-            throw ProblemDocument(503, "no process can be started for the query: \(systemMessage(code))")
+            throw ProblemDocument(503, "no process can be started for the query: \(systemMessage(error.code))")
         }
-        return (id, pipes[2], pipes[4])
     }
 
     deinit {

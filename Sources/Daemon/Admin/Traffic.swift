@@ -1,3 +1,4 @@
+import Basics
 package import Proxy
 import Store
 import Synchronization
@@ -30,18 +31,17 @@ package final class TrafficHistory: Sendable {
     }
 
     private let metrics: Metrics
-    private let state: Mutex<(last: Counts, intervals: [Counts], day: DayHistory)>
+    private let state: Mutex<(last: Counts, intervals: RecentList<Counts>, day: DayHistory)>
 
     package init(_ metrics: Metrics) {
         self.metrics = metrics
-        state = Mutex((Counts(metrics), [], DayHistory(now: Self.now)))
+        state = Mutex((Counts(metrics), RecentList(limit: Self.limit), DayHistory(now: Self.now)))
     }
 
     package func turn() {
         let now = Counts(metrics)
         let totals = metrics.routeTotals
         state.withLock { state in
-            if state.intervals.count == Self.limit { state.intervals.removeFirst() }
             state.intervals.append(now - state.last)
             state.last = now
             state.day.advance(to: totals, now: Self.now)

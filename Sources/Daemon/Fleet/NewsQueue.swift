@@ -1,3 +1,4 @@
+import Basics
 import Proxy
 import Store
 
@@ -19,11 +20,10 @@ struct NewsQueue: Sendable {
     static let capacity = 10_000
     /// How long what was announced is kept, in µs, to be announced again in a new epoch.
     static let memory: Int64 = 600_000_000
-    private static let announcedLimit = 4096
 
     private(set) var waiting: [Item] = []
     /// In the order of their announcement, with the local time of that.
-    private var announced: [(time: Int64, item: Item)] = []
+    private var announced = RecentList<(time: Int64, item: Item)>(limit: 4096)
     private var lastNumber: UInt64 = 0
     /// Whether items have been replaced, so that the file has to be written anew.
     var isCondensed = false
@@ -72,8 +72,7 @@ struct NewsQueue: Sendable {
             }
         }
         waiting.removeAll { positions[$0.number] != nil }
-        announced.removeFirst(max(0, announced.count - Self.announcedLimit))
-        announced.removeFirst(announced.prefix { $0.time < time - Self.memory }.count)
+        announced.removeAll { $0.time < time - Self.memory }
     }
 
     /// Has what was announced lately announced again, before what waits, because a new epoch has begun.

@@ -1,4 +1,4 @@
-package import Glibc
+import Basics
 import Synchronization
 
 /// Dates in HTTP's formats (RFC 9110 §5.6.7), in seconds since 1970, UTC.
@@ -50,46 +50,25 @@ package enum HTTPDate {
     private static let latest = Mutex<(seconds: Int64, text: [UInt8])>((.min, []))
 
     private static func text(of seconds: Int64) -> [UInt8] {
-        // The limits of the form: 0000-01-01 and 9999-12-31.
-        let parts = Self.calendar(min(max(seconds, -62_167_219_200), 253_402_300_799))
+        let time = CivilTime(Int(min(max(seconds, limits.lowerBound), limits.upperBound)))
         var text = Array("Thu, 01 Jan 1970 00:00:00 GMT".utf8)
         func put(_ name: StaticString, at start: Int) {
             for index in 0..<3 { text[start + index] = name.utf8Start[index] }
             text[start] &= ~0x20
         }
-        func put(_ value: Int32, before end: Int, digits count: Int = 2) {
-            var rest = value
-            for index in (end - count..<end).reversed() {
-                text[index] = UInt8(0x30 + rest % 10)
-                rest /= 10
-            }
-        }
-        // The names begin with Thursday, the day of 1970-01-01; C's days begin with Sunday.
-        put(weekdays[(Int(parts.tm_wday) + 3) % 7], at: 0)
-        put(parts.tm_mday, before: 7)
-        put(months[Int(parts.tm_mon)], at: 8)
-        put(parts.tm_year + 1900, before: 16, digits: 4)
-        put(parts.tm_hour, before: 19)
-        put(parts.tm_min, before: 22)
-        put(parts.tm_sec, before: 25)
+        // The names begin with Thursday, the day of 1970-01-01.
+        put(weekdays[(time.dayNumber % 7 + 7) % 7], at: 0)
+        text.setDigits(of: time.day, before: 7)
+        put(months[time.month - 1], at: 8)
+        text.setDigits(4, of: time.year, before: 16)
+        text.setDigits(of: time.hour, before: 19)
+        text.setDigits(of: time.minute, before: 22)
+        text.setDigits(of: time.second, before: 25)
         return text
     }
 
-    /// The date and time of day of a point in time.
-    package static func calendar(_ seconds: Int64) -> tm {
-        var (time, parts) = (time_t(seconds), tm())
-        gmtime_r(&time, &parts)
-        return parts
-    }
-
-    /// The beginning of a day in seconds since 1970; nil if there is no such day.
-    package static func seconds(year: Int, month: Int, day: Int) -> Int64? {
-        var parts = tm()
-        (parts.tm_year, parts.tm_mon, parts.tm_mday) = (Int32(year - 1900), Int32(month - 1), Int32(day))
-        let seconds = timegm(&parts)
-        // A day that does not exist counts as a day of another month.
-        return parts.tm_mday == Int32(day) && parts.tm_mon == Int32(month - 1) ? Int64(seconds) : nil
-    }
+    /// 0000-01-01 and the last second of 9999-12-31.
+    fileprivate static let limits: ClosedRange<Int64> = -62_167_219_200...253_402_300_799
 }
 
 /// Parses the parts of a date from left to right; if one does not match, the result is nil.
@@ -122,16 +101,17 @@ private struct DateReader {
             skip("-"), let shortYear = digits(2), skip(" "), let time = timeOfDay(), skip(" gmt"), atEnd
         else { return nil }
         // A year more than 50 years in the future means the most recent such year in the past (RFC 9110 §5.6.7).
-        let today = HTTPDate.calendar(max(now, 0))
-        let thisYear = Int(today.tm_year) + 1900
+        let now = min(max(now, 0), HTTPDate.limits.upperBound)
+        let today = CivilTime(Int(now))
+        let thisYear = today.year
         var year = thisYear - thisYear % 100 + shortYear
         if year <= thisYear - 50 { year += 100 }
         if year > thisYear + 50 { year -= 100 }
         if year == thisYear + 50, let exact = seconds(year: year, month: month, day: day, time: time) {
             // Fifty years after 29 February there may be no such day, so 28 February is the limit.
-            let (month, day) = (Int(today.tm_mon) + 1, Int(today.tm_mday))
-            let limit = HTTPDate.seconds(year: year, month: month, day: min(day, month == 2 ? 28 : day)) ?? 0
-            if exact > limit + max(now, 0) % 86_400 { year -= 100 }
+            let lastDay = today.month == 2 ? min(today.day, 28) : today.day
+            let limit = seconds(year: year, month: today.month, day: lastDay, time: Int(now % 86_400)) ?? 0
+            if exact > limit { year -= 100 }
         }
         return seconds(year: year, month: month, day: day, time: time)
     }
@@ -184,7 +164,7 @@ private struct DateReader {
     }
 
     private func seconds(year: Int, month: Int, day: Int, time: Int) -> Int64? {
-        HTTPDate.seconds(year: year, month: month, day: day).map { $0 + Int64(time) }
+        CivilTime.dayNumber(year: year, month: month, day: day).map { Int64($0 * 86_400 + time) }
     }
 }
 

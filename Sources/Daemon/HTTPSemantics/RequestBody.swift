@@ -92,6 +92,28 @@ package final class RequestBody: Sendable {
         if isReady { callback() }
     }
 
+    /// The next bytes, at most `max`; waits for some, and is nil at the end.
+    package func next(max: Int = .max) async throws(RequestBodyError) -> [UInt8]? {
+        while true {
+            switch take(max: max) {
+            case .bytes(let bytes): return bytes
+            case .pending:
+                await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                    onAvailable { continuation.resume() }
+                }
+            case .end: return nil
+            case .failed(let error): throw error
+            }
+        }
+    }
+
+    /// The same, with a failure as a problem of the caller's.
+    package func next(max: Int = .max, or problem: @autoclosure () -> ProblemDocument) async throws(ProblemDocument)
+        -> [UInt8]?
+    {
+        do throws(RequestBodyError) { return try await next(max: max) } catch { throw problem() }
+    }
+
     package func collect(limit: Int) async throws(RequestBodyError) -> [UInt8] {
         guard let whole = try await collectUnlessLarger(than: limit, putsBack: false) else { throw .overLimit }
         return whole
@@ -101,22 +123,14 @@ package final class RequestBody: Sendable {
     package func collectUnlessLarger(than limit: Int, putsBack: Bool = true) async throws(RequestBodyError) -> [UInt8]?
     {
         var whole: [UInt8] = []
-        while true {
-            switch take() {
-            case .bytes(let bytes):
-                if whole.isEmpty { whole = bytes } else { whole += bytes }
-                guard whole.count <= limit else {
-                    if putsBack { state.withLock { $0.putBack(whole) } }
-                    return nil
-                }
-            case .pending:
-                await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-                    onAvailable { continuation.resume() }
-                }
-            case .end: return whole
-            case .failed(let error): throw error
+        while let bytes = try await next() {
+            if whole.isEmpty { whole = bytes } else { whole += bytes }
+            guard whole.count <= limit else {
+                if putsBack { state.withLock { $0.putBack(whole) } }
+                return nil
             }
         }
+        return whole
     }
 
     // MARK: For recordings

@@ -22,7 +22,7 @@ package struct RecordedResponse: Sendable {
         // The upstream's own field concerned the response as it came then.
         var fields = fields
         fields.remove("cache-status")
-        let policy = upstream.policy(ofRecorded: status, fields, at: moment)
+        let policy = incoming.policy(ofRecorded: status, fields, at: moment)
         let key = incoming.cacheKey(of: .anonymous)
         let response = CachedResponse(key: key, status: status, fields: fields, body: body, policy: policy)
         let digest = Digest128(low: 0, high: 0)
@@ -97,7 +97,7 @@ extension ResponseCache {
         guard let principal = try? await principals.identify(credentials, of: upstream) else { return false }
         let moment = now
         let fields = StoredFields.storable(recorded.fields)
-        let policy = upstream.policy(ofRecorded: recorded.status, fields, at: seconds)
+        let policy = incoming.policy(ofRecorded: recorded.status, fields, at: seconds)
         let (method, route, url, status) = (incoming.sentMethod, incoming.route, incoming.target, recorded.status)
         let match =
             upstream.isJSON(fields) && !recorded.body.isEmpty
@@ -126,12 +126,15 @@ extension ResponseCache {
     }
 }
 
-extension ProxiedUpstream {
-    /// The policy of a response to a recorded GET, at a time in seconds of the store's clock.
+extension IncomingRequest {
+    /// The policy of a recorded response, as to a plain GET of its target, at a time in seconds of the store's clock.
     fileprivate func policy(ofRecorded status: Int, _ fields: Fields, at moment: Int64) -> StoredPolicy {
-        let times = ExchangeTimes(request: moment, response: moment)
-        let request = Request(method: "GET", target: "/")
-        return ResponsePolicy(request: request, status: status, fields: fields, times: times, settings: policySettings)
-            .stored
+        ResponsePolicy(
+            request: Request(method: "GET", target: target),
+            status: status,
+            fields: fields,
+            times: ExchangeTimes(request: moment, response: moment),
+            settings: upstream.policySettings
+        ).stored
     }
 }

@@ -1,3 +1,4 @@
+import Basics
 import Foundation
 package import HTTPSemantics
 import Mapping
@@ -210,18 +211,9 @@ enum RecordingTime {
     /// Formats a time, such as `2026-11-23T03:47:00.123Z`; one that the form cannot have becomes the nearest.
     static func text(_ seconds: Double) -> String {
         let possible = min(max(seconds.isNaN ? 0 : seconds, 0), 253_402_300_799)
-        return timestamp(milliseconds: Int64((possible * 1000).rounded()))
+        return Timestamp.text(milliseconds: Int64((possible * 1000).rounded()))
     }
 
-    /// Parses a time; fractions are cut off, and UTC is the only supported time zone.
-    static func seconds(_ text: String) -> Int64? {
-        let bytes = Array(text.utf8)
-        guard bytes.count >= 20, bytes.last == 0x5A, bytes[10] == 0x54 else { return nil }
-        func number(_ range: Range<Int>) -> Int? { Int(String(decoding: bytes[range], as: UTF8.self)) }
-        guard let year = number(0..<4), let month = number(5..<7), let day = number(8..<10), let hour = number(11..<13),
-            let minute = number(14..<16), let second = number(17..<19),
-            let start = HTTPDate.seconds(year: year, month: month, day: day)
-        else { return nil }
-        return start + Int64((hour * 60 + minute) * 60 + second)
-    }
+    /// Parses a time; fractions are cut off.
+    static func seconds(_ text: String) -> Int64? { Timestamp(Array(text.utf8)).map { Int64($0.seconds) } }
 }

@@ -1,5 +1,4 @@
 import Glibc
-import HTTPSemantics
 
 /// The system's words for an error number.
 package func systemMessage(_ code: Int32) -> String { String(cString: strerror(code)) }
@@ -34,18 +33,6 @@ package func makeFolders(_ path: String) -> (folder: String, code: Int32)? {
         return (folder, errno)
     }
     return nil
-}
-
-/// A time in milliseconds since 1970 as `2026-11-23T03:47:00.123Z` (RFC 3339, UTC).
-package func timestamp(milliseconds: Int64) -> String {
-    var (seconds, fraction) = milliseconds.quotientAndRemainder(dividingBy: 1000)
-    // Before 1970: the second that it is in has begun earlier.
-    if fraction < 0 { (seconds, fraction) = (seconds - 1, fraction + 1000) }
-    var parts = HTTPDate.calendar(seconds)
-    var buffer = [CChar](repeating: 0, count: 32)
-    let count = strftime(&buffer, buffer.count, "%Y-%m-%dT%H:%M:%S", &parts)
-    let text = String(decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    return "\(text).\(String(1000 + fraction).dropFirst())Z"
 }
 
 package struct FileBytesError: Error, CustomStringConvertible {

@@ -126,6 +126,11 @@ package enum Units {
         return text
     }
 
+    /// The same without fractions of seconds, if it is longer than a second: `3m12s`.
+    package static func roundedText(_ duration: Duration) -> String {
+        text(duration < .seconds(1) ? duration : .seconds(duration.components.seconds))
+    }
+
     /// The spelling in the largest binary unit that divides it.
     static func text(size: Int) -> String {
         for (unit, bytes) in sizes.prefix(4) where size > 0 && size % bytes == 0 { return "\(size / bytes)\(unit)" }

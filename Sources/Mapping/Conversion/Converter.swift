@@ -1,3 +1,5 @@
+import Basics
+
 /// A compiled conversion, from the upstream's JSON to the mapped JSON and back.
 ///
 /// It is pure and does not depend on the host's locale or time zone. In both directions, null stays null, unless a

@@ -77,7 +77,6 @@ import Testing
         let dated = try MapperFixture(ModelDeclaration("Dated", Property("at", "created_at", as: .named("date"))))
         let shown = dated.one(#"{"created_at":"2012-11-13T13:31:36Z"}"#, "Dated")
         #expect(shown.body == #"{"at":"2012-11-13T13:31:36Z"}"# && shown.warnings.isEmpty)
-        #expect(Timestamp(Array("2012-11-13T13:31:36Z".utf8))?.seconds == 1_352_813_496)
         for date in ["2012-11-13T13:31:36.25Z", "2012-11-13T13:31:36+02:00"] {
             let shown = dated.one(#"{"created_at":"\#(date)"}"#, "Dated")
             #expect(shown.body == #"{"at":"\#(date)"}"# && shown.warnings.isEmpty)

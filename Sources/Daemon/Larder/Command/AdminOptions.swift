@@ -67,6 +67,11 @@ struct AdminOptions: ParsableArguments {
         }
     }
 
+    /// Prints what the command itself has done.
+    func report(_ done: some Encodable, _ text: String) {
+        if json { Terminal.out(AdminJSON.encode(done)) } else { Terminal.out(text) }
+    }
+
     /// Prints a response: unchanged for programs, and as `show` formats it for people.
     func present<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8], _ show: (Value) -> String) throws {
         if json {

@@ -141,7 +141,7 @@ extension Explanation.Other {
 extension Explanation.NotStored {
     fileprivate var text: String {
         let lines = [
-            "The last response that was not stored came \(secondsAgo) s ago with status \(status):",
+            "The last response that was not stored came \(HumanText.longDuration(Int(secondsAgo))) ago with status \(status):",
             "  \(Explanation.line(reason)) (\(rule), decided by: \(decidedBy))",
         ]
         return (lines + differences.map { "  its request had \(Explanation.line($0))" }).joined(separator: "\n")

@@ -23,6 +23,27 @@ enum HumanText {
         return "\(tenths / 10).\(tenths % 10)"
     }
 
+    /// What a request takes: `85µs`, `0.2ms`, `1.4s`.
+    static func duration(_ seconds: Double) -> String {
+        switch seconds {
+        case ..<0.000_1: "\(Int((seconds * 1_000_000).rounded()))µs"
+        case ..<0.1: tenths(seconds * 1_000) + "ms"
+        case ..<1: "\(Int((seconds * 1_000).rounded()))ms"
+        default: tenths(seconds) + "s"
+        }
+    }
+
+    /// How long something has lasted, or how long ago it was, in its two largest units: `3d 4h`, `5m 2s`.
+    static func longDuration(_ seconds: Int) -> String {
+        let units = [("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)]
+        guard let first = units.firstIndex(where: { seconds >= $0.1 }) else { return "0s" }
+        var rest = seconds
+        return units[first...].prefix(2).compactMap { unit, length in
+            defer { rest %= length }
+            return rest >= length ? "\(rest / length)\(unit)" : nil
+        }.joined(separator: " ")
+    }
+
     /// `1 object`, `2 objects`.
     static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 

@@ -38,11 +38,13 @@ struct LarderCommand: ParsableCommand {
             """,
         version: Version.text,
         subcommands: [
-            Serve.self, Check.self, StatusCommand.self, Dashboard.self, Count.self, Objects.self, Documents.self,
-            SQLCommand.self, WhyCommand.self, Clean.self, Save.self, Load.self, SeedCommand.self, ReloadCommand.self,
-            ModeCommand.self, Changes.self, Tail.self, Top.self, BudgetCommand.self, WarningsCommand.self,
-            RouteCommand.self, MapCommand.self, ExplainCommand.self, KeyCommand.self, Record.self,
-            RecordingCommand.self, Freeze.self, Replay.self, Run.self, Diff.self, Import.self, Export.self,
+            ServeCommand.self, CheckCommand.self, StatusCommand.self, DashboardCommand.self, CountCommand.self,
+            ObjectsCommand.self, DocumentsCommand.self, SQLCommand.self, WhyCommand.self, CleanCommand.self,
+            SaveCommand.self, LoadCommand.self, SeedCommand.self, ReloadCommand.self, ModeCommand.self,
+            ChangesCommand.self, TailCommand.self, TopCommand.self, BudgetCommand.self, WarningsCommand.self,
+            RouteCommand.self, MapCommand.self, ExplainCommand.self, KeyCommand.self, RecordCommand.self,
+            RecordingCommand.self, FreezeCommand.self, ReplayCommand.self, RunCommand.self, DiffCommand.self,
+            ImportCommand.self, ExportCommand.self,
         ]
     )
 }

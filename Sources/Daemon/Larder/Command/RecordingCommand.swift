@@ -82,14 +82,9 @@ struct RecordingCommand: ParsableCommand {
         func run() throws {
             let target = RecordingFolder(folder)
             let copied = try options.copyRecording(name, to: target)
-            if options.json {
-                let isRunning = copied.exchanges != nil
-                let report = Copied(folder: target.path, files: copied.files.count, running: isRunning)
-                Terminal.out(AdminJSON.encode(report))
-            } else {
-                let state = copied.exchanges.map { "; it is still running, \(HumanText.count($0, "exchange")) so far" }
-                Terminal.out("copied \(name) to \(target.path)\(state ?? "")")
-            }
+            let state = copied.exchanges.map { "; it is still running, \(HumanText.count($0, "exchange")) so far" }
+            let done = Copied(folder: target.path, files: copied.files.count, running: copied.exchanges != nil)
+            options.report(done, "copied \(name) to \(target.path)\(state ?? "")")
         }
 
         private struct Copied: Encodable {

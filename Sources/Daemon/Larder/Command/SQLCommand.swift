@@ -48,7 +48,7 @@ struct SQLCommand: ParsableCommand {
 
     @Option(
         help: .value("time", "For how long the query may take, such as 30s or 5m; 0: no limit. (default: 10s)"),
-        transform: Duration.option
+        transform: { try given($0, for: "--timeout", Units.duration) }
     )
     var timeout: Duration = .seconds(10)
 
@@ -369,12 +369,4 @@ extension SQLCell {
     }
 
     private static func hexadecimal(_ bytes: [UInt8]) -> String { bytes.map { $0.hexadecimal(width: 2) }.joined() }
-}
-
-extension Duration {
-    static func option(_ text: String) throws -> Duration {
-        do {
-            return try Units.duration(text)
-        } catch { throw ValidationError("--timeout: \(error.description)".printable) }
-    }
 }

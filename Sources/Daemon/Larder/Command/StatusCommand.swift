@@ -40,7 +40,7 @@ extension Status {
     fileprivate var text: String {
         var facts = TextTable(columns: ["", ""])
         facts.rows = [
-            ["larder", "\(version), up \(HumanText.duration(seconds: uptime)), \(mode)"], ["config", config ?? "none"],
+            ["larder", "\(version), up \(HumanText.longDuration(uptime)), \(mode)"], ["config", config ?? "none"],
             ["listen", listen.joined(separator: ", ")], ["admin", admin.joined(separator: ", ")],
             ["last hour", lastHour.text], ["since start", sinceStart.text],
             [
@@ -91,18 +91,5 @@ extension Status.Requests {
             HumanText.count(Int(errors), "error"),
         ]
         return parts.joined(separator: ", ")
-    }
-}
-
-extension HumanText {
-    /// A duration in its two largest units: `3d 4h`, `5m 2s`.
-    fileprivate static func duration(seconds: Int) -> String {
-        let units = [("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)]
-        guard let first = units.firstIndex(where: { seconds >= $0.1 }) else { return "0s" }
-        var rest = seconds
-        return units[first...].prefix(2).compactMap { unit, length in
-            defer { rest %= length }
-            return rest >= length ? "\(rest / length)\(unit)" : nil
-        }.joined(separator: " ")
     }
 }

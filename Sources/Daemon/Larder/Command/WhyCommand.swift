@@ -71,7 +71,7 @@ extension WhyResponse.Object {
 extension WhyResponse.Mark {
     fileprivate var sentence: String {
         let what = superseded ? "Was unknown at" : kind == "deleted" ? "Deleted since" : "Unknown since"
-        return "\(what) \(at), \(HumanText.age(Int(age))) ago: \(HumanText.line(reason, width: 240))."
+        return "\(what) \(at), \(HumanText.longDuration(Int(age))) ago: \(HumanText.line(reason, width: 240))."
     }
 }
 
@@ -105,7 +105,7 @@ extension WhyResponse.Member {
     private static func row(_ value: RawJSON?, _ from: WhyResponse.Source?, _ note: String) -> [String] {
         [
             "", HumanText.line(value?.text ?? "", width: 40),
-            from?.words ?? "", from.map { HumanText.age(Int($0.age)) } ?? "", note,
+            from?.words ?? "", from.map { HumanText.longDuration(Int($0.age)) } ?? "", note,
         ]
     }
 }
@@ -124,7 +124,7 @@ extension ShowingDocumentResponse {
             columns: ["url", "upstream", "shows", .right("age"), .right("status"), "principal", "note"],
             rows: rows.map { row in
                 [
-                    HumanText.line(row.url, width: 100), row.upstream, row.words, HumanText.age(Int(row.age)),
+                    HumanText.line(row.url, width: 100), row.upstream, row.words, HumanText.longDuration(Int(row.age)),
                     "\(row.status)", row.principal, row.reason.map { HumanText.line($0, width: 120) } ?? "",
                 ]
             }
@@ -136,18 +136,6 @@ extension ShowingDocumentResponse {
         case "newest": "the newest"
         case "composed": "the newest, composed"
         default: "outdated: fetched again at the next request"
-        }
-    }
-}
-
-extension HumanText {
-    /// `12 s`, `5 min`, `3 h`, `2 d`.
-    static func age(_ seconds: Int) -> String {
-        switch seconds {
-        case ..<120: "\(seconds) s"
-        case ..<7200: "\(seconds / 60) min"
-        case ..<172_800: "\(seconds / 3600) h"
-        default: "\(seconds / 86_400) d"
         }
     }
 }

@@ -254,11 +254,11 @@ enum AccessLogLine {
         let colour = colours ? Colour(status: request.status, outcome: request.outcome) : nil
         var line = "\(request.time.dropFirst(11).prefix(8))Z "
         line += painted("\(request.status) \(HumanText.padded(request.outcome, 14))", colour)
-        line += " \(leading(duration(request.seconds), 7)) \(leading(HumanText.bytes(request.bytes), 9)) "
+        line += " \(leading(HumanText.duration(request.seconds), 7)) \(leading(HumanText.bytes(request.bytes), 9)) "
         line += "\(request.method) \(request.upstream.map { $0.printable + " " } ?? "")\(escaped(request.url))"
         if let detail = request.detail { line += " (\(detail.printable))" }
         if let reason = request.reason { line += ": \(reason)" }
-        if let seconds = request.upstreamSeconds { line += " upstream \(duration(seconds))" }
+        if let seconds = request.upstreamSeconds { line += " upstream \(HumanText.duration(seconds))" }
         if let program = request.program { line += " from \(program.printable)" }
         return line
     }
@@ -282,16 +282,6 @@ enum AccessLogLine {
 
     private static func painted(_ text: String, _ colour: Colour?) -> String {
         colour.map { "\u{1B}[\($0.rawValue)m\(text)\u{1B}[0m" } ?? text
-    }
-
-    /// `85µs`, `0.2ms`, `1.4s`.
-    static func duration(_ seconds: Double) -> String {
-        switch seconds {
-        case ..<0.000_1: "\(Int((seconds * 1_000_000).rounded()))µs"
-        case ..<0.1: HumanText.tenths(seconds * 1_000) + "ms"
-        case ..<1: "\(Int((seconds * 1_000).rounded()))ms"
-        default: HumanText.tenths(seconds) + "s"
-        }
     }
 
     private static func leading(_ text: String, _ width: Int) -> String {

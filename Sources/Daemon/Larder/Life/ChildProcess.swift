@@ -1,42 +1,9 @@
+import Basics
 import Foundation
 import Glibc
 import Settings
 
-enum ChildProcess {
-    struct StartError: Error { let code: Int32 }
-
-    /// Starts a program, which is looked for in the `PATH`; the caller has to wait for its end.
-    ///
-    /// - Parameter output: where its standard output goes; it then reads nothing. Nil for both as they are here.
-    static func start(_ command: [String], _ variables: [String: String], output: Int32? = nil) throws(StartError)
-        -> pid_t
-    {
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        // The daemon ignores some signals, and its threads block others; the program must start with the defaults.
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        posix_spawnattr_setsigmask(&attributes, &signals)
-        for number in [SIGPIPE, SIGXFSZ, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2] { sigaddset(&signals, number) }
-        posix_spawnattr_setsigdefault(&attributes, &signals)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        if let output {
-            posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-            posix_spawn_file_actions_adddup2(&actions, output, 1)
-        }
-        let arguments = command.map { strdup($0) } + [nil]
-        let environment = variables.map { strdup("\($0)=\($1)") } + [nil]
-        defer { (arguments + environment).forEach { free($0) } }
-        var pid = pid_t()
-        let code = posix_spawnp(&pid, command[0], &actions, &attributes, arguments, environment)
-        guard code == 0 else { throw StartError(code: code) }
-        return pid
-    }
-
+extension ChildProcess {
     private static let outputLimit = 64 << 10
 
     /// Why a program gave no output; a sentence that repeats nothing of it.
@@ -53,7 +20,7 @@ enum ChildProcess {
         let pid: pid_t
         do {
             defer { close(ends[1]) }
-            pid = try start(command, ProcessInfo.processInfo.environment, output: ends[1])
+            pid = try start(command, ProcessInfo.processInfo.environment, descriptors: [nil, ends[1]])
         } catch { throw OutputError(description: "it cannot be started: \(systemMessage(error.code))") }
         let deadline = ContinuousClock.now + limit
         let (bytes, isWhole) = read(ends[0], until: deadline)

@@ -1,4 +1,5 @@
 import Admin
+import Basics
 import Foundation
 import Logging
 import Proxy

@@ -1,3 +1,4 @@
+import Basics
 import Glibc
 import HTTPSemantics
 import Logging
@@ -74,16 +75,14 @@ struct LineLogHandler: LogHandler {
         var fields = metadata
         if let provided = metadataProvider?.get() { fields.merge(provided) { $1 } }
         if let own = event.metadata { fields.merge(own) { $1 } }
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME, &now)
-        let time = Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
+        let time = SystemClock.nanoseconds(CLOCK_REALTIME) / 1_000_000
         let line = line(event.level, event.message.description, fields, milliseconds: time)
         _ = Array(line.utf8).withUnsafeBytes { writeAll($0, to: 2) }
     }
 
     /// The line, line feed included; the time is in UTC, because local time is ambiguous.
     func line(_ level: Logger.Level, _ message: String, _ fields: Logger.Metadata, milliseconds: Int64) -> String {
-        let time = timestamp(milliseconds: milliseconds)
+        let time = Timestamp.text(milliseconds: milliseconds)
         let fields = fields.sorted { $0.key < $1.key }
         if form == .json {
             let head = [("time", time), ("level", level.rawValue), ("logger", label), ("message", message)]

@@ -1,3 +1,4 @@
+import Basics
 import EventLoops
 import Glibc
 import HTTPSemantics
@@ -32,7 +33,7 @@ struct SystemdNotifier: Sendable {
         fileprivate var line: String {
             switch self {
             case .ready: "READY=1"
-            case .reloading: "RELOADING=1\nMONOTONIC_USEC=\(Self.monotonicMicroseconds)"
+            case .reloading: "RELOADING=1\nMONOTONIC_USEC=\(SystemClock.nanoseconds(CLOCK_MONOTONIC) / 1_000)"
             case .stopping: "STOPPING=1"
             case .status(let text): "STATUS=" + String(text.map { $0.isNewline ? " " : $0 })
             case .watchdog: "WATCHDOG=1"
@@ -41,12 +42,6 @@ struct SystemdNotifier: Sendable {
 
         static func serving(_ settings: Configuration) -> State {
             .status("serving \(settings.upstreams.map(\.name).joined(separator: ", "))")
-        }
-
-        private static var monotonicMicroseconds: Int64 {
-            var time = timespec()
-            clock_gettime(CLOCK_MONOTONIC, &time)
-            return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1_000
         }
     }
 

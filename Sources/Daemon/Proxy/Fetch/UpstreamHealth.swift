@@ -1,3 +1,4 @@
+import Basics
 package import CachePolicy
 import HTTPSemantics
 import HTTPServer
@@ -32,7 +33,7 @@ package struct UpstreamHealth: Sendable {
         /// - Parameter held: requests that were not sent meanwhile.
         case reachable(after: Duration, failures: Int, held: Int)
         /// Its responses fail. Further ones are not logged until they succeed again.
-        case fails(RecentResponses)
+        case fails(errors: Int, of: Int)
         case works(after: Duration, failures: Int)
     }
 
@@ -100,7 +101,7 @@ package struct UpstreamHealth: Sendable {
             (failingSince, errors) = (nil, 0)
         } else if recent.isFailing {
             (failingSince, errors) = (recent.firstError ?? time, recent.errors)
-            news.append(.fails(recent))
+            news.append(.fails(errors: recent.errors, of: recent.count))
         }
         return news
     }
@@ -151,15 +152,8 @@ package struct UpstreamHealth: Sendable {
 }
 
 /// The latest responses of an upstream: at most twenty, of the last half minute.
-struct RecentResponses: Sendable, Equatable {
-    private struct Entry: Equatable {
-        var time: Int64
-        var isError: Bool
-    }
-
-    private var entries: [Entry] = []
-
-    private static let limit = 20
+struct RecentResponses: Sendable {
+    private var entries = RecentList<(time: Int64, isError: Bool)>(limit: 20)
     /// In µs.
     private static let span: Int64 = 30_000_000
     /// So many errors are no accident.
@@ -167,8 +161,7 @@ struct RecentResponses: Sendable, Equatable {
 
     mutating func add(isError: Bool, at time: Int64) {
         entries.removeAll { time - $0.time > Self.span }
-        if entries.count == Self.limit { entries.removeFirst() }
-        entries.append(Entry(time: time, isError: isError))
+        entries.append((time, isError))
     }
 
     var count: Int { entries.count }
@@ -264,25 +257,20 @@ extension Fetches {
                 metadata: metadata
             )
         case .reachable(let pause, let failures, let held):
-            metadata["after"] = "\(Self.rounded(pause))"
+            metadata["after"] = "\(Units.roundedText(pause))"
             (metadata["failed_requests"], metadata["held_back"]) = ("\(failures)", "\(held)")
             log.notice("the upstream is reachable again", metadata: metadata)
-        case .fails(let recent):
+        case .fails(let errors, let count):
             metadata.merge(failure.metadata) { $1 }
-            metadata["failed"] = "\(recent.errors) of the last \(recent.count) responses"
+            metadata["failed"] = "\(errors) of the last \(count) responses"
             log.warning(
                 "the upstream's responses fail; further failures are counted until they succeed again",
                 metadata: metadata
             )
         case .works(let pause, let failures):
-            (metadata["after"], metadata["failed_requests"]) = ("\(Self.rounded(pause))", "\(failures)")
+            (metadata["after"], metadata["failed_requests"]) = ("\(Units.roundedText(pause))", "\(failures)")
             log.notice("the upstream's responses succeed again", metadata: metadata)
         }
-    }
-
-    /// Whole seconds, if there are any: `3m12s`.
-    private static func rounded(_ duration: Duration) -> String {
-        Units.text(duration >= .seconds(1) ? .seconds(duration.components.seconds) : duration)
     }
 }
 

@@ -57,7 +57,7 @@ final class RepeatedLines: Sendable {
             guard let spell = await ended(key), end != nil || spell.events > 1 else { return }
             var metadata = subject
             let duration = (end == nil ? spell.last : spell.end) - spell.began
-            metadata["after"] = "\(Units.text(.seconds(max(1, duration.components.seconds))))"
+            metadata["after"] = "\(Units.roundedText(duration))"
             metadata["times"] = "\(spell.events)"
             if spell.held > 0 { metadata["held_back"] = "\(spell.held)" }
             log.log(level: level, end ?? "\(message): counted", metadata: metadata)

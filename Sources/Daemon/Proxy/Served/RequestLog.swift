@@ -1,3 +1,4 @@
+import Basics
 package import CachePolicy
 import Glibc
 import HTTPSemantics
@@ -31,8 +32,8 @@ package final class RequestLog: Sendable {
     fileprivate let state = Mutex(State())
 
     fileprivate struct State {
-        /// The request with number n is at n % capacity.
-        var kept: [ServedRequest] = []
+        /// The last one has the number `lastID`.
+        var kept = RecentList<ServedRequest>(limit: RequestLog.capacity)
         var lastID: Int64 = 0
         /// A list, so that a request takes it as it is.
         var listeners: [(number: Int, call: @Sendable (ServedRequest) -> Void)] = []
@@ -54,13 +55,7 @@ package final class RequestLog: Sendable {
             var noted = request
             state.lastID += 1
             noted.id = state.lastID
-            if state.kept.count < Self.capacity {
-                // Number 1 is at index 1; index 0 is filled by number `capacity`.
-                if state.kept.isEmpty { state.kept.append(noted) }
-                state.kept.append(noted)
-            } else {
-                state.kept[Int(noted.id % Int64(Self.capacity))] = noted
-            }
+            state.kept.append(noted)
             return (state.listeners, noted)
         }
         for listener in listeners { listener.call(noted) }
@@ -85,8 +80,8 @@ package final class RequestLog: Sendable {
     /// The request with this number; nil if it is not kept any more, or not yet.
     package func request(_ id: Int64) -> ServedRequest? {
         state.withLock { state in
-            guard id > 0, state.lastID - Int64(Self.capacity) < id, id <= state.lastID else { return nil }
-            return state.kept[Int(id % Int64(Self.capacity))]
+            guard id > 0, id <= state.lastID, state.lastID - id < state.kept.count else { return nil }
+            return state.kept[state.kept.count - 1 - Int(state.lastID - id)]
         }
     }
 
@@ -120,9 +115,8 @@ package final class RequestLog: Sendable {
 
 extension RequestLog.State {
     fileprivate func requests(after id: Int64, limit: Int) -> (requests: [ServedRequest], last: Int64) {
-        let first = max(id > lastID ? 0 : id, lastID - Int64(min(limit, RequestLog.capacity)))
-        guard first < lastID else { return ([], lastID) }
-        return ((first + 1...lastID).map { kept[Int($0 % Int64(RequestLog.capacity))] }, lastID)
+        let new = lastID - (id > lastID ? 0 : max(id, 0))
+        return (Array(kept.suffix(min(limit, Int(new)))), lastID)
     }
 }
 
@@ -202,15 +196,9 @@ package struct ClientAddress: Sendable, Equatable {
 }
 
 enum RequestClock {
-    static var nanoseconds: UInt64 { read(CLOCK_MONOTONIC, 1_000_000_000) }
-
-    static var wall: Int64 { Int64(read(CLOCK_REALTIME, 1_000_000)) }
-
-    private static func read(_ clock: clockid_t, _ unitsPerSecond: UInt64) -> UInt64 {
-        var time = timespec()
-        clock_gettime(clock, &time)
-        return UInt64(time.tv_sec) * unitsPerSecond + UInt64(time.tv_nsec) / (1_000_000_000 / unitsPerSecond)
-    }
+    static var nanoseconds: UInt64 { UInt64(SystemClock.nanoseconds(CLOCK_MONOTONIC)) }
+    /// In µs since 1970.
+    static var wall: Int64 { SystemClock.nanoseconds(CLOCK_REALTIME) / 1_000 }
 }
 
 /// Observes a request and its response, and hands the result to the `RequestLog` at the end.

@@ -48,24 +48,16 @@ extension ProxyCore {
     private func collect(_ body: RequestBody?, _ charge: inout Int) async throws(ProblemDocument) -> [UInt8] {
         guard let body else { return [] }
         var whole: [UInt8] = []
-        while true {
-            switch body.take() {
-            case .bytes(let bytes):
-                guard whole.count + bytes.count <= IncomingDelivery.limit else {
-                    throw .webhookTooLarge(limit: IncomingDelivery.limit)
-                }
-                guard heldDeliveries + bytes.count <= Self.deliveryRoom else { throw .webhookBusy }
-                charge += bytes.count
-                heldDeliveries += bytes.count
-                whole += bytes
-            case .pending:
-                await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-                    body.onAvailable { continuation.resume() }
-                }
-            case .end: return whole
-            case .failed: throw .webhookMalformed("The body has not arrived whole.")
+        while let bytes = try await body.next(or: .webhookMalformed("The body has not arrived whole.")) {
+            guard whole.count + bytes.count <= IncomingDelivery.limit else {
+                throw .webhookTooLarge(limit: IncomingDelivery.limit)
             }
+            guard heldDeliveries + bytes.count <= Self.deliveryRoom else { throw .webhookBusy }
+            charge += bytes.count
+            heldDeliveries += bytes.count
+            whole += bytes
         }
+        return whole
     }
 
     /// The bytes of all deliveries that may be in memory at a time.

@@ -1,8 +1,9 @@
 import ArgumentParser
 import Store
 
-struct Count: ParsableCommand {
+struct CountCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "count",
         abstract: "Show how many objects and documents are stored, and their size.",
         discussion: """
             Documents are stored responses; objects are what the responses contain:

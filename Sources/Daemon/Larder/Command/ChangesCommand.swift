@@ -2,8 +2,9 @@ import Admin
 import ArgumentParser
 import Glibc
 
-struct Changes: ParsableCommand {
+struct ChangesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "changes",
         abstract: "Show which objects were created, changed or deleted, or follow the changes.",
         discussion: """
             It prints one line for each change that is still kept, the oldest first. With --follow it prints the changes from \

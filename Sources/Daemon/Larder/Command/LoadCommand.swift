@@ -5,8 +5,9 @@ import Glibc
 import Settings
 import Upstream
 
-struct Load: ParsableCommand {
+struct LoadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "load",
         abstract: "Load a copy made by larder save.",
         discussion: """
             Without a flag, the file is loaded into an empty store:

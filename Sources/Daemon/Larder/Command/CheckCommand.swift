@@ -3,8 +3,9 @@ import ArgumentParser
 import Foundation
 import Settings
 
-struct Check: ParsableCommand {
+struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "check",
         abstract: "Find every mistake in a config, and say what to write instead.",
         discussion: """
             Each mistake is printed with its file, line and column:

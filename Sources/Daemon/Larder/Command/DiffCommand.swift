@@ -9,8 +9,9 @@ import Settings
 import Synchronization
 import Upstream
 
-struct Diff: ParsableCommand {
+struct DiffCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "diff",
         abstract: "Compare a recording with the API as it is now, or with another recording.",
         discussion: """
             Sends the recording's GET and HEAD requests to the API, and says what is different:

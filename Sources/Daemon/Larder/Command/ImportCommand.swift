@@ -4,8 +4,9 @@ import HTTPSemantics
 import Recording
 import Settings
 
-struct Import: ParsableCommand {
+struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "import",
         abstract: "Make a recording of HARs, VCR cassettes or WireMock's mappings.",
         discussion: """
             A file is recognised by what is in it. Of a folder all files are imported:

@@ -4,8 +4,9 @@ import Foundation
 import HTTPSemantics
 import Settings
 
-struct Serve: ParsableCommand {
+struct ServeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "serve",
         abstract: "Run the daemon: serve an API from the cache.",
         discussion: """
             With a URL alone it is a careful HTTP cache for any REST API:

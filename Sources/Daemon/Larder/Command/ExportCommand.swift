@@ -4,8 +4,9 @@ import HTTPSemantics
 import Recording
 import Settings
 
-struct Export: ParsableCommand {
+struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "export",
         abstract: "Write a recording as a HAR or as a VCR cassette.",
         discussion: """
             The file's extension chooses the format: .har for HAR 1.2, .yaml for a cassette of VCR.

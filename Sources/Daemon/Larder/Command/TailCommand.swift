@@ -5,8 +5,9 @@ import HTTPSemantics
 import Proxy
 import Settings
 
-struct Tail: ParsableCommand {
+struct TailCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "tail",
         abstract: "Show the requests to the running daemon as they happen.",
         discussion: """
             It prints the last requests, then each new one when its response is complete, until Ctrl-C:

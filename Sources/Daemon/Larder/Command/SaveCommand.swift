@@ -5,8 +5,9 @@ import Glibc
 import Settings
 import Upstream
 
-struct Save: ParsableCommand {
+struct SaveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "save",
         abstract: "Copy the store into a file, while Larder serves.",
         discussion: """
             The copy is an SQLite file of its own, readable by you alone. larder load puts it back, here or elsewhere:
@@ -43,11 +44,7 @@ struct Save: ParsableCommand {
             throw target.failure("it cannot be written: \(systemMessage(errno))")
         }
         isComplete = true
-        if options.json {
-            Terminal.out(AdminJSON.encode(Saved(file: file, bytes: size)))
-        } else {
-            Terminal.out("saved the store as \(file), \(HumanText.bytes(size))")
-        }
+        options.report(Saved(file: file, bytes: size), "saved the store as \(file), \(HumanText.bytes(size))")
     }
 
     private static func progress(_ client: AdminClient) -> String? {

@@ -5,8 +5,9 @@ import HTTPSemantics
 import Recording
 import Settings
 
-struct Freeze: ParsableCommand {
+struct FreezeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "freeze",
         abstract: "Make a recording of what is stored.",
         discussion: """
             Each stored response becomes an exchange, as a client would get it now:

@@ -5,8 +5,9 @@ import HTTPSemantics
 import Settings
 import Store
 
-struct Clean: ParsableCommand {
+struct CleanCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "clean",
         abstract: "Remove objects and documents from the store, for good.",
         discussion: """
             All conditions must match. --dry-run shows what would be removed:

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Basics
 import Foundation
 import HTTPSemantics
 import HTTPServer
@@ -6,8 +7,9 @@ import Recording
 import Settings
 import Synchronization
 
-struct Run: ParsableCommand {
+struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "run",
         abstract: "Run a command against a recording.",
         discussion: """
             Starts a replay on a free port, passes its address to the command, and ends with the command's exit status:
@@ -136,7 +138,7 @@ private struct RunPlan {
         var notice: String?
     }
 
-    init(_ run: Run, environment: [String: String]) throws {
+    init(_ run: RunCommand, environment: [String: String]) throws {
         folder = RecordingFolder(run.folder)
         role = run.options.role
         let anyPort = [Address.tcp(host: "127.0.0.1", port: 0)]

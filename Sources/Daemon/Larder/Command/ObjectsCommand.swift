@@ -2,8 +2,9 @@ import Admin
 import ArgumentParser
 import Glibc
 
-struct Objects: ParsableCommand {
+struct ObjectsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "objects",
         abstract: "List the objects of a model, or show one.",
         discussion: """
               larder objects User

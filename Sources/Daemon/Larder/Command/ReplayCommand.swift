@@ -5,8 +5,9 @@ import HTTPSemantics
 import Recording
 import Settings
 
-struct Replay: ParsableCommand {
+struct ReplayCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "replay",
         abstract: "Serve the responses of a recording, without any upstream.",
         discussion: """
             Each request gets the response that was recorded for it, in the same order. What is not in the recording gets \

@@ -2,8 +2,9 @@ import Admin
 import ArgumentParser
 import Proxy
 
-struct Top: ParsableCommand {
+struct TopCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "top",
         abstract: "Show who asks how much, and for what.",
         discussion: """
             It counts the requests of the last minute, hour or day by client program (the first product in User-Agent), \
@@ -50,7 +51,7 @@ struct Top: ParsableCommand {
             rows: list.rows.map { row in
                 [
                     HumanText.line(row.name, width: 80), "\(row.requests)", "\(row.hits)", "\(row.upstreamRequests)",
-                    HumanText.bytes(row.bytes), AccessLogLine.duration(row.seconds),
+                    HumanText.bytes(row.bytes), HumanText.duration(row.seconds),
                 ]
             }
         ).text

@@ -3,8 +3,9 @@ import HTTPSemantics
 import Recording
 import Settings
 
-struct Record: ParsableCommand {
+struct RecordCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "record",
         abstract: "Proxy an API, and record its requests and responses.",
         discussion: """
             Every request goes to the API, and each client gets its response. Both are written into a folder that people \

@@ -5,8 +5,9 @@ import Glibc
 import HTTPSemantics
 import Settings
 
-struct Dashboard: ParsableCommand {
+struct DashboardCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "dashboard",
         abstract: "Open the dashboard in a browser, logged in.",
         discussion: """
             The dashboard shows upstreams, requests, objects, documents, changes and warnings of the running daemon. The link \

@@ -1,8 +1,9 @@
 import Admin
 import ArgumentParser
 
-struct Documents: ParsableCommand {
+struct DocumentsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "documents",
         abstract: "List the stored responses.",
         discussion: """
               larder documents

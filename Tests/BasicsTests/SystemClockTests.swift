@@ -1,0 +1,11 @@
+import Basics
+import Glibc
+import Testing
+
+@Test func `a clock of the system goes on, in nanoseconds`() {
+    let begun = SystemClock.nanoseconds(CLOCK_MONOTONIC)
+    usleep(1_000)
+    let elapsed = SystemClock.nanoseconds(CLOCK_MONOTONIC) - begun
+    #expect((1_000_000..<60_000_000_000).contains(elapsed))
+    #expect(SystemClock.nanoseconds(CLOCK_REALTIME) / 1_000_000_000 - Int64(time(nil)) <= 1)
+}
