@@ -112,7 +112,10 @@ enum ForeignCopy {
             }
         }
 
-        var isView: Bool { type == "view" && sql.hasPrefix("CREATE VIEW ") && !name.hasPrefix("_") }
+        /// Whether it is a view that takes no table's name.
+        var isView: Bool {
+            type == "view" && sql.hasPrefix("CREATE VIEW ") && (name == Views.objects || !name.hasPrefix("_"))
+        }
         var isMigrations: Bool { name == "grdb_migrations" && type == "table" }
     }
 

@@ -47,7 +47,7 @@ struct Views {
         CREATE VIEW \(objects) AS SELECT
           u.text AS origin, m.text AS model, s.id AS scope, p.label AS principal, x.text AS context,
           o.id AS object, o.identity AS identity, o.changed AS changed, o.deleted AS deleted,
-          \(payload) AS json
+          \(payload) AS json, \(ViewExpression.plain(payload)) AS plain
         FROM _names m
         JOIN _names u
         JOIN _scopes s ON s.upstream = u.id
@@ -140,14 +140,16 @@ private struct ViewDefinition {
 private struct ViewExpression {
     /// The name of the row of `Views.objects`.
     let object: String
-    /// The SQL for the JSON, if it is a part of the row's.
-    var payload: String
+    /// The SQL for the JSON, which may be a part of the row's, and for the same without references.
+    let payload, plain: String
     var depth = 0
     /// The SQLite JSON path in which paths begin: that of an object embedded in the payload.
     var base = "$"
 
-    init(object: String, payload: String? = nil, depth: Int = 0, base: String = "$") {
-        (self.object, self.payload, self.depth, self.base) = (object, payload ?? "\(object).json", depth, base)
+    init(object: String, payload: String? = nil, depth: Int = 0) {
+        (self.object, self.depth) = (object, depth)
+        self.payload = payload ?? "\(object).json"
+        plain = payload.map(Self.plain) ?? "\(object).plain"
     }
 
     func value(of source: ViewColumn.Source) -> String {
@@ -193,21 +195,20 @@ private struct ViewExpression {
     private func one(_ path: String) -> String {
         "CASE \(type(path)) WHEN 'text' THEN \(Self.identity(in: extract(path))) "
             + "WHEN 'integer' THEN \(extract(path)) WHEN 'real' THEN \(extract(path)) "
-            + "WHEN 'object' THEN \(Self.plain(extract(path))) END"
+            + "WHEN 'object' THEN json_extract(\(plain), \(SQLText.literal(full(path)))) END"
     }
 
-    private func many(_ path: String) -> String {
-        each(path, of: "array", "json_group_array(\(Self.member))")
-    }
+    private func many(_ path: String) -> String { each(path, of: "array", "json_group_array(\(member))") }
 
     private func keyed(_ path: String) -> String {
-        each(path, of: "object", "json_group_object(e.key, \(Self.member))")
+        each(path, of: "object", "json_group_object(e.key, \(member))")
     }
 
     /// An element or member that names an object, or is an object without an identity.
-    private static let member =
-        "CASE e.type WHEN 'text' THEN \(identity(in: "e.value")) WHEN 'integer' THEN e.value WHEN 'real' THEN e.value "
-        + "WHEN 'object' THEN json(\(plain("e.value"))) END"
+    private var member: String {
+        "CASE e.type WHEN 'text' THEN \(Self.identity(in: "e.value")) WHEN 'integer' THEN e.value WHEN 'real' THEN e.value "
+            + "WHEN 'object' THEN json(json_extract(\(plain), e.fullkey)) END"
+    }
 
     /// The result computed from the elements or members of a container; NULL for another type of value.
     private func each(_ path: String, of type: String, _ result: String) -> String {
@@ -225,7 +226,8 @@ private struct ViewExpression {
     private func derived(_ source: ViewColumn.Source, through path: String, to model: String) -> String {
         let row = "o\(depth)"
         let target = ViewExpression(object: row, depth: depth + 1)
-        let embedded = ViewExpression(object: object, payload: payload, depth: depth + 1, base: full(path))
+        var embedded = self
+        (embedded.depth, embedded.base) = (depth + 1, full(path))
         return
             "CASE \(type(path)) WHEN 'object' THEN \(embedded.value(of: source)) ELSE (SELECT \(target.value(of: source)) "
             + "FROM \(Views.objects) \(row) WHERE \(row).scope = \(object).scope AND \(row).model = \(SQLText.literal(model)) "
