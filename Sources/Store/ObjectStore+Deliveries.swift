@@ -8,7 +8,7 @@ public struct Delivery: Sendable {
         /// The principal's label, as in listings.
         public var principal: String
         /// The representation that the payload has, as in the key of a document.
-        public var context: String
+        var context: String
 
         /// Names a principal and a representation.
         public init(principal: String, context: String) { (self.principal, self.context) = (principal, context) }
@@ -21,7 +21,7 @@ public struct Delivery: Sendable {
     /// Recognises it if it is sent again: a digest.
     public var id: [UInt8]
     /// How long it may be sent again, in µs.
-    public var repeatable: Int64
+    var repeatable: Int64
     public var body: [UInt8]
     /// Where the body shows objects, and of which models.
     public var rule: BodyRule
