@@ -24,7 +24,7 @@ extension ProxyCore {
             if isArriving, repetitionsLeft > 0 {
                 // While another process holds up the commit, the upstream is asked: what is on disk is older.
                 guard !cache.store.isHeldUp else { return inMemoryAlone(request) }
-                cache.store.commitPromptly()
+                cache.store.submitFlush()
                 await cache.memory.arrivalEnds(at: request.digest) { [store = cache.store] in store.isHeldUp }
                 continue
             }
