@@ -8,7 +8,7 @@ public struct Delivery: Sendable {
         /// The principal's label, as in listings.
         public var principal: String
         /// The representation that the payload has, as in the key of a document.
-        public var context: String
+        var context: String
 
         /// Names a principal and a representation.
         public init(principal: String, context: String) { (self.principal, self.context) = (principal, context) }
@@ -21,7 +21,7 @@ public struct Delivery: Sendable {
     /// Recognises it if it is sent again: a digest.
     public var id: [UInt8]
     /// How long it may be sent again, in µs.
-    public var repeatable: Int64
+    var repeatable: Int64
     public var body: [UInt8]
     /// Where the body shows objects, and of which models.
     public var rule: BodyRule
@@ -80,7 +80,7 @@ extension ObjectStore {
         let upstream = prepared.delivery.upstream
         return try await core.commit(.delivery, .durable) { session in
             let body = session.current(prepared.body, of: prepared.subject, upstream: upstream)
-            return try session.commit(prepared.delivery, body, at: time)
+            return try session.apply(prepared.delivery, body, at: time)
         }
     }
 }
@@ -98,9 +98,9 @@ extension WriterSession {
     /// How many deliveries are remembered; beyond that, those that end soonest are forgotten.
     static let deliveryLimit: Int64 = 65_536
 
-    /// Takes a delivery, all in this transaction.
-    func commit(_ delivery: Delivery, _ prepared: PreparedBody, at time: Int64) throws -> DeliveryReceipt {
-        guard try remember(delivery, at: clock.now()) else { return DeliveryReceipt(isRepeated: true) }
+    /// Writes what a delivery says, all in this transaction.
+    func apply(_ delivery: Delivery, _ prepared: PreparedBody, at time: Int64) throws -> DeliveryReceipt {
+        guard try record(delivery, at: clock.now()) else { return DeliveryReceipt(isRepeated: true) }
         _ = nextSequence()
         let source = MarkSource(method: "POST", path: delivery.path)
         var receipt = DeliveryReceipt()
@@ -116,8 +116,8 @@ extension WriterSession {
         return receipt
     }
 
-    /// Remembers a delivery; returns false if it has come before.
-    private func remember(_ delivery: Delivery, at now: Int64) throws -> Bool {
+    /// Records a delivery; returns false if it has come before.
+    private func record(_ delivery: Delivery, at now: Int64) throws -> Bool {
         let known = try query("SELECT 1 FROM _deliveries WHERE id = ? AND expires >= ?").integer(delivery.id, now)
         guard known == nil else { return false }
         try query("DELETE FROM _deliveries WHERE expires < ?").run(now)

@@ -6,7 +6,7 @@ public struct Seed: Sendable {
     public var upstream: String
     public var principal: PrincipalID
     /// The representation that they are given for, as in the key of a document.
-    public var context: String
+    var context: String
     public var model: String
     /// The JSON texts, each of one object of the model.
     public var values: [[UInt8]]

@@ -132,13 +132,13 @@ extension ObjectStore {
         to show: @escaping @Sendable (ShownValues) -> Void
     ) { core.sharing = ValueSharing(isWanted: isWanted, show: show) }
 
-    /// Applies what other machines have announced, in its order and in one transaction; returns after the commit.
+    /// Commits what other machines have announced, in its order and in one transaction.
     ///
     /// Values are merged with the times of the machine that has seen them. Of objects and principals that are not known
     /// here they are remembered, in bounded memory, until a response shows them. What is outdated is removed, and its
     /// objects are marked as unknown; that goes ahead of queued responses, as a write does. An invalidation of
     /// everything is a clean, which this does not do.
-    public func apply(_ news: [AppliedNews], of upstream: String) async throws(StoreError) {
+    public func commit(_ news: [AppliedNews], of upstream: String) async throws(StoreError) {
         let invalidations = news.compactMap(\.invalidation)
         for invalidation in invalidations { try await removeDocumentsOfPatterns(invalidation) }
         try await core.commit(.sharing, invalidations.isEmpty ? .prompt : .express) { session in

@@ -126,8 +126,8 @@ public final class ObjectStore: Sendable {
         }
     }
 
-    /// Commits everything queued earlier without the batch delay.
-    public func commitPromptly() { ingest.async { [self] in core.submit(.flush, .prompt, { _ in }, done: { _ in }) } }
+    /// Has everything queued earlier committed without the batch delay, and does not wait for that.
+    public func submitFlush() { ingest.async { [self] in core.submit(.flush, .prompt, { _ in }, done: { _ in }) } }
 
     /// Commits the queue and closes the file; every later call fails with `.closed`.
     ///

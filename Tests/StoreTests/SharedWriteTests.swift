@@ -47,7 +47,7 @@ struct SharedWriteTests: WriteMarkFixtures {
         try await bench.receive("/issues", titles("a"), issues)
         try await bench.receive("/issues/1", issue(1, "a"), Self.issue)
         bench.time.advance(Self.second)
-        try await bench.store.apply([news(bench, "w")], of: "github")
+        try await bench.store.commit([news(bench, "w")], of: "github")
         #expect(try await bench.body("/issues") == titles("w"))
         #expect(try await !isOutdated(bench, "/issues"))
         #expect(try await bench.document("/issues/1") == nil)
@@ -64,12 +64,12 @@ struct SharedWriteTests: WriteMarkFixtures {
         let bench = try lagging()
         try await bench.receive("/issues", titles("a"), issues)
         bench.time.advance(Self.second)
-        try await bench.store.apply([news(bench, "w", [first, second])], of: "github")
+        try await bench.store.commit([news(bench, "w", [first, second])], of: "github")
         #expect(try await isOutdated(bench, "/issues"))
         let other = try lagging()
         try await other.receive("/issues", titles("a"), issues)
         other.time.advance(Self.second)
-        try await other.store.apply([news(other, nil)], of: "github")
+        try await other.store.commit([news(other, nil)], of: "github")
         #expect(try await isOutdated(other, "/issues"))
         await bench.store.close()
         await other.store.close()
@@ -85,7 +85,7 @@ struct SharedWriteTests: WriteMarkFixtures {
         }
         try await bench.receive("/issues", titles("a"), issues, principal: mine, context: "other")
         bench.time.advance(Self.second)
-        try await bench.store.apply([news(bench, "w", principal: Self.digest)], of: "github")
+        try await bench.store.commit([news(bench, "w", principal: Self.digest)], of: "github")
         #expect(try await bench.document("/issues", principal: mine)?.body == Array(titles("w").utf8))
         #expect(try await !isOutdated(bench, "/issues", principal: mine))
         #expect(try await isOutdated(bench, "/issues"))
@@ -103,7 +103,7 @@ struct SharedWriteTests: WriteMarkFixtures {
         var early = bench.response("/issues", titles("a"), issues)
         early.isShared = isShared
         bench.time.advance(Self.second)
-        try await bench.store.apply([news(bench, "w")], of: "github")
+        try await bench.store.commit([news(bench, "w")], of: "github")
         _ = try await bench.store.receive(early)
         #expect(try await bench.body("/issues") == titles("w"))
         #expect(try await !isOutdated(bench, "/issues"))
@@ -114,7 +114,10 @@ struct SharedWriteTests: WriteMarkFixtures {
     {
         let bench = try Bench()
         try await bench.receive("/issues", titles("a"), issues)
-        try await bench.store.apply([news(bench, "w", start: bench.store.clock.now() - 60 * Self.second)], of: "github")
+        try await bench.store.commit(
+            [news(bench, "w", start: bench.store.clock.now() - 60 * Self.second)],
+            of: "github"
+        )
         #expect(try await isOutdated(bench, "/issues"))
         bench.time.advance(Self.second)
         try await bench.receive("/issues", titles("w"), issues)
@@ -131,7 +134,7 @@ struct SharedWriteTests: WriteMarkFixtures {
         var malformed = values.observation
         malformed.objects[0].payload = Array(payload.utf8)
         let applied = AppliedValues(malformed, start: values.start, end: values.end)
-        try await bench.store.apply([.write(invalidation, applied)], of: "github")
+        try await bench.store.commit([.write(invalidation, applied)], of: "github")
         #expect(try await isOutdated(bench, "/issues"))
         await bench.store.close()
     }

@@ -31,7 +31,7 @@ struct SharingTests {
     }
 
     private func apply(_ bench: Bench, _ objects: [SharedObservation.Object], principal: [UInt8] = []) async throws {
-        try await bench.store.apply([.values(values(bench, objects, principal: principal))], of: "github")
+        try await bench.store.commit([.values(values(bench, objects, principal: principal))], of: "github")
     }
 
     private func ada(_ login: String) -> String { #"{"id":7,"login":"\#(login)"}"# }
@@ -67,11 +67,11 @@ struct SharingTests {
         let bench = try Bench()
         let early = values(bench, [object(ada("early"))])
         try await bench.receive("/users/7", ada("a"), user)
-        try await bench.store.apply([.values(early)], of: "github")
+        try await bench.store.commit([.values(early)], of: "github")
         #expect(try await bench.body("/users/7") == ada("a"))
         #expect(try await isServed(bench, "/users/7"))
         let late = values(bench, [object(ada("b"))])
-        for _ in 1...2 { try await bench.store.apply([.values(late)], of: "github") }
+        for _ in 1...2 { try await bench.store.commit([.values(late)], of: "github") }
         #expect(try await bench.body("/users/7") == ada("b"))
         #expect(try await isServed(bench, "/users/7"))
         // It was requested before the value that is known, and complete after.
@@ -81,7 +81,7 @@ struct SharingTests {
             url: "/users/other",
             start: bench.store.clock.now() - 60 * Self.second
         )
-        try await bench.store.apply([.values(long)], of: "github")
+        try await bench.store.commit([.values(long)], of: "github")
         #expect(try await bench.body("/users/7") == ada("b"))
         #expect(try await !isServed(bench, "/users/7"))
         await bench.store.close()
@@ -103,7 +103,7 @@ struct SharingTests {
             objects: [.init(model: "User", identity: "7", payload: Array(ada("b").utf8), isEmbedded: true)]
         )
         let applied = AppliedValues(word, start: start, end: bench.store.clock.now())
-        try await bench.store.apply([.values(applied)], of: "github")
+        try await bench.store.commit([.values(applied)], of: "github")
         #expect(try await bench.body("/users") == "[\(ada("b"))]")
         #expect(try await isServed(bench, "/users"))
         await bench.store.close()
@@ -135,7 +135,7 @@ struct SharingTests {
         let early = bench.response("/users/7", ada("a"), user)
         // It was observed while the response was under way.
         let time = bench.store.clock.now() - 50_000
-        try await bench.store.apply([.values(values(bench, [object(ada("b"))], start: time, end: time))], of: "github")
+        try await bench.store.commit([.values(values(bench, [object(ada("b"))], start: time, end: time))], of: "github")
         let receipt = try await bench.store.receive(early)
         #expect(receipt.isDirty)
         #expect(try await !isServed(bench, "/users/7"))
@@ -165,7 +165,7 @@ struct SharingTests {
             // The clocks of the two machines are known less exactly now.
             var shown = values(bench, [object(ada("a"))], start: shared.start - 1_000, end: shared.end + 1_000)
             shown.fetch = announced
-            try await bench.store.apply([.values(shown)], of: "github")
+            try await bench.store.commit([.values(shown)], of: "github")
             bench.time.advance(Self.second)
             let receipt = try await bench.store.receive(shared)
             #expect(!receipt.isDirty)
@@ -185,7 +185,7 @@ struct SharingTests {
             (shared.isShared, shared.fetch) = (true, SharedFetch(sender: [1], url: "/users/7", start: 5))
             var shown = values(bench, [object(newer)])
             shown.fetch = isOfSameFetch ? shared.fetch : SharedFetch(sender: [2], url: "/users/7", start: 9)
-            try await bench.store.apply([.values(shown)], of: "github")
+            try await bench.store.commit([.values(shown)], of: "github")
             let foreseen = Mutex(false)
             let receipt = await withCheckedContinuation { continuation in
                 bench.store.receive(shared, isAwaited: true, foreseen: { foreseen.withLock { $0 = true } }) {
@@ -227,9 +227,9 @@ struct SharingTests {
             ]
         )
         #expect(try await bench.body("/users/8") == #"{"id":8,"login":"i"}"#)
-        try await bench.store.apply([.values(values(bench, [object(ada("z"))]))], of: "unknown")
+        try await bench.store.commit([.values(values(bench, [object(ada("z"))]))], of: "unknown")
         let reversed = values(bench, [object(ada("z"))], start: bench.store.clock.now() + 10 * Self.second)
-        try await bench.store.apply([.values(reversed)], of: "github")
+        try await bench.store.commit([.values(reversed)], of: "github")
         #expect(try await bench.body("/users/7")?.contains("z") == false)
         await bench.store.close()
     }
@@ -281,7 +281,7 @@ struct SharingTests {
         let time = bench.store.clock.now()
         try await bench.receive("/users", "[\(ada("new"))]", users)
         let invalidation = Invalidation(of: "github", paths: ["/users", "/plain", "/nothing"], at: time)
-        for _ in 1...2 { try await bench.store.apply([.write(invalidation, nil)], of: "github") }
+        for _ in 1...2 { try await bench.store.commit([.write(invalidation, nil)], of: "github") }
         #expect(try await bench.body("/users") == "[\(ada("new"))]")
         #expect(try await bench.document("/users", principal: other) == nil)
         #expect(try await bench.document("/plain?page=2") == nil)
@@ -289,7 +289,7 @@ struct SharingTests {
         #expect(try await bench.store.receive(under).document == nil)
         // One that comes late does not undo a later one.
         let late = Invalidation(of: "github", paths: ["/users"], at: time - Self.second)
-        try await bench.store.apply([.write(late, nil)], of: "github")
+        try await bench.store.commit([.write(late, nil)], of: "github")
         #expect(try await bench.store.receive(under).document == nil)
         await bench.store.close()
     }
@@ -307,7 +307,7 @@ struct SharingTests {
             BoundObject(model: "Nothing", identity: "1"), BoundObject(model: "User", keys: ["nobody"]),
         ]
         let invalidation = Invalidation(of: "github", objects: objects, at: bench.store.clock.now())
-        try await bench.store.apply([.write(invalidation, nil)], of: "github")
+        try await bench.store.commit([.write(invalidation, nil)], of: "github")
         #expect(try await !isServed(bench, "/users/7"))
         #expect(try await isServed(bench, "/users/8"))
         _ = try await bench.store.receive(early)
@@ -324,7 +324,7 @@ struct SharingTests {
         try await bench.receive("/teams", "x")
         let pattern = InvalidationPattern(base: "", pattern: try RoutePattern("teams/*/users"))
         let invalidation = Invalidation(of: "github", patterns: [pattern], at: bench.store.clock.now())
-        try await bench.store.apply([.write(invalidation, nil)], of: "github")
+        try await bench.store.commit([.write(invalidation, nil)], of: "github")
         #expect(try await bench.document("/teams/1/users") == nil)
         #expect(try await bench.document("/teams") != nil)
         await bench.store.close()
@@ -368,7 +368,7 @@ struct SharingTests {
         #expect(
             values.observation.url == "/users/7" && !values.observation.isList && values.observation.principal == []
         )
-        try await elsewhere.store.apply(
+        try await elsewhere.store.commit(
             [.values(AppliedValues(values.observation, start: values.start, end: values.end))],
             of: "github"
         )

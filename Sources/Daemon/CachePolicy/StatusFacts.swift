@@ -59,7 +59,7 @@ package enum StatusFacts {
     }
 
     /// Whether a 403 or 429 means that a rate limit is exhausted, in any of the spellings in use.
-    package static func isRateLimited(_ status: Int, _ fields: Fields) -> Bool {
+    static func isRateLimited(_ status: Int, _ fields: Fields) -> Bool {
         status == 429 || status == 403 && (fields.contains("retry-after") || RateLimitFields.isExhausted(fields))
     }
 

@@ -42,7 +42,7 @@ package struct StoredPolicy: Sendable, Equatable {
         /// A 304 with a strong tag, to a request that differs in its `OtherFields`, makes it that request's response too.
         package static let isReleasedByValidation = Flags(rawValue: 1 << 9)
         /// The response had none of `Cache-Control`, `Expires` and `Pragma`, nor a targeted field.
-        package static let saysNothing = Flags(rawValue: 1 << 10)
+        static let saysNothing = Flags(rawValue: 1 << 10)
         /// The flags that forbid some use of a response.
         static let restrictions: Flags = [.noCache, .mustRevalidate, .noStore]
     }

@@ -209,7 +209,7 @@ package struct Fields: Sendable {
     }
 
     /// Adds a line of these fields, or of others.
-    package mutating func append(_ line: Line) { places.append(write(line.place, of: line.bytes)) }
+    mutating func append(_ line: Line) { places.append(write(line.place, of: line.bytes)) }
 
     /// Adds the lines of others.
     package mutating func append(contentsOf others: Fields) {

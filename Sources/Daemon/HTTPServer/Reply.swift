@@ -12,11 +12,11 @@ package final class Reply: Sendable {
 
     init(_ channel: ReplyChannel) { self.channel = channel }
 
-    deinit { channel.submit([.drop]) }
+    deinit { channel.enqueue([.drop]) }
 
     /// Sends a 1xx response ahead of the final one; not to HTTP/1.0 clients, which do not know them.
     package func informational(status: Int, fields: Fields) {
-        channel.submit([.informational(status: status, fields: fields)])
+        channel.enqueue([.informational(status: status, fields: fields)])
     }
 
     /// Begins the response.
@@ -25,22 +25,22 @@ package final class Reply: Sendable {
     /// is allowed (HEAD, 204, 205, 304) written bytes are dropped. The response to HEAD then has the Content-Length of `framing`,
     /// or of the fields if that is `.none`; a 304 and a 204 have none, and a 205 has the length 0.
     package func start(status: Int, reason: String? = nil, fields: Fields, framing: BodyFraming) {
-        submit([.start(status: status, reason: reason, fields: fields, framing: framing)])
+        enqueue([.start(status: status, reason: reason, fields: fields, framing: framing)])
     }
 
     /// Adds to the body; the array is shared, not copied; callers that write much should watch `backlog`.
     package func write(_ chunk: [UInt8]) {
-        if !chunk.isEmpty { submit([.write(chunk)]) }
+        if !chunk.isEmpty { enqueue([.write(chunk)]) }
     }
 
     /// Sends what was written at once if the caller is on the worker's thread; elsewhere this does nothing.
     package func flush() { channel.flush() }
 
     /// Ends the response; trailers are sent if it is chunked.
-    package func finish(trailers: Fields = Fields()) { submit([.finish(trailers: trailers)]) }
+    package func finish(trailers: Fields = Fields()) { enqueue([.finish(trailers: trailers)]) }
 
     package func respond(status: Int, fields: Fields, body: [UInt8] = []) {
-        submit([
+        enqueue([
             .start(status: status, reason: nil, fields: fields, framing: .length(body.count)),
             .write(body),
             .finish(trailers: Fields()),
@@ -55,7 +55,7 @@ package final class Reply: Sendable {
     }
 
     /// Cuts the connection, so that the client sees that the response is incomplete.
-    package func abort() { channel.submit([.abort]) }
+    package func abort() { channel.enqueue([.abort]) }
 
     /// The number of written bytes that the socket has not accepted yet.
     package var backlog: Int { channel.backlog }
@@ -81,8 +81,8 @@ package final class Reply: Sendable {
         channel.hold(ReplyChannel.Hold(limit: limit, whenWhole: whenWhole))
     }
 
-    private func submit(_ operations: [ReplyChannel.Operation]) {
-        let isInOrder = channel.submit(operations)
+    private func enqueue(_ operations: [ReplyChannel.Operation]) {
+        let isInOrder = channel.enqueue(operations)
         assert(isInOrder, "a reply was used out of order: start, write, finish, once each but write")
     }
 }
@@ -97,7 +97,7 @@ package struct HeldResponse: Sendable {
 
 /// Carries operations from a `Reply`, on any thread, to its connection, on the worker's thread.
 ///
-/// Operations submitted while the worker is busy are carried out together and written with one system call.
+/// Operations enqueued while the worker is busy are carried out together and written with one system call.
 final class ReplyChannel: Sendable {
     enum Operation: Sendable {
         case informational(status: Int, fields: Fields)
@@ -153,9 +153,9 @@ final class ReplyChannel: Sendable {
 
     // MARK: Any thread
 
-    /// Submits operations that fit the phase; returns false if one comes too late or twice.
+    /// Enqueues operations that fit the phase; returns false if one comes too late or twice.
     @discardableResult
-    func submit(_ operations: [Operation]) -> Bool {
+    func enqueue(_ operations: [Operation]) -> Bool {
         var byteCount = 0
         var whenWhole: (@Sendable (HeldResponse) -> Void)?
         let (isAccepted, mustSchedule, observers) = state.withLock { state -> (Bool, Bool, [any ReplyObserver]) in

@@ -73,7 +73,7 @@ package final class Server: Sendable {
     /// A TCP address has a socket for each worker. The connections of an address with a single descriptor are accepted by the
     /// first worker and distributed. Blocks while a host name is resolved.
     @discardableResult
-    package func listen(on address: Address) throws(ListenError) -> [Address] { start(try bind(address)) }
+    func listen(on address: Address) throws(ListenError) -> [Address] { start(try bind(address)) }
 
     /// Listens on a socket that another process has opened; returns its address.
     @discardableResult

@@ -246,7 +246,7 @@ package struct UpstreamSlots {
                 || holders.count < UpstreamSlots.total(limit) && counts[client, default: 0] < limit
         }
 
-        mutating func take(_ id: ID, _ client: Client) {
+        mutating func occupy(_ id: ID, _ client: Client) {
             holders[id] = client
             counts[client, default: 0] += 1
         }
@@ -267,7 +267,7 @@ package struct UpstreamSlots {
             }
             guard let fewest else { return nil }
             let (id, client) = waiting.remove(at: fewest)
-            take(id, client)
+            occupy(id, client)
             credentials.add(1, to: client)
             return id
         }
@@ -320,7 +320,7 @@ package struct UpstreamSlots {
     /// - Returns: Also the change for the kind as a whole, if any.
     mutating func enter(_ id: ID, _ kind: Kind, of client: Client, now: UInt64) -> (isFree: Bool, change: Change?) {
         if self[kind].isFree(for: client, credentials) {
-            self[kind].take(id, client)
+            self[kind].occupy(id, client)
             credentials.add(1, to: client)
             return (true, nil)
         }

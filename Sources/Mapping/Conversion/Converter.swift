@@ -15,12 +15,12 @@ public struct Converter: Sendable {
     }
 
     /// Converts one JSON value of the upstream to its mapped form.
-    public func forward(_ value: [UInt8]) -> ConversionResult { convert(value, ConversionRun(isReverse: false)) }
+    func forward(_ value: [UInt8]) -> ConversionResult { convert(value, ConversionRun(isReverse: false)) }
 
     /// Converts one mapped JSON value back to the upstream's form.
     ///
     /// - Parameter unconverted: the pointers of the faults by which `forward` kept parts of the value as they were.
-    public func reverse(_ value: [UInt8], unconverted: Set<String> = []) -> ConversionResult {
+    func reverse(_ value: [UInt8], unconverted: Set<String> = []) -> ConversionResult {
         convert(value, ConversionRun(isReverse: true, unconverted: unconverted))
     }
 
@@ -86,7 +86,7 @@ extension JSONSlice {
 }
 
 /// What became of one value.
-public enum ConversionResult: Sendable, Equatable {
+enum ConversionResult: Sendable, Equatable {
     case value([UInt8])
     /// JSON of which some parts do not fit, or the whole.
     case partial([UInt8], faults: [ConversionFault])
@@ -106,14 +106,14 @@ public enum ConversionResult: Sendable, Equatable {
 }
 
 /// A value, or a part of one, that does not fit.
-public struct ConversionFault: Sendable, Equatable {
+struct ConversionFault: Sendable, Equatable {
     /// The position in the value: a JSON pointer, empty for the value itself.
-    public var pointer: String
+    var pointer: String
     /// What was expected, for a person; it never quotes the value.
-    public var reason: String
-    public var value: [UInt8]
+    var reason: String
+    var value: [UInt8]
     /// Whether it stays as it is; otherwise the default of a value map takes its place.
-    public var isKept: Bool
+    var isKept: Bool
 }
 
 /// How a property's value is converted for the `mapped` view, and back.

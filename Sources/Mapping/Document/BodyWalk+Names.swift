@@ -65,7 +65,7 @@ extension BodyWalk {
         case .member(_, let index):
             let capture = captures[firstCapture + index]
             if capture.isRepeated {
-                notes.note(.identityRepeated, at: found[slot].start, model: model.name)
+                notes.record(.identityRepeated, at: found[slot].start, model: model.name)
                 return nil
             }
             if !capture.range.isEmpty {
@@ -78,8 +78,9 @@ extension BodyWalk {
         }
         switch reading {
         case .text(let text): return text
-        case .none: if found[slot].isExpected { notes.note(.identityMissing, at: found[slot].start, model: model.name) }
-        case .unusable: notes.note(.identityUnusable, at: found[slot].start, model: model.name)
+        case .none:
+            if found[slot].isExpected { notes.record(.identityMissing, at: found[slot].start, model: model.name) }
+        case .unusable: notes.record(.identityUnusable, at: found[slot].start, model: model.name)
         }
         return nil
     }

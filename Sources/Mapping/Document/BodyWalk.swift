@@ -115,7 +115,7 @@ struct BodyWalk {
         let end = members(start, of: model.root, depth: depth)
         guard end >= 0 else { return end }
         for (bit, property) in model.reading.required.enumerated() where seen & 1 << UInt64(bit) == 0 {
-            notes.note(
+            notes.record(
                 .requiredMissing,
                 at: start,
                 model: model.name,
@@ -162,7 +162,7 @@ struct BodyWalk {
         case UInt8(ascii: "{") where relation >= 0 && node.arity == .keyed:
             end = keyed(start, model: relation, depth: depth, areExpected: false)
         case UInt8(ascii: "{") where relation >= 0:
-            if node.isMany { notes.note(.objectForList, at: start, model: models.compiled[relation].name) }
+            if node.isMany { notes.record(.objectForList, at: start, model: models.compiled[relation].name) }
             end = object(start, model: relation, depth: depth, isExpected: false)
         case UInt8(ascii: "[") where relation >= 0 && (node.isMany || node.arity == nil):
             end = objects(start, model: relation, depth: depth, areExpected: false)
@@ -172,7 +172,7 @@ struct BodyWalk {
             end = scanner.scanElements(start, depth: depth) { member($0, at: Int(node.element), depth: depth + 1) }
         case let first:
             if relation >= 0, first == UInt8(ascii: "[") {
-                notes.note(.arrayForObject, at: start, model: models.compiled[relation].name)
+                notes.record(.arrayForObject, at: start, model: models.compiled[relation].name)
             }
             end = scanner.scanValue(start, depth: depth)
         }
@@ -196,7 +196,7 @@ struct BodyWalk {
         guard let checked = rule.checked, let fault = checked.fault(in: JSONSlice(body, start..<end)) else {
             return true
         }
-        notes.note(
+        notes.record(
             .quarantined,
             at: start,
             model: models.compiled[found[parent].model].name,
@@ -220,7 +220,7 @@ extension BodyWalk {
             let inner = active.filter { $0.path.first == .elements }.map { ($0.content, $0.path.dropFirst()) }
             return scanner.scanElements(position, depth: depth) { envelope($0, inner, depth: depth + 1) }
         default:
-            notes.note(.envelopeMissing, at: position)
+            notes.record(.envelopeMissing, at: position)
             return scanner.scanValue(position, depth: depth)
         }
     }
@@ -245,7 +245,7 @@ extension BodyWalk {
             keyedStarts.removeSubrange(before.keyed...)
             boundSlot = -1
         }
-        if isRepeated || hits.allSatisfy({ $0 == 0 }) { notes.note(.envelopeMissing, at: open) }
+        if isRepeated || hits.allSatisfy({ $0 == 0 }) { notes.record(.envelopeMissing, at: open) }
         return end
     }
 
@@ -257,14 +257,14 @@ extension BodyWalk {
             keyedStarts.append(position)
             return keyed(position, model: target.model, depth: depth, areExpected: true)
         case (UInt8(ascii: "{"), let arity):
-            if arity == .many { notes.note(.objectForList, at: position, model: name) }
+            if arity == .many { notes.record(.objectForList, at: position, model: name) }
             if target.isMain, arity == .one { boundSlot = found.count }
             return object(position, model: target.model, depth: depth, isExpected: true)
         case (UInt8(ascii: "["), .many):
             return objects(position, model: target.model, depth: depth, areExpected: true)
-        case (UInt8(ascii: "["), _): notes.note(.arrayForObject, at: position, model: name)
+        case (UInt8(ascii: "["), _): notes.record(.arrayForObject, at: position, model: name)
         case (UInt8(ascii: "n"), _): break
-        default: notes.note(.notAnObject, at: position, model: name)
+        default: notes.record(.notAnObject, at: position, model: name)
         }
         return scanner.scanValue(position, depth: depth)
     }

@@ -40,7 +40,7 @@ public struct Composer: Sendable {
     ///   - keyed: the offsets in the skeleton of objects whose members are the document's objects.
     ///   - url: its path and query. An object whose member no longer has the value of the parameter with that name may
     ///     no longer belong to the list, so not all is known.
-    ///   - observation: the document's own; a write or deletion after it makes the document stale. Without it, the
+    ///   - observation: the document's own; a write or deletion after it makes the document outdated. Without it, the
     ///     document counts as newer than all of them.
     ///   - mayHaveChanged: whether a pin may show other values than the newest of its object. If not, it is copied and
     ///     `state` is not called for it.

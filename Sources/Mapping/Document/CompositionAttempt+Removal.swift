@@ -4,7 +4,7 @@ extension CompositionAttempt {
         /// It is shown, with its newest values if they are known.
         case shown
         /// Its current values are unknown after a write.
-        case stale
+        case outdated
         /// It is deleted, and the document must not be served.
         case gone
         /// It is deleted, and is removed from the lists that contain it.
@@ -18,7 +18,7 @@ extension CompositionAttempt {
         let time: Int64
         if let mark = object.state.mark, lo <= mark.time, mark.isTombstone || observation.start <= mark.time {
             // It was requested before the write was complete.
-            guard mark.isTombstone else { return .stale }
+            guard mark.isTombstone else { return .outdated }
             time = mark.time
         } else if let deletion = object.deletion, lo < deletion,
             // A response that itself shows the deletion is as the upstream wants it.

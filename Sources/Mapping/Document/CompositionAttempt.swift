@@ -142,7 +142,7 @@ struct CompositionAttempt {
         let name = object.name
         switch fate(of: object, shownAs: payload, isEmbedded: tree.isEmbedded(place.pin)) {
         case .shown: break
-        case .stale:
+        case .outdated:
             let reason = "a write may have changed \(name) since the document was observed"
             // With the upstream away it is shown as before the write, which is no older than this document (law 3).
             // Members that no model declares are as received.

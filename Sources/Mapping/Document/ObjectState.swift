@@ -71,7 +71,7 @@ public struct ObjectState: Sendable, Equatable {
             var known = KnownMembers(self, reader, lag: lag)
             known.merge(seen, history, asksFrom: asksFrom)
             if seen.isWritten { known.doubtMembersMissing(in: seen) }
-            keep(known, seen: isDelivery ? nil : (new, seen))
+            set(known, seen: isDelivery ? nil : (new, seen))
             effect = known.effect
         }
         if !isDelivery, models.haveDeletions {
@@ -100,7 +100,7 @@ public struct ObjectState: Sendable, Equatable {
         return true
     }
 
-    private mutating func keep(_ known: KnownMembers, seen: (versions: [Contribution], sighting: Sighting)? = nil) {
+    private mutating func set(_ known: KnownMembers, seen: (versions: [Contribution], sighting: Sighting)? = nil) {
         // A version that shows everything by itself gives the shape.
         if let seen, let complete = seen.sighting.versions.lastIndex(where: { known.isWhole($0) }) {
             (base, merged) = (seen.versions[complete], nil)
@@ -122,7 +122,7 @@ public struct ObjectState: Sendable, Equatable {
         var known = KnownMembers(self, reader(of: index, models), lag: lag)
         let count = known.members.count
         known.drop(until: mark.time)
-        if !known.members.isEmpty, known.members.count < count { keep(known) }
+        if !known.members.isEmpty, known.members.count < count { set(known) }
     }
 
     /// Reads versions of the object; those known, and new ones, say of which model of a cluster it is.

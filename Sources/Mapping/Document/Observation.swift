@@ -42,7 +42,7 @@ public struct Observation: Sendable, Equatable {
     var hi: Int64 { kind == .seed ? Self.beforeAll : end }
 
     /// A time before that of any response; microseconds.
-    public static let beforeAll: Int64 = -(1 << 52)
+    static let beforeAll: Int64 = -(1 << 52)
 
     /// The stamp that counts: a given one may be in the future, and must not keep later responses away.
     func counting(_ stamp: ModificationTime?) -> ModificationTime? { kind == .seed ? nil : stamp }
@@ -69,7 +69,7 @@ public struct Contribution: Sendable, Equatable {
     public var version: Int64
     public var payload: [UInt8]
     /// The digest of the cache key under which it was shown, the same for every refresh; 0 if this is no longer needed.
-    public var origin: Int64
+    var origin: Int64
     /// Whether the object is within another one, or one of several; it may then lag like a list.
     public var isEmbedded: Bool
     /// Whether a 304 stands for it.

@@ -20,7 +20,7 @@ struct SeparatorStyle {
                 var position = index.range(container).lowerBound + 1
                 index.forEachEntry(of: container) { first, value in
                     let between = text[position..<index.range(first).lowerBound]
-                    if let opening { note(between, opening: opening) } else { opening = between }
+                    if let opening { record(between, opening: opening) } else { opening = between }
                     position = index.range(value).upperBound
                 }
             }
@@ -37,7 +37,7 @@ struct SeparatorStyle {
         return repeated == shared ? shared : nil
     }
 
-    private mutating func note(_ separator: ArraySlice<UInt8>, opening: ArraySlice<UInt8>) {
+    private mutating func record(_ separator: ArraySlice<UInt8>, opening: ArraySlice<UInt8>) {
         let isFirst = !breaksLines && !staysInLine
         shared = isFirst || shared == separator ? separator : nil
         if Self.hasLineBreak(separator) { breaksLines = true } else { staysInLine = true }

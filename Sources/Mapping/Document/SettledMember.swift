@@ -130,13 +130,13 @@ extension SettledMember {
     }
 
     private mutating func replace(by seen: Observed, _ rule: KnowledgeRule) -> Outcome {
-        take(seen)
+        adopt(seen)
         doubt = nil
         return .replaced(rule)
     }
 
     /// Puts an observation in the place of the settled value; a stamp that is missing or lower keeps the floor.
-    private mutating func take(_ seen: Observed) {
+    private mutating func adopt(_ seen: Observed) {
         let isExact = seen.stamp != nil && !seen.stamp.isBelow(clock.floor)
         let (lo, hi, floor) = (max(clock.lo, seen.lo), max(clock.hi, seen.hi), isExact ? seen.stamp : clock.floor)
         (value, source, clock) = (seen.value, seen.source, Knowledge.Clock(lo: lo, hi: hi, stamp: floor))
@@ -155,7 +155,7 @@ extension SettledMember {
 
     /// D1: a document's later word takes the place of its earlier one, whatever other documents say.
     private mutating func succeed(by seen: Observed) -> Outcome {
-        take(seen)
+        adopt(seen)
         if var known = doubt {
             if known.challenger?.value.agrees(with: seen.value) == true { known.challenger = nil }
             let isOver = known.challenger == nil && known.rest == .min || seen.lo > known.end
@@ -201,7 +201,7 @@ extension SettledMember {
     /// Puts an observation in the place of the settled value, which becomes the challenger.
     private mutating func settle(_ seen: Observed) {
         let former = Challenger(value: value, lo: clock.lo, hi: clock.hi, source: source)
-        take(seen)
+        adopt(seen)
         oppose(former)
     }
 

@@ -68,7 +68,7 @@ extension MapRun {
                 ?? (model.isIdentifiedByKey || model.identityLiteral(in: json) == value.bytes),
             let object = Value(json, of: nil)
         else { return appendLiteral(value) }
-        note(.synthetic)
+        record(.synthetic)
         let name = model.isIdentifiedByKey ? value : standing.key
         insert(object, selection, Standing(position: standing.position, key: name))
     }

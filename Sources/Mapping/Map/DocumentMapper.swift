@@ -170,13 +170,13 @@ extension MappingWarning: Error {
 /// Why a mapped body cannot be written back.
 public struct UnmapError: Error, Sendable, Equatable, CustomStringConvertible {
     /// What was expected; it never quotes the value.
-    public var reason: String
+    var reason: String
     /// The JSON pointer to the value in the mapped body.
     public var pointer: String?
     public var property: String?
     public var model: String?
     /// The mapped value without a way back, as JSON; it is not part of the description.
-    public var value: [UInt8]?
+    var value: [UInt8]?
 
     public var description: String {
         let place = pointer.map { $0.isEmpty ? "the whole" : $0 }

@@ -72,7 +72,7 @@ extension MapRun {
             guard property.conversion.coerces, isIdentity(value, selection.relation) else {
                 return quarantine(value, as: selection.model)
             }
-            noteCoercion(of: value, property, model: models.compiled[selection.model].name)
+            recordCoercion(of: value, property, model: models.compiled[selection.model].name)
             append("[")
             appendLiteral(value)
             append("]")

@@ -68,7 +68,7 @@ struct MapRun: MappingRun {
     }
 
     /// Notes something about the value at the current output position, or a part of it.
-    mutating func note(_ kind: Note.Kind, within rest: String = "") {
+    mutating func record(_ kind: Note.Kind, within rest: String = "") {
         notes.append(Note(kind: kind, pointer: outputPointer + rest))
     }
 
@@ -190,13 +190,13 @@ struct MapRun: MappingRun {
         if isShown {
             if property.isUnique { dropRepeats(since: valueStart) }
             let isKnown = frames.count == syntheticDepth && !property.isIdentity
-            if isKnown || members.isKnown(property.source) { note(.synthetic) }
+            if isKnown || members.isKnown(property.source) { record(.synthetic) }
             return true
         }
         rewind(to: valueStart)
         if let value = effective.defaultValue {
             output += value
-            note(.synthetic)
+            record(.synthetic)
             return false
         }
         rewind(to: before)
@@ -246,7 +246,7 @@ struct MapRun: MappingRun {
         if found.isNull, conversion.refusesNull || conversion.converter == nil { return null(found, of: property) }
         var value = found
         if let json = conversion.coerced(found.slice), let coerced = Value(json, of: found) {
-            noteCoercion(of: found, property, model: property.model)
+            recordCoercion(of: found, property, model: property.model)
             value = coerced
         }
         guard passesChecks(value, of: property, shownAt: found) else { return false }
@@ -256,7 +256,7 @@ struct MapRun: MappingRun {
         }
         let result = converter.forward(value.bytes)
         for fault in result.faults {
-            if fault.isKept { note(.unconverted, within: fault.pointer) }
+            if fault.isKept { record(.unconverted, within: fault.pointer) }
             warn(fault, in: value, of: property)
         }
         guard let json = result.json else { return false }
@@ -282,7 +282,7 @@ struct MapRun: MappingRun {
     }
 
     /// Warns of a coercion, once per property.
-    mutating func noteCoercion(of value: Value, _ property: CompiledProperty, model: String) {
+    mutating func recordCoercion(of value: Value, _ property: CompiledProperty, model: String) {
         guard coerced.insert("\(model).\(property.name)").inserted else { return }
         let message = "Property \(property.name) has a value of another type, which is converted."
         warn(MappingWarning(.coerced, message, model: model, property: property.name), at: value)

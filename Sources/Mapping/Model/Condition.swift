@@ -92,7 +92,7 @@ extension CompiledCondition {
 public struct ModelChoice: Sendable, Equatable {
     public var model: String
     /// Nil for the choice that takes all objects left by the choices before it.
-    public var condition: Condition?
+    var condition: Condition?
 
     /// A choice of `model` for the objects that fulfil `condition`.
     public init(model: String, condition: Condition?) { (self.model, self.condition) = (model, condition) }

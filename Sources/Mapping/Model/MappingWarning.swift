@@ -117,7 +117,7 @@ struct WarningNotes {
     private static let limit = 20
     private var notes: [(offset: Int, warning: MappingWarning)] = []
 
-    mutating func note(
+    mutating func record(
         _ kind: MappingWarning.Kind,
         at offset: Int,
         model: String? = nil,

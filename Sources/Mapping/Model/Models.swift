@@ -9,7 +9,7 @@ public struct Models: Sendable {
     /// Whether any model has members that must not reach the disk.
     public let haveSecrets: Bool
     /// Whether objects of any model can show themselves to be deleted.
-    public let haveDeletions: Bool
+    let haveDeletions: Bool
     /// Whether any relation deletes objects that it no longer names.
     public let deleteFormer: Bool
     /// By declared model, whether it is plain, and has neither deletions nor versions.

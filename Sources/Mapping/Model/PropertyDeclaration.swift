@@ -96,7 +96,7 @@ public enum Arity: UInt8, Sendable {
 ///
 /// In place of an object there may be its bare identity, or null.
 public struct Relation: Sendable, Equatable {
-    public var arity: Arity
+    var arity: Arity
     /// The name of the related model; for a cluster, its base.
     public var model: String
 

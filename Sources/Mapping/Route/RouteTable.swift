@@ -226,7 +226,7 @@ public struct RouteSubject: Sendable {
     /// The path as sent, percent-encoded, without prefix, base path and query.
     public var path: String
     /// The query after the question mark; nil if there is none.
-    public var query: String?
+    var query: String?
     /// The status; nil before the response: rules for one exact status then do not fit, those for 2xx do.
     public var status: Int?
     /// The media type of the response, in lower case and without parameters; nil if it is not known.

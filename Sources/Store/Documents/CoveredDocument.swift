@@ -10,7 +10,7 @@ public enum TagCoverage: RawRepresentable, Sendable, Equatable {
     case content(group: Int64)
 
     /// The largest number of a group.
-    public static let maximumGroup: Int64 = 0xFFFF_FFFF
+    static let maximumGroup: Int64 = 0xFFFF_FFFF
     /// The number of the first group, on disk.
     private static let firstGroup: Int64 = 16
     static let rawValues = 1...firstGroup + maximumGroup

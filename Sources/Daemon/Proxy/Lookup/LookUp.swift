@@ -28,7 +28,7 @@ extension ProxyCore {
         if isArriving, !isLast {
             // While another process holds up the commit, the upstream is asked: what is on disk is older.
             guard !cache.store.isHeldUp else { return (inMemoryAlone(request), true) }
-            cache.store.commitPromptly()
+            cache.store.submitFlush()
             await cache.memory.arrivalEnds(at: request.digest) { [store = cache.store] in store.isHeldUp }
             return (nil, false)
         }

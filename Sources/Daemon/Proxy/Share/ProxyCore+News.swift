@@ -186,7 +186,7 @@ extension ProxyCore: FleetFollower {
         let invalidations = changes.compactMap(\.invalidation)
         for invalidation in invalidations { invalidate(invalidation) }
         await persistently(in: upstream) { () async throws(StoreError) in
-            try await self.cache.store.apply(changes, of: upstream)
+            try await self.cache.store.commit(changes, of: upstream)
         }
         guard !invalidations.isEmpty else { return }
         // Responses read from disk before the commit may have returned to memory meanwhile.
