@@ -33,8 +33,14 @@ public struct Invalidation: Sendable, Equatable, Codable {
 
     public var isOfEverything: Bool { paths.isEmpty && patterns.isEmpty && objects.isEmpty }
 
-    /// Whether it concerns an upstream at all.
-    public func concerns(_ upstream: String) -> Bool { self.upstream == nil || self.upstream == upstream }
+    /// Whether it concerns an upstream, and a principal, at all.
+    ///
+    /// - Parameter principal: the label, which is asked for only if it matters; one that is not known is concerned.
+    public func concerns(_ upstream: String, principal: @autoclosure () -> String? = nil) -> Bool {
+        guard self.upstream == nil || self.upstream == upstream else { return false }
+        guard let principals, let principal = principal() else { return true }
+        return principals.contains(principal)
+    }
 
     /// Whether it covers a response, by path and query as in its cache key; a principal's label or shown objects that
     /// are not known count as covered.
@@ -42,11 +48,10 @@ public struct Invalidation: Sendable, Equatable, Codable {
     public func covers(
         _ url: some StringProtocol,
         of upstream: String,
-        principal: String? = nil,
+        principal: @autoclosure () -> String? = nil,
         shown: [ObjectName]? = nil
     ) -> Bool {
-        guard concerns(upstream) else { return false }
-        if let principals, let principal, !principals.contains(principal) { return false }
+        guard concerns(upstream, principal: principal()) else { return false }
         return isOfEverything || paths.contains(String(url.beforeQuery)) || patterns.contains { $0.matches(url) }
             || objects.contains { object in
                 shown?.contains { $0.model == object.model && (object.identity ?? $0.identity) == $0.identity } ?? true

@@ -181,6 +181,31 @@ import Testing
         #expect(try larder.get("/users/1").status != 200)
     }
 
+    @Test func `a clean of one principal keeps what others fetch meanwhile, and nothing of that one`() throws {
+        let gate = Gate()
+        let origin = try Origin { _ in OriginResponse.json(#"{"id":1,"login":"ada"}"#, Fresh.hour).after(gate) }
+        let larder = try Larder(config: Configs.blog(origin))
+        @Sendable func get(_ token: String) throws -> Response {
+            try larder.get("/users/1", ["Authorization": "Bearer \(token)"])
+        }
+        let first = Background { try get("first") }
+        origin.waitForRequests(1)
+        let second = Background { try get("second") }
+        origin.waitForRequests(2)
+        let labels = try larder.sql("SELECT label FROM _principals WHERE label <> 'anonymous' ORDER BY id")
+        try #require(labels.count == 2)
+        _ = try Self.clean(larder, #"{"principal":"\#(labels[0])"}"#)
+        gate.open()
+        #expect(try first.value().status == 200 && second.value().status == 200)
+        #expect(try larder.waitForQuiet())
+        #expect(try larder.documents() == 1)
+        #expect(try get("second").isHit && !get("first").isHit)
+        // In memory, too, only one of them is outdated.
+        #expect(try larder.waitForDocuments(2))
+        _ = try Self.clean(larder, #"{"principal":"\#(labels[0])"}"#)
+        #expect(try get("second").isHit && !get("first").isHit)
+    }
+
     @Test func `a clean's bytes are gone from the store's file and its WAL`() throws {
         let (_, larder) = try Self.filled()
         let isThere = eventually { larder.storeBytes.contains("ada-marker") }

@@ -78,6 +78,15 @@ struct RecentNewsTests {
         #expect(!isOutdated(news, position: 4, sent: 50, objects: [ObjectName(model: "User", identity: "2")]))
     }
 
+    @Test func `a clean makes each document outdated that was requested before, whatever it shows`() {
+        var clean = SharedClean()
+        (clean.model, clean.identity) = ("Employee", "1")
+        let news = news(known(5, .cleaned(clean), end: 100))
+        // It may be the base of the cleaned object's model.
+        #expect(isOutdated(news, position: 4, sent: 50, objects: [ObjectName(model: "User", identity: "1")]))
+        #expect(!isOutdated(news, position: 4, sent: 101, objects: [ObjectName(model: "User", identity: "1")]))
+    }
+
     @Test func `while a write is under way nothing that it may change is used, wherever the publisher was`() {
         let suspect = known(5, .suspect(9, Invalidation(of: "a", paths: ["/x"], at: 100)), end: 100)
         let open = news(suspect)

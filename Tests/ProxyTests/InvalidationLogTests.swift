@@ -23,6 +23,20 @@ import Testing
         #expect(log.change(since: log.token, for: request) == .none)
     }
 
+    @Test func `a clean of one principal is nothing to the others, and one of an unknown principal counts`() throws {
+        let upstream = try ProxyFixture.upstream()
+        let request = ProxyFixture.request(of: upstream)
+        func change(_ label: String?) -> InvalidationLog.Change {
+            var log = InvalidationLog { _ in label }
+            let token = log.token
+            log.append(Invalidation(of: upstream.storeKey, principals: ["ada"], at: 1))
+            return log.change(since: token, for: request)
+        }
+        #expect(change("ada") == .invalidated)
+        #expect(change("bob") == .none)
+        #expect(change(nil) == .invalidated)
+    }
+
     @Test func `a clean invalidates everything, and a write of unknown effect its upstream`() throws {
         let upstream = try ProxyFixture.upstream()
         let other = try ProxyFixture.upstream {

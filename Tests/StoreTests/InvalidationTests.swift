@@ -42,6 +42,24 @@ import Testing
         #expect(invalidation.covers("/a", of: "api", principal: "ada"))
         #expect(!invalidation.covers("/a", of: "api", principal: "bob"))
         #expect(invalidation.covers("/a", of: "api"))
+        #expect(invalidation.concerns("api", principal: "ada") && !invalidation.concerns("api", principal: "bob"))
+        #expect(invalidation.concerns("api") && !invalidation.concerns("other", principal: "ada"))
+    }
+
+    @Test func `a clean covers all that its filter may remove: by upstream and principal, and by the objects shown`() {
+        func covers(_ filter: CleanFilter, of model: String? = nil, _ principal: String, _ shown: String) -> Bool {
+            filter.invalidation(of: model, at: 1)
+                .covers("/x", of: "api", principal: principal, shown: [ObjectName(model: "User", identity: shown)])
+        }
+        let one = CleanFilter(model: "User", identity: "1", upstream: "api", principal: "ada")
+        #expect(covers(one, of: "User", "ada", "1"))
+        #expect(!covers(one, of: "User", "ada", "2") && !covers(one, of: "User", "bob", "1"))
+        // Where nobody knows what a response shows, it may show the object.
+        #expect(covers(one, "ada", "2") && !covers(one, "bob", "1"))
+        #expect(!covers(CleanFilter(upstream: "other"), "ada", "1"))
+        // Which URLs and ages are meant, a name cannot say.
+        let someURLs = CleanFilter(upstream: "api", url: { $0 == "/y" }, olderThan: 7)
+        #expect(covers(someURLs, "ada", "1"))
     }
 
     @Test func `an invalidation is the same after encoding as JSON and decoding`() throws {

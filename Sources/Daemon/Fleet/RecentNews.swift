@@ -75,7 +75,7 @@ extension RecentNews.Known {
             switch news.event {
             case .suspect(_, let invalidation), .wrote(_, let invalidation, _), .invalidated(let invalidation):
                 invalidation
-            case .cleaned(let clean): clean.invalidation(of: key.upstream, at: news.times.end)
+            case .cleaned(let clean): clean.filter(of: key.upstream).invalidation(at: news.times.end)
             // Each machine merges observed values with those of every response, whenever that comes.
             case .withdrawn, .observed: nil
             }

@@ -162,18 +162,18 @@ extension ByteWriter {
         case .suspect(let number, let invalidation):
             append(Kind.suspect)
             append(number)
-            append(invalidation)
+            append(json: invalidation)
         case .wrote(let number, let invalidation, let shown):
             append(Kind.wrote)
             append(number)
-            append(invalidation)
+            append(json: invalidation)
             append(optional: shown) { $0.append($1) }
         case .withdrawn(let number):
             append(Kind.withdrawn)
             append(number)
         case .invalidated(let invalidation):
             append(Kind.invalidated)
-            append(invalidation)
+            append(json: invalidation)
         case .cleaned(let clean):
             append(Kind.cleaned)
             append(json: clean)
@@ -181,19 +181,6 @@ extension ByteWriter {
             append(Kind.observed)
             append(observation)
         }
-    }
-
-    private mutating func append(_ invalidation: Invalidation) {
-        append(optional: invalidation.upstream) { $0.append($1) }
-        append(list: invalidation.paths.sorted()) { $0.append($1) }
-        append(optional: invalidation.patterns.isEmpty ? nil : invalidation.patterns) { $0.append(json: $1) }
-        append(list: invalidation.objects) { writer, object in
-            writer.append(object.model)
-            writer.append(optional: object.identity) { $0.append($1) }
-            writer.append(list: object.keys) { $0.append($1) }
-        }
-        append(optional: invalidation.principals?.sorted()) { $0.append(list: $1) { $0.append($1) } }
-        append(invalidation.time)
     }
 
     private mutating func append(_ observation: SharedObservation) {
@@ -212,7 +199,7 @@ extension ByteWriter {
         }
     }
 
-    /// What is rare is written as JSON; it is made of names and numbers, so it can be encoded.
+    /// What has a coding of its own is written as JSON; it is made of names and numbers, so it can be encoded.
     private mutating func append(json value: some Encodable) {
         append((try? JSONEncoder().encode(value)).map { Array($0) } ?? [])
     }
@@ -227,28 +214,14 @@ extension ByteReader {
 
     mutating func event() throws -> FleetNews.Event {
         switch Kind(rawValue: try byte()) {
-        case .suspect: .suspect(try unsigned(), try invalidation())
-        case .wrote: .wrote(try unsigned(), try invalidation(), shown: try optional { try $0.observation() })
+        case .suspect: .suspect(try unsigned(), try json())
+        case .wrote: .wrote(try unsigned(), try json(), shown: try optional { try $0.observation() })
         case .withdrawn: .withdrawn(try unsigned())
-        case .invalidated: .invalidated(try invalidation())
+        case .invalidated: .invalidated(try json())
         case .cleaned: .cleaned(try json())
         case .observed: .observed(try observation())
         case nil: throw Malformed()
         }
-    }
-
-    private mutating func invalidation() throws -> Invalidation {
-        Invalidation(
-            of: try optional { try $0.text() },
-            paths: Set(try list { try $0.text() }),
-            patterns: try optional { try $0.json() } ?? [],
-            objects: try list {
-                let (model, identity) = (try $0.text(), try $0.optional { try $0.text() })
-                return BoundObject(model: model, identity: identity, keys: try $0.list { try $0.text() })
-            },
-            principals: try optional { Set(try $0.list { try $0.text() }) },
-            at: try signed()
-        )
     }
 
     private mutating func observation() throws -> SharedObservation {

@@ -1,5 +1,5 @@
 import Mapping
-import Store
+package import Store
 
 /// The invalidations by writes and cleans, in order; the only way to learn that one has happened since a point in time.
 ///
@@ -31,9 +31,12 @@ struct InvalidationLog {
     private var dropped = 0
     /// What was invalidated up to this time is not known any more.
     private var forgotten: Int64
+    private let label: PrincipalLabels
 
     /// - Parameter start: the time from which on all will be appended, in µs of the store's clock.
-    init(since start: Int64 = .min) { forgotten = start }
+    init(since start: Int64 = .min, label: @escaping PrincipalLabels = { _ in nil }) {
+        (forgotten, self.label) = (start, label)
+    }
 
     /// A token for a read or fetch that begins now.
     var token: Token { Token(count: dropped + entries.count) }
@@ -50,24 +53,31 @@ struct InvalidationLog {
     /// Whether a response may be outdated by its URL that was requested at a time, in µs of the store's clock, perhaps on another
     /// machine.
     func mayCover(_ request: ProxyRequest, requestedAt time: Int64) -> Bool {
-        time <= forgotten || entries.contains { $0.time >= time && $0.covers(request) }
+        time <= forgotten || entries.contains { $0.time >= time && $0.covers(request.key, label) }
     }
 
     /// What has happened to a request's response since a token was taken.
     func change(since token: Token, for request: ProxyRequest) -> Change {
         guard token.count >= dropped else { return .invalidated }
         var change = Change.none
-        for entry in entries[(token.count - dropped)...] where entry.concerns(request.upstream.storeKey) {
-            if entry.covers(request) { return .invalidated }
+        let key = request.key
+        for entry in entries[(token.count - dropped)...]
+        where entry.concerns(key.upstream, principal: label(key.principal)) {
+            if entry.covers(key, label) { return .invalidated }
             if change == .none { change = .written(at: entry.time) }
         }
         return change
     }
 }
 
+/// The labels of principals; nil for one that is not known.
+package typealias PrincipalLabels = @Sendable (PrincipalID) -> String?
+
 extension Invalidation {
-    /// Whether it covers the response to a request, by its URL.
+    /// Whether it covers the responses under a key, by URL and principal.
     ///
     /// Which objects a response shows is known when the store takes it apart. The store's marks decide on those.
-    func covers(_ request: ProxyRequest) -> Bool { covers(request.key.url, of: request.upstream.storeKey, shown: []) }
+    func covers(_ key: CacheKey, _ label: PrincipalLabels) -> Bool {
+        covers(key.url, of: key.upstream, principal: label(key.principal), shown: [])
+    }
 }

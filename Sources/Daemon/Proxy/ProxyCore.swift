@@ -353,21 +353,18 @@ package actor ProxyCore {
     var wall: Int64 { Int64(loop.wallSeconds) }
 }
 
-/// Changes to the store as a whole, after which fetches, streams and memory must not keep the former content.
+/// Changes to much of the store, after which fetches, streams and memory must not keep the former content.
 extension ProxyCore {
     /// Removes what a filter selects, durably and everywhere.
     package func clean(_ filter: CleanFilter, dryRun: Bool, progress: @escaping CleanProgress)
         async throws(StoreError) -> CleanResult
     {
         guard !dryRun else { return try await cache.store.clean(filter, dryRun: true, progress: progress) }
-        invalidateEverything()
-        defer { liveDocuments.invalidationsCommitted() }
-        await cache.store.flush()
-        cache.memory.removeAll()
-        let result = try await cache.store.clean(filter, progress: progress)
-        fetches.invalidations.append(Invalidation(of: nil, at: cache.now))
-        cache.memory.removeAll()
-        return result
+        let filter = cache.store.resolved(filter)
+        // What a response in memory shows is not known by name, so a clean of one object covers the upstream.
+        return try await outdating(filter.invalidation(at: cache.now)) { () async throws(StoreError) in
+            try await self.cache.store.clean(filter, progress: progress)
+        }
     }
 
     /// Replaces the configuration for all requests that begin after this has returned; the store has its models already.
@@ -391,23 +388,31 @@ extension ProxyCore {
 
     /// Replaces the store's content by that of a copy; fetches under way store nothing.
     package func load(_ path: String, replacing: Bool) async throws(StoreError) -> LoadResult {
-        invalidateEverything()
-        defer { liveDocuments.invalidationsCommitted() }
-        await cache.store.flush()
         let (settings, upstreams) = (configuration.value.settings, configuration.value.upstreams)
         let replaysCookies = upstreams.contains { $0.settings.cookies == .replay }
         let (key, limit) = (principals.keyDigest, settings.limits.document)
-        let result = try await cache.store.load(path, principalKey: key, replacing: replacing, bodyLimit: limit) {
-            CachedResponse.isServable($0, replaysCookies: replaysCookies)
+        return try await outdating(Invalidation(of: nil, at: cache.now)) { () async throws(StoreError) in
+            try await self.cache.store.load(path, principalKey: key, replacing: replacing, bodyLimit: limit) {
+                CachedResponse.isServable($0, replaysCookies: replaysCookies)
+            }
         }
-        fetches.invalidations.append(Invalidation(of: nil, at: cache.now))
-        cache.memory.removeAll()
-        return result
     }
 
-    /// Makes everything outdated in fetches, memory and streams.
-    private func invalidateEverything() {
-        invalidate(Invalidation(of: nil, at: cache.now))
-        fetches.notStored.forgetAll()
+    /// Has the store remove what an invalidation covers, or part of it, and lets nothing of that come back.
+    private func outdating<Result: Sendable>(
+        _ invalidation: Invalidation,
+        _ work: () async throws(StoreError) -> Result
+    ) async throws(StoreError) -> Result {
+        var invalidation = invalidation
+        invalidate(invalidation)
+        fetches.notStored.forget(invalidation, principals.label(of:))
+        defer { liveDocuments.invalidationsCommitted() }
+        await cache.store.flush()
+        cache.memory.remove(invalidation, principals.label(of:))
+        let result = try await work()
+        invalidation.time = cache.now
+        fetches.invalidations.append(invalidation)
+        cache.memory.remove(invalidation, principals.label(of:))
+        return result
     }
 }

@@ -33,14 +33,16 @@ public struct CleanFilter: Sendable {
 
     /// What the clean makes outdated of all that was requested before it, or more: where the filter names a URL or an age, too.
     ///
-    /// - Parameter model: the filter's model, or the base of its cluster.
-    func invalidation(of model: String?, at time: Int64) -> Invalidation {
+    /// - Parameter model: the filter's model, or the base of its cluster; nil where nobody knows what a response shows.
+    public func invalidation(of model: String? = nil, at time: Int64) -> Invalidation {
         let objects = model.map { [BoundObject(model: $0, identity: identity)] } ?? []
         return Invalidation(of: upstream, objects: objects, principals: principal.map { [$0] }, at: time)
     }
 }
 
 /// The documents and objects that a filter selects, in the order of their ids, one slice at a time.
+///
+/// It asks the filter, not the filter's `Invalidation`: that covers more than what is to be deleted.
 struct CleanSelection {
     let database: Database
     let filter: CleanFilter

@@ -10,9 +10,14 @@ extension ObjectStore {
     public func clean(_ filter: CleanFilter, dryRun: Bool = false, progress: @escaping CleanProgress = { _ in true })
         async throws(StoreError) -> CleanResult
     {
+        try await core.clean(resolved(filter), dryRun: dryRun, progress: progress)
+    }
+
+    /// The filter with its upstream named by its key, as in an `Invalidation`; it stays the same if it is resolved again.
+    public func resolved(_ filter: CleanFilter) -> CleanFilter {
         var filter = filter
         filter.upstream = core.upstream(labelled: filter.upstream)
-        return try await core.clean(filter, dryRun: dryRun, progress: progress)
+        return filter
     }
 }
 

@@ -113,6 +113,21 @@ import Testing
         #expect(kept.allSatisfy { holds($0) })
     }
 
+    @Test func `a clean of one principal or upstream removes its responses, and leaves all others`() {
+        let (own, other) = (Note("/a", principal: 2), Note("/a", principal: 3))
+        let unknown = Note("/b", principal: 4)
+        let label: PrincipalLabels = { [2: "ada", 3: "bob"][$0] }
+        for note in [own, other, unknown] { tier.admit(note, at: note.digest) }
+        tier.remove(CleanFilter(upstream: "another", principal: "ada").invalidation(at: 0), label)
+        #expect([own, other, unknown].allSatisfy(holds))
+        tier.remove(CleanFilter(principal: "ada").invalidation(at: 0), label)
+        #expect(!holds(own) && holds(other) && !holds(unknown))
+        tier.remove(CleanFilter(upstream: "another").invalidation(at: 0), label)
+        #expect(holds(other))
+        tier.remove(CleanFilter(upstream: "u", url: { _ in false }).invalidation(at: 0), label)
+        #expect(!holds(other))
+    }
+
     @Test func `a changed object makes exactly those responses dirty that show it`() {
         let tier = MemoryTier<Note>(capacity: 100_000)
         let notes = (0..<100).map { Note("/\($0)") }

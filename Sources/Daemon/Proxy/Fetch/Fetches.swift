@@ -73,7 +73,7 @@ final class Fetches {
         (log, repeated) = (proxy.log, proxy.repeated)
         (principals, fleet) = (proxy.principals, proxy.fleet)
         backOffs = BackOffs(isInFleet: proxy.fleet != nil)
-        invalidations = InvalidationLog(since: proxy.cache.now)
+        invalidations = InvalidationLog(since: proxy.cache.now, label: proxy.principals.label(of:))
     }
 
     /// The store's clock in seconds; ages are counted by it.

@@ -140,5 +140,7 @@ package struct NotStoredReasons {
     /// Forgets a URL, because a response to it was stored.
     mutating func forget(_ key: CacheKey) { notes[Place(key)] = nil }
 
-    mutating func forgetAll() { notes.removeAll() }
+    mutating func forget(_ invalidation: Invalidation, _ label: PrincipalLabels) {
+        notes.removeAll { invalidation.covers($0.url, of: $0.upstream, principal: label($1.principal)) }
+    }
 }

@@ -117,7 +117,9 @@ final class LiveDocuments {
 
     /// Invalidates what a write or a clean covers; its effects are yet to be committed.
     func invalidate(_ invalidation: Invalidation) {
-        for document in documents.values where invalidation.covers(document.request) { document.handle(.invalidated) }
+        for document in documents.values where invalidation.covers(document.request.key, proxy.principals.label(of:)) {
+            document.handle(.invalidated)
+        }
     }
 
     /// Examines the invalidated documents once the write's effects are committed.

@@ -216,9 +216,9 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     /// Removes the responses that an invalidation covers, for every query, principal, context and variant.
     ///
     /// For patterns it reads each path once. No look-up waits for it.
-    package func remove(_ invalidation: Invalidation) {
+    package func remove(_ invalidation: Invalidation, _ label: @escaping PrincipalLabels = { _ in nil }) {
         guard let upstream = invalidation.upstream, !invalidation.isOfEverything else {
-            return removeAll { invalidation.concerns($0.key.upstream) }
+            return removeAll { invalidation.covers($0.key, label) }
         }
         let digests = paths.withLock { known in
             let places =
@@ -227,9 +227,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
                 : known.paths(of: upstream).filter { invalidation.covers($0, of: upstream, shown: []) }
             return places.flatMap { known.digests(upstream: upstream, path: $0) }
         }
-        for digest in digests {
-            process(.left { invalidation.covers($0.key.url, of: $0.key.upstream, shown: []) }, at: digest)
-        }
+        for digest in digests { process(.left { invalidation.covers($0.key, label) }, at: digest) }
     }
 
     /// Removes every response that the closure accepts, by default all; it walks the whole tier.

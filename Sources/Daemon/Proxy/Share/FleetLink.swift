@@ -261,14 +261,9 @@ package struct SharedClean: Sendable, Equatable, Codable {
 
     package init() {}
 
-    /// All that it removes of what was requested before it, or more.
-    package func invalidation(of upstream: String, at time: Int64) -> Invalidation {
-        Invalidation(
-            of: upstream,
-            objects: model.map { [BoundObject(model: $0, identity: identity)] } ?? [],
-            principals: principal.map { [$0] },
-            at: time
-        )
+    /// All that it removes of an upstream, unless it names a URL or a route.
+    package func filter(of upstream: String) -> CleanFilter {
+        CleanFilter(model: model, identity: identity, upstream: upstream, principal: principal, olderThan: olderThan)
     }
 }
 

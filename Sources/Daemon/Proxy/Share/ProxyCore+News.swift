@@ -208,13 +208,7 @@ extension ProxyCore: FleetFollower {
     /// news are applied.
     private func obey(_ clean: SharedClean, in upstream: String) async {
         guard let known = configuration.value.upstreams.first(where: { $0.storeKey == upstream }) else { return }
-        var filter = CleanFilter(
-            model: clean.model,
-            identity: clean.identity,
-            upstream: known.name,
-            principal: clean.principal,
-            olderThan: clean.olderThan
-        )
+        var filter = clean.filter(of: upstream)
         filter.url = clean.covers(by: known)
         log.notice("another machine of the fleet has asked for a clean", metadata: ["upstream": "\(known.name)"])
         Task { [filter] in await self.clean(filter, in: upstream) }

@@ -106,7 +106,7 @@ extension ProxyCore {
     /// Makes everything that an invalidation covers outdated, in memory, fetches and streams.
     func invalidate(_ invalidation: Invalidation) {
         fetches.invalidate(invalidation)
-        cache.memory.remove(invalidation)
+        cache.memory.remove(invalidation, principals.label(of:))
         liveDocuments.invalidate(invalidation)
     }
 }
