@@ -23,7 +23,8 @@ enum ProxyFixture {
         _ method: String = "GET",
         _ url: String = "/x",
         _ fields: [(String, String)] = [],
-        of upstream: ProxiedUpstream
+        of upstream: ProxiedUpstream,
+        hasher: KeyHasher = Self.hasher
     ) -> ProxyRequest {
         let incoming = IncomingRequest(
             message: Request(method: method, target: url, fields: Fields(fields.map { Field($0.0, $0.1) })),

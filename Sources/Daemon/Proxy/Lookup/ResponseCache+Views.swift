@@ -146,7 +146,8 @@ extension ResponseCache {
         of upstreams: [ProxiedUpstream],
         at authority: String
     ) async throws(StoreError) -> DocumentView? {
-        guard let found = try await store.inspect(id) else { return nil }
+        guard var found = try await store.inspect(id), let current = current(found.stored) else { return nil }
+        found.stored = current
         let upstream = upstreams.first { $0.storeKey == found.stored.key.upstream }
         guard let upstream, var response = CachedResponse(shown: found.stored) else {
             guard let body = try await store.received(id) else { return nil }
@@ -158,7 +159,6 @@ extension ResponseCache {
                 notice: "its upstream is no longer in the config: the body is shown as it was received"
             )
         }
-        response.policy = aged(response.policy)
         let base = ClientAuthority(authority: authority)
         func ready(_ view: View, known: [BoundObject: RelatedObject]? = nil) -> ReadyResponse {
             let digest = Digest128(low: 0, high: 0)
