@@ -24,6 +24,7 @@ extension ResponseCache {
                 return shown
             }
         }
+        // Nothing on its way to disk changes these bytes: a document's body stays as it came.
         guard let body = try await store.received(ready.documentID) else { return nil }
         var response = ready.response
         (response.body, response.form, response.isBodyComposed) = (body, .asReceived, false)
@@ -72,6 +73,7 @@ extension ResponseCache {
 
     /// The view that `make` makes of the named objects that are known, and the commit sequence at which this holds.
     ///
+    /// What is on its way to disk does not matter: a response shows its objects in others with its commit, not before.
     /// Key paths lead on through what is known, so that the view may then name further objects.
     private func expanded(
         naming names: Set<BoundObject>,

@@ -8,9 +8,9 @@ import Store
 ///
 /// ```
 ///            ┌─ shown ─────────────── committed ─┐
-/// arrived ───┤                                   ├─► resident ─┬─────────────────────► left: replaced, evicted,
-///            └─ hidden ─┬─ committed, clean ─────┘        ▲    └─ an object changed ─┐       invalidated, dropped
-///                       ├─ committed, dirty ─► disk only ─┴─ read ◄───────────────── dirty
+/// arrived ───┤                                   ├─► resident ─┬─► left: replaced, evicted, invalidated, dropped
+///            └─ hidden ─┬─ committed, clean ─────┘        ▲    └─ an object changed ─► dirty ─► left, or read again
+///                       ├─ committed, dirty ─► disk only ─┴─ read
 ///                       ├─ superseded by a later arrival ─► disk only
 ///                       └─ dropped ─► its commit removes it from disk
 /// ```
