@@ -24,7 +24,7 @@ enum ProxyFixture {
         _ url: String = "/x",
         _ fields: [(String, String)] = [],
         of upstream: ProxiedUpstream,
-        hasher: KeyHasher = hasher
+        hasher: KeyHasher = Self.hasher
     ) -> ProxyRequest {
         let incoming = IncomingRequest(
             message: Request(method: method, target: url, fields: Fields(fields.map { Field($0.0, $0.1) })),

@@ -1,6 +1,5 @@
 import Logging
 import Mapping
-import Settings
 import Store
 import TestSupport
 import Testing
@@ -8,6 +7,7 @@ import Testing
 @testable import CachePolicy
 @testable import HTTPSemantics
 @testable import Proxy
+@testable import Settings
 
 /// Memory never goes back behind what has been passed on.
 @Suite struct ResponseCacheTests {
@@ -24,7 +24,15 @@ import Testing
         store.setListener(ChangeListeners(memory, watch))
         cache = ResponseCache(store: store, memory: memory, watch: watch, log: Logger(label: "test"))
         upstream = try ProxyFixture.upstream()
-        request = ProxyFixture.request(of: upstream)
+        request = ProxyFixture.request(of: upstream, hasher: store.hasher)
+    }
+
+    /// What the writer is given from now on is not on disk before the gate is open.
+    private func holdUpWriter() -> Gate {
+        let (gate, other) = (Gate(), ProxyFixture.request("GET", "/other", of: upstream).key)
+        // It reports commits in order, on its own thread.
+        store.receive(ReceivedDocument(key: other, body: [], start: cache.now, end: cache.now)) { _ in gate.wait() }
+        return gate
     }
 
     private func answer(_ body: String) -> ReadyResponse {
@@ -159,16 +167,83 @@ import Testing
     }
 
     @Test func `a response that may be older than a write is not found before its commit`() async throws {
-        let (ready, gate) = (answer("old"), Gate())
-        // The writer reports commits in order: that of this document waits, and so does the next one.
-        let other = ProxyFixture.request("GET", "/other", of: upstream).key
-        store.receive(ReceivedDocument(key: other, body: [], start: cache.now, end: cache.now)) { _ in gate.wait() }
+        let (ready, gate) = (answer("old"), holdUpWriter())
         keep(ready, writtenAt: cache.now)
         #expect(cache.isArriving(request) && remembered.isEmpty)
         gate.open()
         await store.flush()
         #expect(remembered.map { $0 === ready } == [true])
         await store.close()
+    }
+
+    @Test func `whoever reads a document finds the fields of a 304 that the disk does not have yet`() async throws {
+        let old = answer("old")
+        keep(old)
+        await store.flush()
+        let (document, gate) = (try #require(old.stored?.document), holdUpWriter())
+        let fields = [("Cache-Control", "max-age=5"), ("Link", "</x?page=2>; rel=next")]
+        let renewed = ProxyFixture.answer(fields, body: "old", of: upstream, for: request)
+        renewed.committed(as: document, showing: [])
+        try replace(old, by: renewed, since: number)
+        var found = try await store.documents(at: request.key) + (try await store.variants(at: request.key))
+        found += try await store.documents(ofURL: request.key.url, upstream: request.key.upstream).map(\.stored)
+        found.append(try #require(try await store.inspect(document)).stored)
+        #expect(found.count == 4 && found.allSatisfy { $0.policy == old.response.policy.bytes })
+        for stored in found {
+            let current = try #require(cache.current(stored))
+            #expect(current.policy == renewed.response.policy.bytes)
+            #expect(CachedResponse(current, for: request)?.fields == renewed.response.fields)
+        }
+        let shown = try await cache.inspect(document, in: .wire, of: [upstream], at: "localhost")
+        #expect(shown?.fields.contains("link") == true)
+        cache.drop(renewed)
+        #expect(found.allSatisfy { cache.current($0) == nil })
+        #expect(try await cache.inspect(document, in: .wire, of: [upstream], at: "localhost") == nil)
+        gate.open()
+        await store.close()
+    }
+
+    @Test func `what was dropped is not validated for another principal, nor released, while the disk still has it`()
+        async throws
+    {
+        let upstream = try ProxyFixture.upstream { settings in
+            settings.validateAcross = .computed
+            settings.etag.sha256 = ["Accept", "body"]
+        }
+        let request = ProxyFixture.request(of: upstream, hasher: store.hasher)
+        let digest = try #require(RecipeTags(request)).opaque(of: Array("{}".utf8), .received)
+        let tag = ("ETag", "\"\(String(decoding: digest, as: UTF8.self))\"")
+        let ready = ProxyFixture.answer([tag, ("Cache-Control", "max-age=60")], of: upstream, for: request)
+        let share = DiskShare(of: ready.response, to: request)
+        cache.admit(
+            ready,
+            sent: cache.now,
+            age: 0,
+            match: nil,
+            writtenAt: nil,
+            onDisk: share,
+            findCoverage: { _ in .received }
+        )
+        await store.flush()
+        let offered = try #require(try await cache.latestOfAnyone(for: request))
+        #expect(await cache.released(offered.document, by: Fields())?.body == Array("{}".utf8))
+        let gate = holdUpWriter()
+        cache.drop(ready)
+        #expect(try await store.covered(offered.document) != nil)
+        #expect(await cache.released(offered.document, by: Fields()) == nil)
+        #expect(try await cache.latestOfAnyone(for: request) == nil)
+        gate.open()
+        await store.close()
+    }
+
+    @Test func `a copy for one request becomes dirty with its response`() {
+        let ready = answer("old")
+        let copy = ready.with(ready.response.policy)
+        #expect(copy.isClean)
+        memory.admit(ready, at: request.digest)
+        memory.register(ready, under: [7])
+        memory.objectsWillChange([7])
+        #expect(!ready.isClean && !copy.isClean)
     }
 
     @Test func `a doubt that arises in the same second as an inquiry is asked about at once`() {

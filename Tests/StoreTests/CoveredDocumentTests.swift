@@ -16,7 +16,7 @@ import Testing
         -> String?
     {
         try await bench.store.firstCovered(ofURL: url, context: context, upstream: upstream) {
-            String(decoding: $1, as: UTF8.self)
+            String(decoding: $0.stored.body, as: UTF8.self)
         }
     }
 
@@ -36,8 +36,8 @@ import Testing
         #expect(try await found(bench, "/x", context: "accept=a") == nil)
         #expect(try await found(bench, "/x", upstream: "gitlab") == nil)
         // What the caller does not want is passed over.
-        let other = try await bench.store.firstCovered(ofURL: "/x", context: "", upstream: "github") { _, body in
-            body == Array("second".utf8) ? nil : String(decoding: body, as: UTF8.self)
+        let other = try await bench.store.firstCovered(ofURL: "/x", context: "", upstream: "github") {
+            $0.stored.body == Array("second".utf8) ? nil : String(decoding: $0.stored.body, as: UTF8.self)
         }
         #expect(other == "first")
         await bench.store.close()
@@ -58,13 +58,11 @@ import Testing
         let bench = try Bench()
         try await receive(bench, "/x", "first", of: try await principal(bench, 1))
         let id = try #require(
-            try await bench.store.firstCovered(ofURL: "/x", context: "", upstream: "github") { document, _ in
-                document.id
-            }
+            try await bench.store.firstCovered(ofURL: "/x", context: "", upstream: "github") { $0.stored.id }
         )
-        #expect(try await bench.store.covered(id)?.body == Array("first".utf8))
+        #expect(try await bench.store.covered(id)?.stored.body == Array("first".utf8))
         try await bench.store.invalidate(["/x"], of: "github")
-        #expect(try await bench.store.covered(id)?.body == nil)
+        #expect(try await bench.store.covered(id)?.stored.body == nil)
         #expect(try await found(bench, "/x") == nil)
         await bench.store.close()
     }

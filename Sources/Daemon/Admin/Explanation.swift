@@ -228,10 +228,10 @@ extension Explanation {
             case .refused: throw ProblemDocument(422, error.description)
             }
         }
-        return Explanation(try await daemon.proxy.explain(incoming), of: incoming, named, in: daemon.proxy.cache)
+        return Explanation(try await daemon.proxy.explain(incoming), of: incoming, named)
     }
 
-    init(_ explained: ExplainedRequest, of incoming: IncomingRequest, _ named: NamedURL, in cache: ResponseCache) {
+    init(_ explained: ExplainedRequest, of incoming: IncomingRequest, _ named: NamedURL) {
         let (request, selected, now) = (explained.request, explained.selected, explained.now)
         self.request = Asked(request, incoming, named, explained.principal)
         overrides = Overrides(request.overrides)
@@ -240,17 +240,18 @@ extension Explanation {
         }
         .sorted { $0.isSelected && !$1.isSelected }
         others = explained.documents.compactMap { document in
-            let isOthers = document.principal != explained.principal.label
+            let (stored, isOthers) = (document.stored, document.principal != explained.principal.label)
             let credential = isOthers ? "another credential (\(document.principal))" : nil
-            let differences = Self.differences(from: request.key.context, to: document.context, credential: credential)
-            guard !differences.isEmpty, let policy = StoredPolicy(bytes: document.policy) else { return nil }
-            let applied = request.upstream.applying(cache.aged(policy), request.overrides)
+            let context = stored.key.context
+            let differences = Self.differences(from: request.key.context, to: context, credential: credential)
+            guard !differences.isEmpty, let policy = StoredPolicy(bytes: stored.policy) else { return nil }
+            let applied = request.upstream.applying(policy, request.overrides)
             return Other(
                 principal: document.principal,
-                context: document.context.split(separator: "\n").map(String.init),
+                context: context.split(separator: "\n").map(String.init),
                 differences: differences,
-                status: document.status,
-                selection: VarySelection(bytes: document.variant)?.texts ?? [],
+                status: stored.status,
+                selection: VarySelection(bytes: stored.variant)?.texts ?? [],
                 age: applied.age(at: now),
                 timeToLive: applied.timeToLive(at: now)
             )

@@ -34,11 +34,10 @@ public enum TagCoverage: RawRepresentable, Sendable, Equatable {
     }
 }
 
-/// A stored response whose entity tag was shown to cover its body, whoever's it is; without the body.
+/// A stored response whose entity tag was shown to cover its body, whoever's it is.
 public struct CoveredDocument: Sendable {
-    public var id: DocumentID
-    /// The fields, in the caller's own form.
-    public var head: [UInt8]
+    /// With the bytes that were received, whatever has changed since.
+    public var stored: StoredDocument
     public var coverage: TagCoverage
 }
 
@@ -50,44 +49,37 @@ extension ObjectStore {
     /// first result of `use`, which runs on a reader's thread.
     ///
     /// The caller must not show anything of them to another principal until the upstream has said that it is that
-    /// one's, too. A document that has changed since is offered with the bytes that were received.
+    /// one's, too.
     public func firstCovered<Value: Sendable>(
         ofURL url: String,
         context: String,
         upstream: String,
-        where use: @escaping @Sendable (_ document: CoveredDocument, _ body: [UInt8]) -> Value?
+        where use: @escaping @Sendable (CoveredDocument) -> Value?
     ) async throws(StoreError) -> Value? {
         let pathHash = core.hasher.pathHash(upstream: upstream, url: url)
         return try await core.read { database in
-            let reader = CoveredDocumentReader(database: database)
-            for document in try reader.documents(url, context, upstream, pathHash, limit: Self.offerLimit) {
-                if let found = use(document, try reader.body(of: document.id)) { return found }
+            let reader = try DocumentReader(database, models: [:])
+            for id in try reader.covered(url, context, upstream, pathHash, limit: Self.offerLimit) {
+                if let document = try reader.covered(id), let found = use(document) { return found }
             }
             return nil
         }
     }
 
-    /// A covered document by its id, with the body as received; nil if it is gone.
-    public func covered(_ id: DocumentID) async throws(StoreError) -> (document: CoveredDocument, body: [UInt8])? {
-        try await core.read { database in
-            let reader = CoveredDocumentReader(database: database)
-            return try reader.document(id).map { ($0, try reader.body(of: id)) }
-        }
+    /// A covered document by its id; nil if it is gone.
+    public func covered(_ id: DocumentID) async throws(StoreError) -> CoveredDocument? {
+        try await core.read { try DocumentReader($0, models: [:]).covered(id) }
     }
 }
 
-private struct CoveredDocumentReader {
-    let database: Database
-
-    private static let columns = "d.id, d.head, d.covered"
-
-    func documents(_ url: String, _ context: String, _ upstream: String, _ pathHash: Int64, limit: Int) throws
-        -> [CoveredDocument]
+extension DocumentReader {
+    fileprivate func covered(_ url: String, _ context: String, _ upstream: String, _ pathHash: Int64, limit: Int) throws
+        -> [DocumentID]
     {
         // However many queries of a path and principals there are, the search is short.
         try database.query(
             """
-            SELECT \(Self.columns) FROM (SELECT id FROM _documents WHERE place = ?1 ORDER BY id DESC LIMIT ?5) newest
+            SELECT d.id FROM (SELECT id FROM _documents WHERE place = ?1 ORDER BY id DESC LIMIT ?5) newest
             JOIN _documents d ON d.id = newest.id AND d.url = ?2 AND d.status = 200 AND d.covered IS NOT NULL
             JOIN _scopes s ON s.id = d.scope
             JOIN _names u ON u.id = s.upstream AND u.text = ?4
@@ -95,19 +87,14 @@ private struct CoveredDocumentReader {
             JOIN _observations o ON o.id = d.observation
             ORDER BY o.finish DESC, d.id DESC LIMIT ?6
             """
-        ).all(pathHash, url, context, upstream, ObjectStore.searchLimit, limit, read: document).compactMap(\.self)
+        ).all(pathHash, url, context, upstream, ObjectStore.searchLimit, limit) { $0.id(0) }
     }
 
-    func document(_ id: DocumentID) throws -> CoveredDocument? {
-        try database.query("SELECT \(Self.columns) FROM _documents d WHERE d.id = ?").first(id, read: document) ?? nil
-    }
-
-    private func document(_ row: QueryRow) -> CoveredDocument? {
-        TagCoverage(rawValue: row.integer(2)).map { CoveredDocument(id: row.id(0), head: row.bytes(1), coverage: $0) }
-    }
-
-    func body(of id: DocumentID) throws -> [UInt8] {
-        let stored = try StoredBody(document: id, in: database)
-        return try stored.received(payloads: stored.payloads(in: database))
+    /// Without models nothing is composed.
+    fileprivate func covered(_ id: DocumentID) throws -> CoveredDocument? {
+        let number = try database.query("SELECT covered FROM _documents WHERE id = ?").integer(id)
+        guard let coverage = number.flatMap({ TagCoverage(rawValue: $0) }), let stored = try document(id)
+        else { return nil }
+        return CoveredDocument(stored: stored, coverage: coverage)
     }
 }

@@ -242,22 +242,18 @@ struct DocumentReader {
     func documents(ofURL url: String, upstream: String, pathHash: Int64, limit: Int) throws -> [DocumentOfURL] {
         try database.query(
             """
-            SELECT p.label, x.text, d.variant, d.status, d.policy
+            SELECT \(Self.columns), p.label, s.principal, x.text
             FROM _documents d
             JOIN _scopes s ON s.id = d.scope
             JOIN _names u ON u.id = s.upstream AND u.text = ?3
             JOIN _principals p ON p.id = s.principal
             JOIN _names x ON x.id = s.context
+            \(Self.observed)
             WHERE d.place = ?1 AND d.url = ?2 ORDER BY d.id DESC LIMIT ?4
             """
         ).all(pathHash, url, upstream, limit) { row in
-            DocumentOfURL(
-                principal: row.string(0),
-                context: ObjectContext.key(of: row.string(1)),
-                variant: row.bytes(2),
-                status: Int(row.integer(3)),
-                policy: row.bytes(4)
-            )
+            let scope = NameTable.Scope(upstream: upstream, principal: row.id(12), context: row.string(13))
+            return DocumentOfURL(principal: row.string(11), stored: withoutBody(row, under: scope.key(ofURL: url)))
         }
     }
 
@@ -268,13 +264,11 @@ struct DocumentReader {
     }
 }
 
-/// One document of a URL, without its body.
+/// One document of a URL, without its body and objects.
 public struct DocumentOfURL: Sendable {
+    /// The label of its principal.
     public var principal: String
-    public var context: String
-    public var variant: [UInt8]
-    public var status: Int
-    public var policy: [UInt8]
+    public var stored: StoredDocument
 }
 
 extension ObjectStore {

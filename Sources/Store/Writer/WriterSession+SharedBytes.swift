@@ -70,14 +70,14 @@ extension WriterSession {
 
     /// The row for the bytes that a document has in common with another one, beside its versions; nil if they differ.
     func share(_ document: NewDocument, with other: DocumentID) throws -> SharedBodyID? {
-        let found: SharedBodyID?? = try query("SELECT shared FROM _bodies WHERE document = ?")
-            .first(other) { $0.isNull(0) ? nil : $0.id(0) }
-        guard let found else { return nil }
+        let known = try query("SELECT shared FROM _bodies WHERE document = ?")
+            .first(other) { $0.id(0, as: SharedBodyID.self) }
+        guard let known else { return nil }
         let stored = try StoredBody(document: other, in: database)
         guard stored.skeleton == document.skeleton, stored.keyed == document.keyed,
             document.skeleton != nil || stored.literal == document.literal
         else { return nil }
-        if let known = found {
+        if known != .zero {
             try query("UPDATE _shared_bodies SET documents = documents + 1 WHERE id = ?").run(known)
             return known
         }

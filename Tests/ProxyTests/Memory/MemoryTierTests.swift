@@ -29,7 +29,7 @@ import Testing
         }
 
         var digest: Digest128 { entry.digest }
-        var isDirty: Bool { entry.isDirty.load(ordering: .relaxed) }
+        var isDirty: Bool { entry.isDirty }
     }
 
     private static let hasher = KeyHasher(secret: (1, 2))
@@ -139,6 +139,15 @@ import Testing
         #expect(notes.enumerated().allSatisfy { $1.isDirty == ($0 == 3) })
         tier.objectsWillChange([7])
         #expect(notes.allSatisfy { $0.isDirty })
+    }
+
+    @Test func `a response whose object changed before it was registered is dirty, even if it has left`() {
+        let (late, gone, clean) = (Note("/a"), Note("/b"), Note("/c"))
+        for note in [late, gone, clean] { tier.admit(note, at: note.digest) }
+        tier.remove(gone.digest)
+        for note in [late, gone] { tier.register(note, under: [7]) { true } }
+        tier.register(clean, under: [7]) { false }
+        #expect([late, gone, clean].map(\.isDirty) == [true, true, false])
     }
 
     @Test func `responses that left the tier do not pile up in the lists of an object`() {

@@ -18,7 +18,8 @@ import Testing
         let key = CacheKey(upstream: "u", principal: 1, context: "", url: "/a")
         let variant: [UInt8]
         let byteCount = 1
-        let entry = MemoryEntry(digest: Digest128(low: 0, high: 0))
+        private let flags = Mutex(MemoryEntry(digest: Digest128(low: 0, high: 0)))
+        var entry: MemoryEntry { flags.withLock(\.self) }
         private let isStored: Atomic<Bool>
         /// None before its commit.
         var documentID: DocumentID {
@@ -32,7 +33,8 @@ import Testing
 
         func take(isStored: Bool, isDirty: Bool) {
             self.isStored.store(isStored || kind != .arrived, ordering: .relaxed)
-            entry.isDirty.store(isDirty, ordering: .relaxed)
+            flags.withLock { $0 = MemoryEntry(digest: $0.digest) }
+            if isDirty { entry.outdate() }
         }
 
         static func == (left: Note, right: Note) -> Bool { left === right }
@@ -87,6 +89,8 @@ import Testing
         /// The documents on disk, and whether each has its new fields there.
         var disk: [Int: Bool] = [:]
         var dirty: Set<Note> = []
+        /// The documents whose objects have changed since they were verified.
+        var changed: Set<Int> = []
         var residents: Set<Note> = []
         var retired: Set<Note> = []
         var removed: Set<Int> = []
@@ -109,13 +113,24 @@ import Testing
         case job(isClean: Bool, fails: Bool)
         case drop(Note)
         case evict(Note)
-        case change(Note)
+        case change(Int)
         case invalidate
         case read
         case readEnds
         case ask(Int)
         case notModified
     }
+
+    /// What becomes of dirty responses; every one of these is to be visited.
+    private enum Dirtiness: CaseIterable {
+        case committed, superseded, replacedByRead, keptFromRead, evicted, replacedByArrival, freshened, freshenedInVain
+    }
+
+    private final class Visits {
+        var seen: Set<Dirtiness> = []
+    }
+
+    private let visits = Visits()
 
     private struct Violation: Error, CustomStringConvertible {
         let description: String
@@ -164,14 +179,17 @@ import Testing
         // Whoever has found a response may hold it until long after it has left.
         for (origin, arrived) in world.arrived.enumerated() where arrived.isForDisk {
             if !arrived.isDropped { steps.append(.drop(notes[.arrived, origin])) }
-            if world.asker.isEmpty, !world.freshened.contains(origin), isFindable(origin, in: world) {
+            // What is dirty is requested without conditions.
+            if world.asker.isEmpty, !world.freshened.contains(origin), !world.changed.contains(origin),
+                isFindable(origin, in: world)
+            {
                 steps.append(.ask(origin))
             }
+            // What only memory has shows no objects.
+            if world.disk[origin] != nil, !world.changed.contains(origin) { steps.append(.change(origin)) }
         }
         for note in world.residents {
             steps.append(.evict(note))
-            // What only memory has shows no objects.
-            if world.arrived[note.origin].isStored, !world.dirty.contains(note) { steps.append(.change(note)) }
             if note.kind != .arrived { steps.append(.drop(note)) }
         }
         return steps + [.invalidate]
@@ -180,9 +198,8 @@ import Testing
     /// Whether a look-up finds a document, in memory or on disk.
     private func isFindable(_ origin: Int, in world: World) -> Bool {
         if world.residents.contains(where: { $0.origin == origin }) { return world.arrived[origin].isStored }
-        let overlay = Overlay(world.life.value)
         return world.disk[origin] != nil && !world.life.value.isArriving
-            && !overlay.hides(DocumentID(rawValue: Int64(origin + 1)))
+            && world.life.value.change(of: DocumentID(rawValue: Int64(origin + 1))) != .dropped
     }
 
     private func take(_ step: Step, in old: World, _ notes: Notes) throws -> World {
@@ -193,6 +210,10 @@ import Testing
             let origin = world.arrived.count
             world.arrived.append(Arrived(isHidden: visibility == .hidden, isForDisk: isForDisk))
             world.jobs.append(isForDisk ? .commit(origin) : .removeAll(origin))
+            let isPredecessorDirty = world.dirty.intersection(world.residents).contains {
+                $0.variant == [notes.variants[origin]]
+            }
+            if isPredecessorDirty { visits.seen.insert(.replacedByArrival) }
             try handle(.arrived(notes[.arrived, origin], visibility), in: &world)
         case .job(let isClean, let fails): try work(isClean: isClean, fails: fails, in: &world, notes)
         case .drop(let note):
@@ -200,10 +221,12 @@ import Testing
             try drop(note, in: &world)
         case .evict(let note):
             world.mishaps += 1
+            if world.dirty.contains(note) { visits.seen.insert(.evicted) }
             try handle(.left { $0 === note }, in: &world)
-        case .change(let note):
+        case .change(let origin):
             world.mishaps += 1
-            world.dirty.insert(note)
+            world.changed.insert(origin)
+            world.dirty.formUnion(world.residents.filter { $0.origin == origin })
         case .invalidate:
             world.mishaps += 1
             for origin in world.arrived.indices where !world.arrived[origin].isCommitted {
@@ -224,7 +247,12 @@ import Testing
             world.freshened.insert(origin)
             world.jobs.append(.freshen(origin))
             let note = notes[.freshened, origin]
+            world.dirty.remove(note)
+            // Its objects may have changed after the 304 was compared with the original.
+            if world.changed.contains(origin) { world.dirty.insert(note) }
+            notes.enter(world)
             try handle(.freshened(note, Self.fields, since: since), in: &world)
+            if world.dirty.contains(note), world.residents.contains(note) { visits.seen.insert(.freshened) }
         }
         try check(world, notes)
         return world
@@ -257,9 +285,17 @@ import Testing
             }
             world.disk[origin] = false
             world.arrived[origin].isStored = true
-            if !isClean { world.dirty.insert(note) }
+            if !isClean {
+                world.changed.insert(origin)
+                world.dirty.insert(note)
+                let isLatest = !world.arrived.indices.contains {
+                    $0 > origin && notes.variants[$0] == notes.variants[origin]
+                }
+                visits.seen.insert(isLatest ? .committed : .superseded)
+            }
             notes.enter(world)
             try handle(.committed(note, .stored(isClean: isClean)), in: &world)
+            try #require(isClean || !world.residents.contains(note), "what is dirty from the start is found")
         case .remove(let origin): world.disk[origin] = nil
         case .removeAll(let origin):
             if !world.disk.isEmpty {
@@ -269,13 +305,15 @@ import Testing
             world.arrived[origin].isCommitted = true
             try handle(.committed(notes[.arrived, origin], .stored(isClean: true)), in: &world)
         case .freshen(let origin):
-            if world.disk[origin] != nil {
+            if world.disk[origin] != nil, !world.changed.contains(origin) {
                 world.disk[origin] = true
             } else {
                 world.freshened.remove(origin)
                 let note = notes[.freshened, origin]
+                if !world.dirty.contains(note) { visits.seen.insert(.freshenedInVain) }
                 try handle(.freshenedInVain(note, Self.fields), in: &world)
                 try #require(!world.residents.contains(note), "a renewal that the store has refused is found")
+                try #require(world.dirty.contains(note), "a renewal that the store has refused counts as clean")
             }
         }
     }
@@ -283,22 +321,33 @@ import Testing
     private func endRead(in world: inout World, _ notes: Notes) throws {
         guard let reader = world.reader else { return }
         world.reader = nil
-        let overlay = Overlay(world.life.value)
+        let life = world.life.value
         for (origin, hasFields) in reader.disk {
             let note = notes[.read, origin]
-            let isHidden = overlay.hides(note.documentID)
+            let change = life.change(of: note.documentID)
+            let isHidden = change == .dropped
             if world.arrived[origin].isDropped, world.disk[origin] != nil, !isHidden {
                 throw Violation("a document that was dropped is found")
             }
             if !isHidden, world.freshened.contains(origin), world.disk[origin] != nil, !hasFields,
-                overlay.fields(of: note.documentID) != Self.fields
+                change != .freshened(Self.fields)
             {
                 throw Violation("a reader finds fields from before the 304")
             }
             // It may have been dropped after the overlay was taken.
-            let other = world.residents.first { $0.variant == note.variant && !world.dirty.contains($0) }
+            guard let other = world.residents.first(where: { $0.variant == note.variant }) else {
+                try handle(.read(note, since: reader.since), in: &world)
+                continue
+            }
+            let isDirty = world.dirty.contains(other)
+            let isUseless = life.isArriving || isHidden || life.hasChanged(since: reader.since, 0)
             try handle(.read(note, since: reader.since), in: &world)
-            if let other { try #require(world.residents.contains(other), "a read displaces a clean response") }
+            if !isDirty || isUseless {
+                try #require(world.residents.contains(other), "a read displaces what is clean, or newer")
+            } else {
+                try #require(world.residents.contains(note), "a dirty response stays although it was read again")
+            }
+            if isDirty { visits.seen.insert(isUseless ? .keptFromRead : .replacedByRead) }
         }
     }
 
@@ -312,6 +361,7 @@ import Testing
                 world.dirty.subtract([note].filter { $0.kind == .read })
             case .leave(let note): try #require(world.residents.remove(note) != nil, "it leaves without being there")
             case .discard(let note): try #require(!world.residents.contains(note), "a resident is discarded")
+            case .outdate(let note): world.dirty.insert(note)
             case .remove(let document):
                 let origin = Int(document.rawValue) - 1
                 try #require(world.arrived[origin].isStored, "it is removed before it is stored")
@@ -373,11 +423,25 @@ import Testing
             }
         }
         #expect(seen.count > 1_000)
+        if mishaps > 1 { #expect(visits.seen == Set(Dirtiness.allCases)) }
+    }
+
+    @Test func `a document whose use is restricted keeps the fields that a 304 gave it`() {
+        let note = Note(0, .read, variant: 1)
+        var life = Residence<Note>()
+        _ = life.handle(.restricted(note.documentID, policy: [9]), number: 1)
+        #expect(life.change(of: note.documentID) == .freshened(FreshenedFields(head: nil, policy: [9], sent: 0)))
+        _ = life.handle(.freshened(note, Self.fields, since: 1), number: 2)
+        _ = life.handle(.restricted(note.documentID, policy: [9]), number: 3)
+        #expect(life.change(of: note.documentID) == .freshened(FreshenedFields(head: [1], policy: [9], sent: 0)))
+        _ = life.handle(.dropped(note), number: 4)
+        _ = life.handle(.restricted(note.documentID, policy: [9]), number: 5)
+        #expect(life.change(of: note.documentID) == .dropped)
     }
 
     private static func text(_ step: Step) -> String {
         switch step {
-        case .drop(let note), .evict(let note), .change(let note):
+        case .drop(let note), .evict(let note):
             "\(step)".prefix { $0 != "(" } + " \(note.kind) \(note.origin)"
         default: "\(step)"
         }

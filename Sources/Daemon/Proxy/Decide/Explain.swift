@@ -74,7 +74,12 @@ extension ProxyCore {
             selected: found.whole,
             assembled: found.assembled,
             variants: variants,
-            documents: documents.filter { $0.status != 206 },
+            documents: documents.compactMap {
+                var document = $0
+                guard let stored = cache.current(document.stored), stored.status != 206 else { return nil }
+                document.stored = stored
+                return document
+            },
             unstored: fetches.notStored[request.key],
             mode: modes.current,
             now: now
@@ -142,7 +147,7 @@ extension ResponseCache {
             )
         }
         let documents = store.mayHave(request.digest) ? try await store.documents(at: request.key) : []
-        for (document, response) in current(documents, at: request.digest, for: request) {
+        for (document, response) in current(documents, for: request) {
             let known = variants.firstIndex { $0.ready.response.selection == response.selection }
             // As for any request, a response in memory precedes the disk unless it is dirty.
             if let known, !variants[known].isDirty { continue }

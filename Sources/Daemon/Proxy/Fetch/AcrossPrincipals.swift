@@ -167,9 +167,8 @@ extension Fetches {
         guard let document = fetch.released else { return }
         fetch.released = nil
         let (request, tag) = (fetch.request, response.validators.entityTag)
-        // What cannot be read counts as gone.
-        after({ [cache] in try? await cache.store.covered(document) }) { [self] in
-            guard let found = $0 ?? nil, let tag, tag == FieldsOnDisk.entityTag(in: found.document.head) else { return }
+        after({ [cache] in await cache.covered(document) }) { [self] in
+            guard let found = $0, let tag, tag == found.fields[first: "etag"].flatMap({ EntityTag($0) }) else { return }
             change(request.upstream, "two principals got different bodies with the same entity tag") {
                 $0.compared(isSame: found.body == response.body, on: request.routePath)
             }
@@ -211,6 +210,9 @@ extension Fetches {
     }
 }
 
+/// A document whose entity tag covers its body, whoever's it is, with the bytes that were received.
+private typealias CoveredResponse = (fields: Fields, body: [UInt8], coverage: TagCoverage)
+
 extension ResponseCache {
     /// The latest response stored under a request's URL and context for whomever, of which a 304 may say that it is the request's,
     /// and the tag that the upstream then gives for it; nil if there is none.
@@ -221,20 +223,32 @@ extension ResponseCache {
         let (key, recipe) = (request.key, RecipeTags(request))
         guard recipe != nil || request.group != nil else { return nil }
         return try await store.firstCovered(ofURL: key.url, context: key.context, upstream: key.upstream) {
-            document,
-            body in
-            guard let fields = FieldsOnDisk.withoutDigests(document.head),
-                let former = fields[first: "etag"].flatMap({ EntityTag($0) }),
-                !request.credentials.areRepeated(inBody: body, fields)
+            [self] document in
+            guard let found = current(document), let former = found.fields[first: "etag"].flatMap({ EntityTag($0) }),
+                !request.credentials.areRepeated(inBody: found.body, found.fields)
             else { return nil }
             let tag: EntityTag? =
-                switch document.coverage {
+                switch found.coverage {
                 case .content(let group): group == request.group ? former : nil
                 case .received, .minified:
-                    recipe.flatMap { EntityTag(former.spelled(with: $0.opaque(of: body, document.coverage))) }
+                    recipe.flatMap { EntityTag(former.spelled(with: $0.opaque(of: found.body, found.coverage))) }
                 }
-            return tag.map { ($0, document.id) }
+            return tag.map { ($0, document.stored.id) }
         }
+    }
+
+    /// A covered document as it is by now; nil if it is gone, cannot be read, or repeats a credential.
+    ///
+    /// Whether it may be outdated does not matter: it counts only if the upstream says that it is not.
+    fileprivate func covered(_ id: DocumentID) async -> CoveredResponse? {
+        guard let found = try? await store.covered(id) else { return nil }
+        return current(found)
+    }
+
+    private func current(_ found: CoveredDocument) -> CoveredResponse? {
+        guard let document = current(found.stored), let fields = FieldsOnDisk.withoutDigests(document.head)
+        else { return nil }
+        return (fields, document.body, found.coverage)
     }
 
     /// The response that a 304 has released to another principal: its body, and the fields of that principal's own.
@@ -242,13 +256,11 @@ extension ResponseCache {
     /// These are the fields of the 304, and those that describe the body. Nil if the document is gone, or if the 304 lacks a field
     /// that the other's response had and that is each principal's own.
     func released(_ document: DocumentID, by update: Fields) async -> (fields: Fields, body: [UInt8])? {
-        // What cannot be read counts as gone.
-        guard let found = try? await store.covered(document),
-            let stored = FieldsOnDisk.withoutDigests(found.document.head),
-            ["link", "vary"].allSatisfy({ update.contains($0) || !stored.contains($0) })
+        guard let found = await covered(document),
+            ["link", "vary"].allSatisfy({ update.contains($0) || !found.fields.contains($0) })
         else { return nil }
-        let isExact = found.document.coverage != .minified
-        return (Freshening.released(stored, by: update, isExact: isExact), found.body)
+        let isExact = found.coverage != .minified
+        return (Freshening.released(found.fields, by: update, isExact: isExact), found.body)
     }
 }
 
@@ -257,12 +269,6 @@ extension Entrance {
     var group: Int64 {
         let digest = Crypto.sha256([Array("\((configured ?? address).description)".utf8)])
         return digest.prefix(4).reduce(0) { $0 << 8 | Int64($1) }
-    }
-}
-
-extension FieldsOnDisk {
-    fileprivate static func entityTag(in head: [UInt8]) -> EntityTag? {
-        withoutDigests(head)?[first: "etag"].flatMap { EntityTag($0) }
     }
 }
 

@@ -130,9 +130,10 @@ extension Fetches {
             after({ [cache] in
                 _ = await cache.store.flushUnlessHeldUp()
                 // A variant that cannot be read counts as gone.
-                return try? await cache.store.documents(at: request.key) { $0 == selection }
-            }) { [self] found in
-                freshenVariant(found?.compactMap { CachedResponse($0, for: request) }.first, by: head, fetch)
+                let found = try? await cache.store.documents(at: request.key) { $0 == selection }
+                return cache.current(found ?? [], for: request).first?.response
+            }) { [self] in
+                freshenVariant($0, by: head, fetch)
             }
         case .others(let document):
             if mustCompare(fetch) {

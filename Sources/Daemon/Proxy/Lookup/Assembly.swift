@@ -32,7 +32,8 @@ struct Assembly {
 extension ResponseCache {
     /// The mapped view of a request's object, made of what is known of it; nil if its state is not known.
     ///
-    /// The upstream never sent it, so it has no lifetime: its age is that of its oldest value, and it is stale from the start.
+    /// What is on its way to disk does not matter: a response shows its objects in others with its commit, not before. The upstream
+    /// never sent this view, so it has no lifetime: its age is that of its oldest value, and it is stale from the start.
     func assembled(_ request: ProxyRequest) async throws(StoreError) -> ReadyResponse? {
         guard let assembly = Assembly(request) else { return nil }
         let found = try await store.assembled(

@@ -160,7 +160,7 @@ extension ResponseCache {
     func admitParts(_ documents: [StoredDocument], for request: ProxyRequest, since number: Int?) -> ReadyResponse? {
         let digest = request.partsDigest
         func unreadable(_ document: StoredDocument) { store.remove(document.id) }
-        let current = current(documents, at: digest, for: request, unreadable: unreadable)
+        let current = current(documents, for: request, unreadable: unreadable)
         let found: [ReadyResponse] = current.compactMap { document, response in
             guard response.form == .asReceived else { return nil }
             guard PartialContent(fields: response.fields, body: response.body) != nil else {

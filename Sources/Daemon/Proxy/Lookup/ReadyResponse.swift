@@ -79,6 +79,7 @@ package final class ReadyResponse: MemoryResident {
     ///   - digest: where look-ups will find it.
     ///   - source: the flags of the response that this one is made from, if it is to be kept beside that one.
     ///   - known: the stored objects that the view shows by their bare identities; nil if the store was not asked.
+    ///   - entry: that of the response of which this is a copy for one request.
     init(
         _ response: CachedResponse,
         digest: Digest128,
@@ -86,11 +87,12 @@ package final class ReadyResponse: MemoryResident {
         base: ClientAuthority,
         view: View = .wire,
         source: MemoryEntry? = nil,
-        known: [BoundObject: RelatedObject]? = nil
+        known: [BoundObject: RelatedObject]? = nil,
+        entry: MemoryEntry? = nil
     ) {
         (self.source, self.view, self.upstream) = (source, view, upstream)
         key = response.key
-        entry = MemoryEntry(digest: digest)
+        self.entry = entry ?? MemoryEntry(digest: digest)
         precedence = Self.precedence(of: response)
         document = Atomic(response.document ?? .zero)
         storedObjects = Mutex(response.objects)
@@ -165,11 +167,11 @@ package final class ReadyResponse: MemoryResident {
         return fields
     }
 
-    private func copy(_ change: (inout CachedResponse) -> Void) -> ReadyResponse {
+    private func copy(of entry: MemoryEntry? = nil, _ change: (inout CachedResponse) -> Void) -> ReadyResponse {
         var response = response
         change(&response)
         let base = base ?? ClientAuthority(authority: "")
-        return ReadyResponse(response, digest: entry.digest, upstream: upstream, base: base)
+        return ReadyResponse(response, digest: self.entry.digest, upstream: upstream, base: base, entry: entry)
     }
 
     /// A copy marked as outdated: newer values are known that it does not show.
@@ -177,17 +179,17 @@ package final class ReadyResponse: MemoryResident {
         copy { $0.form = .outdated(reason: "an object in it has changed, and it is in memory only") }
     }
 
-    /// A copy with another policy, for one request.
+    /// A copy with another policy, for one request, which becomes dirty with this one.
     func with(_ policy: StoredPolicy) -> ReadyResponse {
-        let copy = copy { $0.policy = policy }
+        let copy = copy(of: entry) { $0.policy = policy }
         if let stored { copy.committed(as: stored.document, showing: stored.objects) }
-        copy.entry.isDirty.store(entry.isDirty.load(ordering: .relaxed), ordering: .relaxed)
+        copy.sequence.store(sequence.load(ordering: .relaxed), ordering: .relaxed)
         return copy
     }
 
     /// Whether it shows the newest known values.
     @inline(__always)
-    var isClean: Bool { !entry.isDirty.load(ordering: .relaxed) }
+    var isClean: Bool { !entry.isDirty }
 
     /// The commit sequence that it is current for, as of its last look-up or commit.
     let sequence = Atomic(CommitNumber.zero)

@@ -152,9 +152,8 @@ extension ResponseCache {
             guard receipt.document != nil || receipt.isInMemoryOnly else {
                 return handle(ready) { .committed(ready, .refused) }
             }
-            if receipt.isDirty { ready.entry.isDirty.store(true, ordering: .relaxed) }
+            register(ready, under: receipt.objects, asOf: receipt.sequence, isDirty: receipt.isDirty)
             if let id = receipt.document { ready.committed(as: id, showing: receipt.objects) }
-            register(ready, under: receipt.objects, asOf: receipt.sequence)
             handle(ready) { [uncommittedWrites] in
                 let mayBeOlder = uncommittedWrites.mayBeNewer(than: start, of: ready.upstream.storeKey)
                 return .committed(ready, .stored(isClean: ready.isClean && !mayBeOlder))

@@ -24,6 +24,7 @@ extension ResponseCache {
                 return shown
             }
         }
+        // Nothing on its way to disk changes these bytes: a document's body stays as it came.
         guard let body = try await store.received(ready.documentID) else { return nil }
         var response = ready.response
         (response.body, response.form, response.isBodyComposed) = (body, .asReceived, false)
@@ -72,6 +73,7 @@ extension ResponseCache {
 
     /// The view that `make` makes of the named objects that are known, and the commit sequence at which this holds.
     ///
+    /// What is on its way to disk does not matter: a response shows its objects in others with its commit, not before.
     /// Key paths lead on through what is known, so that the view may then name further objects.
     private func expanded(
         naming names: Set<BoundObject>,
@@ -146,7 +148,8 @@ extension ResponseCache {
         of upstreams: [ProxiedUpstream],
         at authority: String
     ) async throws(StoreError) -> DocumentView? {
-        guard let found = try await store.inspect(id) else { return nil }
+        guard var found = try await store.inspect(id), let current = current(found.stored) else { return nil }
+        found.stored = current
         let upstream = upstreams.first { $0.storeKey == found.stored.key.upstream }
         guard let upstream, var response = CachedResponse(shown: found.stored) else {
             guard let body = try await store.received(id) else { return nil }
@@ -158,7 +161,6 @@ extension ResponseCache {
                 notice: "its upstream is no longer in the config: the body is shown as it was received"
             )
         }
-        response.policy = aged(response.policy)
         let base = ClientAuthority(authority: authority)
         func ready(_ view: View, known: [BoundObject: RelatedObject]? = nil) -> ReadyResponse {
             let digest = Digest128(low: 0, high: 0)

@@ -1,4 +1,4 @@
-package import CachePolicy
+import CachePolicy
 import HTTPSemantics
 import HTTPServer
 package import Logging
@@ -46,7 +46,7 @@ package final class ResponseCache: Sendable {
     // MARK: Look-up
 
     /// A stored policy as of now: its age may have become unknown.
-    package func aged(_ policy: StoredPolicy) -> StoredPolicy {
+    func aged(_ policy: StoredPolicy) -> StoredPolicy {
         policy.aged(at: seconds, knownSince: store.clock.agesKnownSince / 1_000_000)
     }
 
@@ -65,33 +65,41 @@ package final class ResponseCache: Sendable {
     /// Whether a response is on its way to disk under a request's key.
     func isArriving(_ request: ProxyRequest) -> Bool { memory.isArriving(at: request.digest) }
 
-    /// What the documents that a reader of the disk has found under a digest are by now; call it after reading.
+    /// What a document of any principal that was read from disk is by now; nil if it was dropped.
     ///
-    /// Dropped ones are left out, and so are composed ones that may be older than a write which the disk does not have: these are
-    /// neither the received bytes nor the current state. Others that may be older count as outdated.
+    /// Call it after reading. Every reading of documents passes through here: what is on its way to disk, ages that are not known any more, and writes
+    /// that the disk does not have.
+    func current(_ document: StoredDocument) -> StoredDocument? {
+        var document = document
+        switch memory.change(of: document.id, at: store.hasher.digest(document.key)) {
+        case .dropped: return nil
+        case .freshened(let new): (document.head, document.policy) = (new.head ?? document.head, new.policy)
+        case nil: break
+        }
+        if let policy = StoredPolicy(bytes: document.policy) { document.policy = aged(policy).bytes }
+        if uncommittedWrites.mayBeNewer(than: document.start, of: document.key.upstream) {
+            document.form = .outdated(reason: "a write whose effects could not be stored may have changed it")
+        }
+        return document
+    }
+
+    /// The responses in documents of a request's principal, as they are by now.
+    ///
+    /// Composed ones that may be older than a write which the disk does not have are left out: they are neither the received bytes
+    /// nor the current state.
     ///
     /// - Parameter unreadable: called with each document that cannot be restored as it was received.
     func current(
         _ documents: [StoredDocument],
-        at digest: Digest128,
         for request: ProxyRequest,
         unreadable: (StoredDocument) -> Void = { _ in }
     ) -> [(document: StoredDocument, response: CachedResponse)] {
-        guard !documents.isEmpty else { return [] }
-        let overlay = memory.overlay(at: digest)
-        return documents.compactMap { document in
-            guard !overlay.hides(document.id) else { return nil }
-            guard var response = CachedResponse(document, for: request) else {
+        documents.compactMap { found in
+            guard let document = current(found), found.form != .composed || document.form == .composed
+            else { return nil }
+            guard let response = CachedResponse(document, for: request) else {
                 unreadable(document)
                 return nil
-            }
-            if let fresh = overlay.fields(of: document.id), let policy = StoredPolicy(bytes: fresh.policy) {
-                (response.fields, response.policy) = (Fields(encoded: fresh.head), policy)
-            }
-            response.policy = aged(response.policy)
-            if uncommittedWrites.mayBeNewer(than: document.start, of: request.upstream.storeKey) {
-                guard !response.isComposed else { return nil }
-                response.form = .outdated(reason: "a write whose effects could not be stored may have changed it")
             }
             return (document, response)
         }
@@ -121,7 +129,7 @@ package final class ResponseCache: Sendable {
         now: Int64
     ) -> ReadyResponse? {
         var found: ReadyResponse?
-        let current = current(documents, at: request.digest, for: request) { document in
+        let current = current(documents, for: request) { document in
             // What an earlier Larder stored with redacted fields is no damage.
             let level: Logger.Level = FieldsOnDisk.isEarlier(document.head) ? .debug : .warning
             log.log(
@@ -174,16 +182,22 @@ package final class ResponseCache: Sendable {
         guard let kept, kept.upstream !== ready.upstream else { return kept }
         // It was made by the rules of another configuration. If the disk has the same response, that takes its place.
         guard kept.documentID == ready.documentID else { return ReadyResponse(kept.response, for: request) }
-        kept.entry.isDirty.store(true, ordering: .relaxed)
+        memory.remove(kept, at: kept.entry.digest)
         return nil
     }
 
     /// Registers a response under its objects, whose changes mark it dirty.
-    func register(_ ready: ReadyResponse, under objects: [ObjectID], asOf sequence: CommitNumber) {
+    ///
+    /// - Parameter isDirty: whether they had changed by then.
+    func register(
+        _ ready: ReadyResponse,
+        under objects: [ObjectID],
+        asOf sequence: CommitNumber,
+        isDirty: Bool = false
+    ) {
         ready.sequence.store(sequence, ordering: .relaxed)
-        memory.register(ready, under: objects)
         // A commit between the snapshot and the registration has not marked it.
-        if store.mayHaveChanged(objects, since: sequence) { ready.entry.isDirty.store(true, ordering: .relaxed) }
+        memory.register(ready, under: objects) { isDirty || store.mayHaveChanged(objects, since: sequence) }
     }
 
     /// Whether a response that was looked up a while ago still shows the newest values.
@@ -212,6 +226,7 @@ package final class ResponseCache: Sendable {
     /// into memory, and the store decides.
     ///
     /// - Parameters:
+    ///   - head: its fields as they are on disk.
     ///   - sent: when the request of the 304 was sent, on the store's clock.
     ///   - number: taken from memory at that time.
     func replace(_ stored: ReadyResponse, by ready: ReadyResponse, head: [UInt8], sent: Int64, since number: Int) {
@@ -219,11 +234,10 @@ package final class ResponseCache: Sendable {
         // Until the original is committed, the objects whose changes it must follow are unknown.
         guard document != .zero else { return }
         ready.sequence.store(stored.sequence.load(ordering: .relaxed), ordering: .relaxed)
-        memory.register(ready, under: ready.response.objects)
         // If the original has become dirty, so is its successor.
-        if !isStillClean(stored) { ready.entry.isDirty.store(true, ordering: .relaxed) }
+        memory.register(ready, under: ready.response.objects) { !isStillClean(stored) }
         let policy = ready.response.policy
-        let fields = FreshenedFields(head: ready.response.fields.encoded, policy: policy.bytes, sent: sent)
+        let fields = FreshenedFields(head: head, policy: policy.bytes, sent: sent)
         handle(ready) { .freshened(ready, fields, since: number) }
         let digest = ready.entry.digest
         // A 304 from a cache before the upstream is as old as its `Age`.
@@ -243,7 +257,6 @@ package final class ResponseCache: Sendable {
                 )
                 if outcome != .freshened {
                     // The document was replaced, or a change of its objects was committed first: the 304 confirms nothing.
-                    ready.entry.isDirty.store(true, ordering: .relaxed)
                     handle(ready) { .freshenedInVain(ready, fields) }
                 }
                 watch.documentChanged(digest)
@@ -258,9 +271,7 @@ package final class ResponseCache: Sendable {
         let restricted = stored.response.policy.restricted(by: policy)
         guard restricted != stored.response.policy else { return stored }
         if let (document, _) = stored.stored {
-            let head = stored.response.fields.encoded
-            let fields = FreshenedFields(head: head, policy: restricted.bytes, sent: now)
-            handle(stored) { .restricted(document, fields) }
+            handle(stored) { .restricted(document, policy: restricted.bytes) }
             store.restrict(document, policy: restricted.bytes)
         }
         return stored.with(restricted)
@@ -273,7 +284,7 @@ package final class ResponseCache: Sendable {
         if memory.responses(at: request.digest)?.contains(where: { $0.key == request.key }) == true { return .varyMiss }
         guard store.mayHave(request.digest) else { return .uriMiss }
         guard let variants = try? await store.variants(at: request.key) else { return .miss }
-        return current(variants, at: request.digest, for: request).isEmpty ? .uriMiss : .varyMiss
+        return current(variants, for: request).isEmpty ? .uriMiss : .varyMiss
     }
 }
 
@@ -303,7 +314,7 @@ extension ResponseCache {
             add(ready.response, isClean: ready.isClean)
         }
         let documents = try await store.variants(at: request.key)
-        for (_, response) in current(documents, at: request.digest, for: request) { add(response, isClean: true) }
+        for (_, response) in current(documents, for: request) { add(response, isClean: true) }
         return variants.sorted { ($0.validators.date ?? .min) > ($1.validators.date ?? .min) }
     }
 

@@ -19,13 +19,13 @@ package protocol MemoryResident: AnyObject, Sendable {
 
 extension MemoryResident {
     /// By default the newest comes first.
-    package var precedence: Int64 { 0 }
-    package var documentID: DocumentID { .zero }
+    var precedence: Int64 { 0 }
+    var documentID: DocumentID { .zero }
     /// By default it replaces those of its variant.
-    package func replaces(_ other: Self) -> Bool { isOfVariant(of: other) }
+    func replaces(_ other: Self) -> Bool { isOfVariant(of: other) }
 
     func isOfVariant(of other: Self) -> Bool { variant == other.variant && key == other.key }
-    var isDirty: Bool { entry.isDirty.load(ordering: .relaxed) }
+    var isDirty: Bool { entry.isDirty }
 }
 
 /// Keeps ready responses in memory, by the digest of their key, up to a bound in bytes.
@@ -77,7 +77,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     /// Documents used since the last report whose responses are not resident; at most `usedLimit`.
     private let usedElsewhere = Mutex<Set<DocumentID>>([])
     /// The index of responses by object; it is notified before every commit.
-    package let responsesByObject = ResponsesByObject()
+    let responsesByObject = ResponsesByObject()
 
     /// A class around the lock, because an array cannot contain noncopyable elements.
     final class ShardBox: Sendable {
@@ -95,7 +95,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     /// The most bytes of a response that is admitted: a larger one would displace too many others.
-    package var largest: Int { capacity / 8 }
+    var largest: Int { capacity / 8 }
 
     /// Creates a tier that holds up to `capacity` bytes.
     package init(capacity: Int) {
@@ -104,7 +104,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     /// The responses under a digest; the caller compares their keys.
-    package func responses(at digest: Digest128) -> [Response]? {
+    func responses(at digest: Digest128) -> [Response]? {
         shard(digest).lock.withLock { shard in
             guard let residents = shard.residences[digest]?.residents, !residents.isEmpty else { return nil }
             return residents
@@ -116,7 +116,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     /// - Parameter event: makes the event, with the lock held: what it depends on is true when the event happens.
     /// - Returns: the documents to remove from disk.
     @discardableResult
-    package func handle(at digest: Digest128, of key: CacheKey, _ event: () -> Residence<Response>.Event)
+    func handle(at digest: Digest128, of key: CacheKey, _ event: () -> Residence<Response>.Event)
         -> [DocumentID]
     {
         // Both happen under one lock: otherwise an invalidation could miss a response not yet listed under its path.
@@ -128,27 +128,27 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
         return perform(outcome, at: digest)
     }
 
-    /// What a reader of the disk must know of the documents under a digest.
-    package func overlay(at digest: Digest128) -> Overlay {
-        shard(digest).lock.withLock { Overlay($0.residences[digest]) }
+    /// What a reader of the disk must know of a document that it has found under a digest; nil if it is as on disk.
+    func change(of document: DocumentID, at digest: Digest128) -> DocumentChange? {
+        shard(digest).lock.withLock { $0.residences[digest]?.change(of: document) }
     }
 
     /// Whether a response is resident under a digest, or on its way to disk.
-    package func knows(_ digest: Digest128) -> Bool {
+    func knows(_ digest: Digest128) -> Bool {
         shard(digest).lock.withLock { shard in
             shard.residences[digest].map { !$0.residents.isEmpty || $0.isArriving } ?? false
         }
     }
 
     /// Whether a response is on its way to disk under a digest.
-    package func isArriving(at digest: Digest128) -> Bool {
+    func isArriving(at digest: Digest128) -> Bool {
         shard(digest).lock.withLock { $0.residences[digest]?.isArriving ?? false }
     }
 
     /// Returns when the commit of a response that is on its way is over, or by `endWaiting`; at once if there is none.
     ///
     /// - Parameter isHeldUp: whether commits are held up, so that the call returns at once.
-    package func arrivalEnds(at digest: Digest128, unless isHeldUp: () -> Bool = { false }) async {
+    func arrivalEnds(at digest: Digest128, unless isHeldUp: () -> Bool = { false }) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let waits = shard(digest).lock.withLock { shard in
                 guard shard.residences[digest]?.isArriving ?? false, !isHeldUp() else { return false }
@@ -160,7 +160,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     /// Lets all who wait for a commit go on, because commits are held up.
-    package func endWaiting() {
+    func endWaiting() {
         for box in shards {
             let waiters = box.lock.withLock { shard in
                 defer { shard.waiters = [:] }
@@ -171,21 +171,21 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     /// A number for what begins now and whose result depends on the responses under a digest.
-    package func number(at digest: Digest128) -> Int { shard(digest).lock.withLock { $0.number } }
+    func number(at digest: Digest128) -> Int { shard(digest).lock.withLock { $0.number } }
 
     /// The number of the last event after which readers of the disk may find another response under a digest; 0 if unknown.
-    package func alteration(at digest: Digest128) -> Int {
+    func alteration(at digest: Digest128) -> Int {
         shard(digest).lock.withLock { $0.residences[digest]?.transit.altered ?? 0 }
     }
 
-    package func hasChanged(at digest: Digest128, since number: Int) -> Bool {
+    func hasChanged(at digest: Digest128, since number: Int) -> Bool {
         shard(digest).lock.withLock { shard in
             (shard.residences[digest] ?? Residence()).hasChanged(since: number, shard.forgotten)
         }
     }
 
     /// Whether nothing has arrived under a digest, or was removed, after a number.
-    package func isLatest(at digest: Digest128, since number: Int) -> Bool {
+    func isLatest(at digest: Digest128, since number: Int) -> Bool {
         shard(digest).lock.withLock { shard in
             (shard.residences[digest] ?? Residence()).isLatest(number, shard.forgotten)
         }
@@ -194,24 +194,25 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     /// Admits a response, replaces the one with its variant, and makes room for it.
     ///
     /// A response larger than `largest` is not admitted.
-    package func admit(_ response: Response, at digest: Digest128) {
+    func admit(_ response: Response, at digest: Digest128) {
         handle(at: digest, of: response.key) { .made(response) }
     }
 
     /// Registers a response under the objects that it shows, so that it becomes dirty when one of them changes.
     ///
-    /// Call it before or after `admit`. It has no effect once the response has left. Discard a response that will never be
-    /// admitted.
-    package func register(_ response: Response, under objects: [ObjectID]) {
-        responsesByObject.register(response.entry, under: objects)
+    /// Call it before or after `admit`. Once the response has left, no later change marks it.
+    ///
+    /// - Parameter haveChanged: whether one has changed already; called when later changes mark the response.
+    func register(_ response: Response, under objects: [ObjectID], haveChanged: () -> Bool = { false }) {
+        responsesByObject.register(response.entry, under: objects, haveChanged: haveChanged)
         makeRoom()
     }
 
     /// Removes the responses under a digest, which are gone from disk, or will be.
-    package func remove(_ digest: Digest128) { process(.removed { _ in true }, at: digest) }
+    func remove(_ digest: Digest128) { process(.removed { _ in true }, at: digest) }
 
     /// Removes one response, if it is still resident.
-    package func remove(_ response: Response, at digest: Digest128) { process(.left { $0 === response }, at: digest) }
+    func remove(_ response: Response, at digest: Digest128) { process(.left { $0 === response }, at: digest) }
 
     /// Removes the responses that an invalidation covers, for every query, principal, context and variant.
     ///
@@ -231,7 +232,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     /// Removes every response that the closure accepts, by default all; it walks the whole tier.
-    package func removeAll(where isRemoved: @escaping @Sendable (Response) -> Bool = { _ in true }) {
+    func removeAll(where isRemoved: @escaping @Sendable (Response) -> Bool = { _ in true }) {
         for box in shards {
             let digests = box.lock.withLock { shard in
                 shard.residences.compactMap { $1.residents.contains(where: isRemoved) ? $0 : nil }
@@ -242,7 +243,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
 
     /// The documents whose responses were used since the last call, those that have left included; the store records their use for
     /// its own eviction.
-    package func takeUsed() -> [DocumentID] {
+    func takeUsed() -> [DocumentID] {
         var used = usedElsewhere.withLock { used in
             defer { used = [] }
             return Array(used)
@@ -256,7 +257,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     /// Records the use of a response, which need not be resident.
-    package func recordUse(of response: Response) {
+    func recordUse(of response: Response) {
         response.entry.recordUse()
         if !response.entry.followsChanges { keepUse(of: response) }
     }
@@ -299,6 +300,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
                 left(response)
                 gone.append(response)
             case .discard(let response): discard(response)
+            case .outdate(let response): response.entry.outdate()
             case .remove(let document): documents.append(document)
             case .wake: break
             }
@@ -322,8 +324,8 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     }
 
     /// Removes the registrations of a response that is not resident and will not be.
-    package func discard(_ response: Response) {
-        response.entry.isRetired.store(true, ordering: .relaxed)
+    private func discard(_ response: Response) {
+        response.entry.retire()
         responsesByObject.forget(response.entry)
         keepUse(of: response)
     }
@@ -416,7 +418,7 @@ extension MemoryTier.Shard {
                 ring.append(response)
             case .leave(let response): vacate(response)
             case .wake: outcome.woken += waiters.removeValue(forKey: digest) ?? []
-            case .discard, .remove: break
+            case .outdate, .discard, .remove: break
             }
         }
         // The list is bounded because look-ups walk it.

@@ -1,4 +1,4 @@
-package import Store
+import Store
 
 /// The life of the responses under one cache key: which of them look-ups find, which are on their way to disk, and which documents
 /// on disk are no longer what a reader may still find.
@@ -8,19 +8,23 @@ package import Store
 ///
 /// ```
 ///            ┌─ shown ─────────────── committed ─┐
-/// arrived ───┤                                   ├─► resident ─► left: replaced, evicted, invalidated, dropped
-///            └─ hidden ─┬─ committed, clean ─────┘        ▲
+/// arrived ───┤                                   ├─► resident ─┬─► left: replaced, evicted, invalidated, dropped
+///            └─ hidden ─┬─ committed, clean ─────┘        ▲    └─ an object changed ─► dirty ─► left, or read again
 ///                       ├─ committed, dirty ─► disk only ─┴─ read
 ///                       ├─ superseded by a later arrival ─► disk only
 ///                       └─ dropped ─► its commit removes it from disk
 /// ```
 ///
+/// A dirty resident keeps its place until it is read again, composed with the newest values, but no look-up serves it. Its entry's
+/// flag says it: the index of objects sets that without this value, because one change may concern thousands of responses. What it
+/// means is decided here.
+///
 /// Until its commit, the objects in a response are unknown: other responses that show them are served unchanged, and the disk has
 /// an older response in its own place. So a response with objects is hidden until its commit, which updates all others at the same
 /// moment. Its predecessor is hidden too, because clients have already seen newer bytes.
-package struct Residence<Response: MemoryResident> {
+struct Residence<Response: MemoryResident> {
     /// Whether look-ups find a response that is on its way to disk, and what its commit does.
-    package enum Visibility: Hashable {
+    enum Visibility: Hashable {
         /// It is resident, or has been.
         case shown
         /// Its commit makes it resident, if it is clean.
@@ -37,14 +41,8 @@ package struct Residence<Response: MemoryResident> {
         var visibility: Visibility
     }
 
-    /// What has become of a document, although a reader of the disk may find it as it was.
-    enum Change: Hashable {
-        case dropped
-        case freshened(FreshenedFields)
-    }
-
     /// How a commit ended.
-    package enum Commit: Hashable {
+    enum Commit: Hashable {
         /// The response is on disk or, if only memory may have it, its predecessors are no longer there.
         case stored(isClean: Bool)
         /// A clean or a write has outdated it.
@@ -53,7 +51,7 @@ package struct Residence<Response: MemoryResident> {
         case failed(isLost: Bool)
     }
 
-    package enum Event: Sendable {
+    enum Event: Sendable {
         /// A response has arrived whole; its commit follows.
         case arrived(Response, Visibility)
         /// The commit of a response that was on its way is over; its document is noted in it.
@@ -67,7 +65,7 @@ package struct Residence<Response: MemoryResident> {
         /// The disk has refused the fields: the document or its objects have changed.
         case freshenedInVain(Response, FreshenedFields)
         /// A 304 that confirms nothing has restricted the use of a document.
-        case restricted(DocumentID, FreshenedFields)
+        case restricted(DocumentID, policy: [UInt8])
         /// A response was read from disk after a number; it takes the place of a dirty one of its variant only.
         case read(Response, since: Int)
         /// A response was made from another one that is resident, for a view or an address.
@@ -94,6 +92,8 @@ package struct Residence<Response: MemoryResident> {
         case leave(Response)
         /// It is not resident, and will not be.
         case discard(Response)
+        /// It does not show the newest values.
+        case outdate(Response)
         case remove(DocumentID)
         /// Look-ups that wait for an arrival go on.
         case wake
@@ -104,7 +104,7 @@ package struct Residence<Response: MemoryResident> {
         /// In the order in which they are committed.
         var arrivals: [Arrival] = []
         /// Recent changes, each with its number.
-        var changes: [DocumentID: (number: Int, change: Change)] = [:]
+        var changes: [DocumentID: (number: Int, change: DocumentChange)] = [:]
         /// The number of the last arrival or removal: a request sent before has an older response.
         var superseded = 0
         /// The number of the last of these, or of the last commit: a reader from before has found an older state.
@@ -155,12 +155,18 @@ package struct Residence<Response: MemoryResident> {
         case .freshened(let response, let fields, let since):
             return freshened(response, fields, isLatest: isLatest(since, forgotten), number)
         case .freshenedInVain(let response, let fields):
-            if transit.changes[response.documentID]?.change == .freshened(fields) {
+            if change(of: response.documentID) == .freshened(fields) {
                 transit.changes[response.documentID] = nil
             }
-            return leave { $0 === response }
-        case .restricted(let document, let fields):
-            if !isDropped(document) { transit.changes[document] = (number, .freshened(fields)) }
+            return [.outdate(response)] + leave { $0 === response }
+        case .restricted(let document, let policy):
+            var fields = FreshenedFields(head: nil, policy: policy, sent: 0)
+            switch change(of: document) {
+            case .dropped: return []
+            case .freshened(let earlier): fields.head = earlier.head
+            case nil: break
+            }
+            transit.changes[document] = (number, .freshened(fields))
             return []
         case .read(let response, let since):
             let isUseless = isArriving || isDropped(response.documentID) || hasChanged(since: since, forgotten)
@@ -232,7 +238,10 @@ package struct Residence<Response: MemoryResident> {
         return gone.map { .leave($0) }
     }
 
-    private func isDropped(_ document: DocumentID) -> Bool { transit.changes[document]?.change == .dropped }
+    /// What a reader of the disk must know of a document that it has found.
+    func change(of document: DocumentID) -> DocumentChange? { box?.transit.changes[document]?.change }
+
+    private func isDropped(_ document: DocumentID) -> Bool { change(of: document) == .dropped }
 
     /// Whether nothing has arrived or was removed after a number.
     func isLatest(_ since: Int, _ forgotten: Int) -> Bool { max(transit.superseded, forgotten) <= since }
@@ -251,37 +260,18 @@ package struct Residence<Response: MemoryResident> {
     }
 }
 
-/// A document's fields after a 304, or after the response to a HEAD; the rest of it is unchanged.
-package struct FreshenedFields: Hashable, Sendable {
-    /// The fields and the input for computing freshness, in the caller's own form.
-    package var head: [UInt8]
-    package var policy: [UInt8]
-    /// When the validating request was sent, on the store's clock.
-    var sent: Int64
-
-    package init(head: [UInt8], policy: [UInt8], sent: Int64) {
-        (self.head, self.policy, self.sent) = (head, policy, sent)
-    }
+/// What has become of a document, although a reader of the disk may find it as it was.
+enum DocumentChange: Hashable {
+    case dropped
+    case freshened(FreshenedFields)
 }
 
-/// What a reader of the disk must know of a key's documents, taken after it has read them.
-package struct Overlay: Sendable {
-    private var dropped: Set<DocumentID> = []
-    private var freshened: [DocumentID: FreshenedFields] = [:]
-
-    init<Response>(_ residence: Residence<Response>?) {
-        guard let transit = residence?.transit else { return }
-        for (document, (_, change)) in transit.changes {
-            switch change {
-            case .dropped: dropped.insert(document)
-            case .freshened(let fields): freshened[document] = fields
-            }
-        }
-    }
-
-    /// Whether a document counts as removed.
-    package func hides(_ document: DocumentID) -> Bool { dropped.contains(document) }
-
-    /// The fields that a document has in place of those read; nil if they are the same.
-    package func fields(of document: DocumentID) -> FreshenedFields? { freshened[document] }
+/// A document's fields after a 304, or after the response to a HEAD; the rest of it is unchanged.
+struct FreshenedFields: Hashable {
+    /// The fields as they are on disk; nil if they are the same.
+    var head: [UInt8]?
+    /// The input for computing freshness.
+    var policy: [UInt8]
+    /// When the validating request was sent, on the store's clock.
+    var sent: Int64
 }

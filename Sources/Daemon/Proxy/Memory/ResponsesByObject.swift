@@ -1,13 +1,13 @@
 import Mapping
-package import Store
+import Store
 import Synchronization
 
 /// An index of ready responses by the objects that they show, so that a change makes them dirty.
 ///
-/// Registration and change may come in either order. The store records a change before it notifies this index. So call
-/// `ObjectStore.mayHaveChanged` after registering a response that was read or committed a moment ago. The registrations of a
-/// response are removed when it leaves the tier, so that the index is bounded like the tier.
-package final class ResponsesByObject: Sendable {
+/// Registration and change may come in either order: the store records a change before it notifies this index, and `register` asks
+/// the store. A change may concern thousands of responses, so it marks them without the locks of their shards. The registrations of
+/// a response are removed when it leaves the tier, so that the index is bounded like the tier.
+final class ResponsesByObject: Sendable {
     /// The responses that show one object; mostly just one.
     fileprivate struct List {
         var first: MemoryEntry?
@@ -27,12 +27,15 @@ package final class ResponsesByObject: Sendable {
     init() {}
 
     /// Registers a response under the objects that it shows, unless it has already left the tier.
-    func register(_ entry: MemoryEntry, under objects: [ObjectID]) {
+    ///
+    /// - Parameter haveChanged: whether one has changed already; called when later changes mark the response.
+    func register(_ entry: MemoryEntry, under objects: [ObjectID], haveChanged: () -> Bool) {
+        defer { if haveChanged() { entry.outdate() } }
         guard !objects.isEmpty else { return }
         lists.withLock { lists in
             // The flag is set before `forget` takes this lock. So either this code sees the flag, or `forget` sees the
             // registration.
-            guard !entry.isRetired.load(ordering: .relaxed) else { return }
+            guard entry.followsChanges else { return }
             for object in objects { lists[object, default: List()].append(entry) }
             entry.objects.withLock { $0 += objects }
             registrations.add(objects.count, ordering: .relaxed)
@@ -40,7 +43,7 @@ package final class ResponsesByObject: Sendable {
     }
 
     /// The objects under which a resident response is registered.
-    package func objects(of entry: MemoryEntry) -> [ObjectID] { entry.objects.withLock(\.self) }
+    func objects(of entry: MemoryEntry) -> [ObjectID] { entry.objects.withLock(\.self) }
 
     /// The number of registrations, including those of dirty responses that are still resident.
     var registrationCount: Int { registrations.load(ordering: .relaxed) }
@@ -70,8 +73,8 @@ package final class ResponsesByObject: Sendable {
     func objectsWillChange(_ objects: [ObjectID]) {
         for object in objects {
             guard let list = lists.withLock({ $0.removeValue(forKey: object) }) else { continue }
-            list.first?.isDirty.store(true, ordering: .relaxed)
-            for entry in list.others { entry.isDirty.store(true, ordering: .relaxed) }
+            list.first?.outdate()
+            for entry in list.others { entry.outdate() }
         }
     }
 }
@@ -89,7 +92,7 @@ extension ResponsesByObject.List {
         }
         retired += 1
         guard retired * 2 > others.count else { return }
-        others.removeAll { $0.isRetired.load(ordering: .relaxed) }
+        others.removeAll { !$0.followsChanges }
         retired = 0
     }
 }

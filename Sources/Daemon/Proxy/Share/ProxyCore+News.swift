@@ -232,10 +232,7 @@ extension ProxyCore: FleetFollower {
                 [:]
             )
         }
-        let everything = Invalidation(of: upstream, at: cache.now)
-        let number = cache.uncommittedWrites.begin(everything)
-        cache.memory.remove(everything)
-        fetches.invalidations.append(everything)
+        let number = distrust(Invalidation(of: upstream, at: cache.now))
         Task {
             var pause = Duration.seconds(1)
             while true {

@@ -124,13 +124,18 @@ extension ProxyCore {
             about: ["error": "\(error)", "upstream": "\(upstream.name)"],
             ["path": "\(write.path)"]
         )
-        let everything = Invalidation(of: upstream.storeKey, at: write.time)
-        let number = cache.uncommittedWrites.begin(everything)
-        cache.memory.remove(everything)
-        fetches.invalidations.append(everything)
+        let number = distrust(Invalidation(of: upstream.storeKey, at: write.time))
         // The objects in its response are held until then, within the limit for all bodies.
         _ = fetches.reserve(write.observation?.body.count ?? 0)
         Task { await completeLater(write, number, of: upstream) }
+    }
+
+    /// Distrusts what an invalidation covers until the write with the returned number ends.
+    func distrust(_ everything: Invalidation) -> Int {
+        let number = cache.uncommittedWrites.begin(everything)
+        cache.memory.remove(everything)
+        fetches.invalidations.append(everything)
+        return number
     }
 
     private func completeLater(_ write: CompletedWrite, _ number: Int, of upstream: ProxiedUpstream) async {

@@ -5,6 +5,9 @@ import Synchronization
 ///
 /// Until such a write is stored, nothing on disk records its changes. So everything known of its upstream from before it counts
 /// as changed (law 10): it is fetched again, and served only if the upstream cannot be asked. Any thread.
+///
+/// `InvalidationLog` cannot say it: what has begun after such a write still reads the former state from disk until the write ends,
+/// and the writer's and the readers' threads ask, too.
 final class UncommittedWrites: Sendable {
     private struct State {
         /// What each makes outdated, by number.
