@@ -41,7 +41,7 @@ package struct CleanResponse: AdminBody {
     package var bytes: Int64
     package var models: [String: Int]
     package var orphaned: Int
-    package var dryRun: Bool?
+    var dryRun: Bool?
     package var disk: String?
     package var url: ReadURL?
     package var fleet: [String]?
@@ -75,7 +75,7 @@ package struct ObjectsResponse: AdminBody {
         package var upstream: String
         package var principal: String
         package var context: String
-        package var model: String
+        var model: String
         package var id: String
         package var observed: String
         package var unknown: String?

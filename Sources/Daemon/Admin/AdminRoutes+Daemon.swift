@@ -82,14 +82,14 @@ package struct UpstreamsResponse: AdminBody {
             "requests": "Requests to it that have ended.", "failures": "Those of them that count as failures.",
         ]
         package var name: String
-        package var origin: String
+        var origin: String
         package var state: String
         package var lastError: Failure?
-        package var unreachableSince: String?
-        package var failingSince: String?
-        package var slowSince: String?
-        package var isHeldBack: Bool
-        package var backOffUntil: String?
+        var unreachableSince: String?
+        var failingSince: String?
+        var slowSince: String?
+        var isHeldBack: Bool
+        var backOffUntil: String?
         package var rateLimit: Limit?
         package var requests: Int
         package var failures: Int
@@ -121,8 +121,8 @@ package struct UpstreamsResponse: AdminBody {
         ]
         package var limit: Int64?
         package var remaining: Int64
-        package var reset: String?
-        package var resource: String?
+        var reset: String?
+        var resource: String?
 
         init(_ limit: RateLimit) {
             (self.limit, remaining) = (limit.limit, limit.remaining)

@@ -15,7 +15,7 @@ package struct RecordingStart: AdminBody {
         "session": "The `Larder-Session` of the requests that are recorded; without it, all are.",
     ]
     package var name: String
-    package var session: String?
+    var session: String?
 
     package init(name: String, session: String?) { (self.name, self.session) = (name, session) }
 }

@@ -25,7 +25,7 @@ package struct ReloadResponse: AdminBody {
     package var config: String?
     package var dryRun: Bool
     package var changes: [Change]
-    package var needsRestart: [String]
+    var needsRestart: [String]
     package var warnings: [String]
 
     package struct Change: AdminBody {

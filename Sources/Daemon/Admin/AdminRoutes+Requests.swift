@@ -127,5 +127,5 @@ package struct RequestsMissed: AdminBody {
     package static let eventName = "missed"
     package var missed: Int64
 
-    package init(missed: Int64) { self.missed = missed }
+    init(missed: Int64) { self.missed = missed }
 }

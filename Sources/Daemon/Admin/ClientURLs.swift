@@ -57,9 +57,9 @@ package struct ReadURL: AdminBody, Equatable {
         "readAs":
             "`client`: a path as clients send it; `upstream`: one as it goes upstream; `url`: a URL of Larder or an upstream.",
     ]
-    package var client: String
-    package var upstream: String
-    package var readAs: String
+    var client: String
+    var upstream: String
+    var readAs: String
 
     /// A line for people; nil if both paths are the same.
     package var text: String? {

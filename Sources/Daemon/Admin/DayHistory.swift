@@ -152,7 +152,7 @@ enum RouteName {
 }
 
 /// `GET /history`.
-package struct HistoryResponse: AdminBody {
+struct HistoryResponse: AdminBody {
     static let sentences = [
         "interval": "The length of an interval in seconds.",
         "start": "When the first interval of the day began (RFC 3339).",
@@ -160,29 +160,29 @@ package struct HistoryResponse: AdminBody {
         "total": "The requests of the day that were asked for.",
         "series": "The requests of the day by upstream and route, the most first, whichever were asked for.",
     ]
-    package var interval: Int64
-    package var start: String
-    package var intervals: [Interval]
-    package var total: Figures
-    package var series: [Series]
+    var interval: Int64
+    var start: String
+    var intervals: [Interval]
+    var total: Figures
+    var series: [Series]
 
-    package struct Interval: AdminBody {
+    struct Interval: AdminBody {
         static let sentences = ["time": "When it began (RFC 3339)."]
-        package var time: String
-        package var figures: Figures
+        var time: String
+        var figures: Figures
     }
 
-    package struct Series: AdminBody {
+    struct Series: AdminBody {
         static let sentences = [
             "route":
                 "The path in the config; `\(RouteName.other)` without one; `\(TopLists.othersName)`: routes beyond those that are counted one by one."
         ]
-        package var upstream: String
-        package var route: String
-        package var figures: Figures
+        var upstream: String
+        var route: String
+        var figures: Figures
     }
 
-    package struct Figures: AdminBody {
+    struct Figures: AdminBody {
         static let sentences = [
             "requests": "The sum of the four that follow.", "hits": "Served from the cache, fresh.",
             "stale": "Served from the cache, stale: `stale`, `stale-if-error` or `offline`.",
@@ -192,14 +192,14 @@ package struct HistoryResponse: AdminBody {
                 "The response time in seconds that half of the requests did not exceed, without hits from memory and streams; absent without any.",
             "p95": "The same for 95 of 100.", "p99": "The same for 99 of 100.",
         ]
-        package var requests: UInt64
-        package var hits: UInt64
-        package var stale: UInt64
-        package var forwarded: UInt64
-        package var failed: UInt64
-        package var p50: Double?
-        package var p95: Double?
-        package var p99: Double?
+        var requests: UInt64
+        var hits: UInt64
+        var stale: UInt64
+        var forwarded: UInt64
+        var failed: UInt64
+        var p50: Double?
+        var p95: Double?
+        var p99: Double?
 
         init(_ figures: DayHistory.Figures) {
             (requests, hits, stale) = (figures.requests, figures.hits, figures.stale)

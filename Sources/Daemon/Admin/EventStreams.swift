@@ -1,8 +1,8 @@
-package import EventLoops
+import EventLoops
 import HTTPSemantics
 import HTTPServer
-package import Proxy
-package import Store
+import Proxy
+import Store
 import Synchronization
 
 /// All open streams of `/changes`: reads the journal once for all of them, and sends each the changes that it wants.
@@ -26,7 +26,7 @@ package actor ChangeStreams {
     /// Whether a commit was announced that the loop has not yet read.
     private nonisolated let isPending = Atomic(false)
 
-    package init(store: ObjectStore, loop: EventLoop, metrics: Metrics) {
+    init(store: ObjectStore, loop: EventLoop, metrics: Metrics) {
         (self.store, self.loop) = (store, loop)
         streams = OpenStreams(loop: loop, metrics)
         store.onChanges { [weak self] in self?.committed() }
@@ -303,7 +303,7 @@ package actor RequestStreams {
     /// Whether requests were noted that the loop has not yet read.
     private nonisolated let isPending = Atomic(false)
 
-    package init(_ log: RequestLog, loop: EventLoop) {
+    init(_ log: RequestLog, loop: EventLoop) {
         (self.log, self.loop) = (log, loop)
         streams = OpenStreams(loop: loop)
     }

@@ -18,18 +18,18 @@ package struct FleetStatus: AdminBody {
         "queued": "Announcements that wait for the server.",
     ]
     package var server: String
-    package var version: String?
+    var version: String?
     package var connected: Bool
-    package var since: String?
-    package var trouble: String?
+    var since: String?
+    var trouble: String?
     package var delay: Double
-    package var upstreams: [Upstream]
+    var upstreams: [Upstream]
     package var found: UInt64
-    package var refused: UInt64
-    package var missed: UInt64
+    var refused: UInt64
+    var missed: UInt64
     package var shared: UInt64
-    package var announced: UInt64
-    package var applied: UInt64
+    var announced: UInt64
+    var applied: UInt64
     package var queued: Int
 
     package struct Upstream: AdminBody {
@@ -38,10 +38,10 @@ package struct FleetStatus: AdminBody {
             "position": "The last entry that is applied here.",
             "current": "Whether everything is applied that the stream had a moment ago.",
         ]
-        package var name: String
-        package var epoch: UInt64
+        var name: String
+        var epoch: UInt64
         package var position: String
-        package var current: Bool
+        var current: Bool
     }
 
     init(_ figures: FleetFigures) {

@@ -4,17 +4,17 @@ import Proxy
 import Store
 
 /// `GET /requests/{id}`.
-package struct PastRequest: AdminBody {
+struct PastRequest: AdminBody {
     static let sentences = [
         "request": "As in `/requests`.",
         "document": "The stored response that it got, for `/documents/{id}`; absent if there is none.",
         "isCurrent": "Whether the document is that response still; else a newer one has taken its place.",
         "note": "Why there is no such document, or not the same any more.",
     ]
-    package var request: RequestsResponse.Request
-    package var document: Int64?
-    package var isCurrent: Bool
-    package var note: String?
+    var request: RequestsResponse.Request
+    var document: Int64?
+    var isCurrent: Bool
+    var note: String?
 
     /// How long after a request its own response may count as received, in µs.
     private static let tolerance: Int64 = 2_000_000

@@ -7,7 +7,7 @@ import Store
 
 /// `POST /objects/{model}`: what seeding has stored.
 package struct SeedResponse: AdminBody {
-    package static let sentences = [
+    static let sentences = [
         "values": "How many JSON values were read; each contains one object of the model, and perhaps others.",
         "created": "How many objects are new, those within others included.",
         "changed": "How many known objects have changed, those within others included.",
@@ -25,7 +25,7 @@ package struct SeedResponse: AdminBody {
 
     /// What was found in values, once for each kind and property.
     package struct Finding: AdminBody {
-        package static let sentences = [
+        static let sentences = [
             "line": "The line in which the first such value begins.", "kind": "The kind of warning.",
             "message": "The warning as a sentence.", "pointer": "The place in the value (RFC 6901).",
             "count": "How often it was found.",
@@ -34,8 +34,8 @@ package struct SeedResponse: AdminBody {
         package var kind: String
         package var message: String
         package var pointer: String?
-        package var model: String?
-        package var property: String?
+        var model: String?
+        var property: String?
         package var count: Int
 
         fileprivate init(_ warning: MappingWarning, line: Int) {

@@ -28,13 +28,13 @@ package struct Status: AdminBody {
     ]
     package var ok = true
     package var version: String
-    package var started: String
+    var started: String
     package var uptime: Int
     package var config: String?
     package var listen: [String]
     package var admin: [String]
     package var mode: String
-    package var configuredMode: String
+    var configuredMode: String
     package var upstreams: [UpstreamsResponse.Upstream]
     package var lastHour: Requests
     package var sinceStart: Requests
@@ -50,7 +50,7 @@ package struct Status: AdminBody {
             "hitRatio": "The share of hits, from 0 to 1; absent without requests.",
         ]
         package var requests: UInt64
-        package var hits: UInt64
+        var hits: UInt64
         package var errors: UInt64
         package var hitRatio: Double?
 
@@ -72,7 +72,7 @@ package struct Status: AdminBody {
         package var maximum: Int
         package var objects: Int
         package var documents: Int
-        package var queued: Int
+        var queued: Int
     }
 
     package struct MemoryFigures: AdminBody {

@@ -139,7 +139,7 @@ package struct LoadResponse: AdminBody {
     ]
     package var objects: Int
     package var documents: Int
-    package var bytes: Int64
+    var bytes: Int64
     package var models: [String: Int]
     package var droppedObjects: Int
     package var droppedDocuments: Int

@@ -9,7 +9,7 @@ package struct TopResponse: AdminBody {
         "lists": "One for each subject asked for.",
     ]
     package var period: String
-    package var order: String
+    var order: String
     package var lists: [List]
 
     package struct List: AdminBody {

@@ -1,5 +1,5 @@
 import Basics
-package import Proxy
+import Proxy
 import Store
 import Synchronization
 
@@ -33,7 +33,7 @@ package final class TrafficHistory: Sendable {
     private let metrics: Metrics
     private let state: Mutex<(last: Counts, intervals: RecentList<Counts>, day: DayHistory)>
 
-    package init(_ metrics: Metrics) {
+    init(_ metrics: Metrics) {
         self.metrics = metrics
         state = Mutex((Counts(metrics), RecentList(limit: Self.limit), DayHistory(now: Self.now)))
     }

@@ -83,7 +83,7 @@ package struct WhyResponse: AdminBody {
             "rule": "A stable code for the rule; `reason` is the same in words.", "reason": "Why it was replaced.",
         ]
         package var value: RawJSON
-        package var rule: String
+        var rule: String
         package var reason: String
     }
 

@@ -175,8 +175,9 @@ package actor ProxyCore {
         return (fetches.settled(plan, assembled: found.assembled), found)
     }
 
-    private func unheldPlan(_ request: ProxyRequest, _ mode: Mode, admits: Bool) async -> (plan: Plan, found: LookUpResult)
-    {
+    private func unheldPlan(_ request: ProxyRequest, _ mode: Mode, admits: Bool) async -> (
+        plan: Plan, found: LookUpResult
+    ) {
         if let plan = planAtOnce(request, mode) { return (plan, LookUpResult()) }
         let (decision, isCurrent) = await untilCurrent { _ in await planOnce(request, mode, admits: admits) }
         // What was found may have been removed meanwhile.

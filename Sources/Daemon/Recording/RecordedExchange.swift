@@ -19,7 +19,7 @@ package struct WholeExchange: Sendable, Equatable {
 
     /// A response as a client received it, without what only concerns one connection.
     package struct Response: Sendable, Equatable {
-        package var status = 200
+        var status = 200
         package var fields = Fields()
         /// Without content coding.
         package var body: [UInt8] = []

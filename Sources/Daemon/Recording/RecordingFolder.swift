@@ -24,7 +24,7 @@ package struct RecordingFolder: Sendable {
     }
 
     package var manifest: String { "\(path)/\(Self.manifestName)" }
-    package var exchanges: String { "\(path)/\(Self.exchangesName)" }
+    var exchanges: String { "\(path)/\(Self.exchangesName)" }
     var bodies: String { "\(path)/\(Self.bodiesName)" }
     var attributes: String { "\(path)/\(Self.attributesName)" }
 

@@ -174,7 +174,7 @@ package struct ForeignLosses: Sendable {
     /// In order of first appearance.
     package private(set) var kinds: [Kind] = []
 
-    package var isEmpty: Bool { kinds.isEmpty }
+    var isEmpty: Bool { kinds.isEmpty }
 
     package var sentences: [String] {
         kinds.map { "\($0.text) (\($0.count)\($0.count > 1 ? ", first" : "") in \($0.first))" }

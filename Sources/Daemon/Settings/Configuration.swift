@@ -136,7 +136,7 @@ extension Configuration {
         package var staleIfError: Duration = .forever
         /// How long a client waits for a response if a stored one may be served stale.
         package var patience: Duration = .seconds(2)
-        package var timeouts = UpstreamTimeouts.Changes()
+        var timeouts = UpstreamTimeouts.Changes()
         package var lag = ResponseLag()
         package var backOff: BackOff = .resource
         package var budget = BudgetRules()

@@ -9,7 +9,7 @@ extension Configuration {
         /// The key of all machines: 32 bytes.
         package var key = SecretText()
         /// The names of the upstreams that are shared; empty for all.
-        package var upstreams: [String] = []
+        var upstreams: [String] = []
         /// How long a request waits for a response that another machine fetches.
         package var coalesce: Duration = .seconds(5)
 

@@ -13,7 +13,7 @@ extension Configuration {
         /// Where a payload shows objects, in the order of the file.
         package var objects: [Subject] = []
         /// The names of the events that count, which may contain `*`; empty for all.
-        package var events: [String] = []
+        var events: [String] = []
         /// The label of the principal for whom a payload is an observation.
         package var principal: String?
         /// The fields of the requests whose representation a payload has, as `Name: value`.

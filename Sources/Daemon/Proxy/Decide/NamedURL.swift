@@ -23,7 +23,7 @@ package struct NamedURL: Sendable {
 
     package let upstream: ProxiedUpstream
     /// The target that a client would send to Larder.
-    package let target: String
+    let target: String
     /// The `Host` that a client would send.
     let authority: String
     package let reading: Reading

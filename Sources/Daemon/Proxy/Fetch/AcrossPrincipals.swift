@@ -47,7 +47,7 @@ package enum AcrossTag: Sendable {
     /// The one that the upstream gives this request's principal for the bytes of a stored response, if they are current.
     case expected(EntityTag, of: DocumentID)
 
-    package var tag: EntityTag {
+    var tag: EntityTag {
         switch self {
         case .wrong(let tag, _), .expected(let tag, _): tag
         }

@@ -139,7 +139,7 @@ package struct BackOff: Sendable, Equatable {
         }
 
         /// The scope in words, after "holds for".
-        package var description: String {
+        var description: String {
             switch self {
             case .credential: "everything that this credential asks for"
             case .resource(let name): "the resource \"\(name)\""

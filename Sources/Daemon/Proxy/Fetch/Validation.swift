@@ -8,7 +8,7 @@ import Upstream
 /// A response stored under a request's key, for a request with other selecting fields (RFC 9111 §4.1).
 ///
 /// The cache cannot select it for the request, but the upstream may say that it is the requested representation.
-package struct Variant: Sendable {
+struct Variant: Sendable {
     /// The bytes of its `VarySelection`, which identify it in the store.
     let selection: [UInt8]
     /// The validators to ask the upstream with.

@@ -334,7 +334,7 @@ struct OwnHost: Sendable, Equatable {
 }
 
 /// The address that a client used for Larder, for rewritten links.
-package struct ClientAuthority: Sendable, Equatable {
+struct ClientAuthority: Sendable, Equatable {
     /// As in the client's `Host`.
     let authority: String
 

@@ -59,7 +59,7 @@ package struct CachedResponse: Sendable {
 
     var isComposed: Bool { if case .composed = form { true } else { false } }
 
-    package var isOutdated: Bool { shortfall != nil }
+    var isOutdated: Bool { shortfall != nil }
 
     /// Why newer values are known but not in it; nil if it is not outdated.
     var shortfall: String? { if case .outdated(let reason) = form { reason } else { nil } }

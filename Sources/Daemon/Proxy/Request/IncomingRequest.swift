@@ -30,9 +30,9 @@ package struct IncomingRequest: Sendable {
     /// The number of the clients among whom entity tags stand for content; nil if there are none.
     var group: Int64?
     /// The body of a POST that reads; the message is then that of a GET.
-    package private(set) var read: ReadBody?
+    private(set) var read: ReadBody?
     /// Why a POST whose route says that it reads is a write nonetheless.
-    package var notRead: NotReadReason?
+    var notRead: NotReadReason?
 }
 
 extension IncomingRequest {

@@ -370,7 +370,7 @@ extension StoreConfiguration {
     }
 
     /// How far the responses of each upstream may lag, by its id.
-    package static func lags(of upstreams: [ProxiedUpstream]) -> [String: Lag] {
+    static func lags(of upstreams: [ProxiedUpstream]) -> [String: Lag] {
         Dictionary(uniqueKeysWithValues: upstreams.map { ($0.storeKey, $0.settings.lag.stored) })
     }
 }

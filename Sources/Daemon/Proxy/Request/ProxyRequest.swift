@@ -112,7 +112,7 @@ package struct ProxyRequest: Sendable {
     var digest: Digest128 { box.facts.digest }
     var partsDigest: Digest128 { box.facts.partsDigest }
     var credentialHasher: KeyHasher { box.facts.credentialHasher }
-    package var directives: RequestDirectives { box.facts.directives }
+    var directives: RequestDirectives { box.facts.directives }
     package var view: View { box.facts.view }
     var base: ClientAuthority { box.facts.base }
     package var overrides: CacheOverrides { box.facts.overrides }

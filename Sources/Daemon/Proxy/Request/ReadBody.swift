@@ -142,7 +142,7 @@ extension IncomingRequest {
 }
 
 /// Why a POST whose route says that it reads is passed on like any other.
-package enum NotReadReason: String, Error, Sendable {
+enum NotReadReason: String, Error, Sendable {
     case noBody = "no-body"
     case tooLarge = "body-too-large"
     case noMemory = "no-memory"
@@ -193,7 +193,7 @@ package enum NotReadReason: String, Error, Sendable {
         }
     }
 
-    package var text: String {
+    var text: String {
         switch self {
         case .noBody: "it has no body"
         case .tooLarge: "its body is larger than \(ReadBody.limit) bytes"

@@ -7,8 +7,8 @@ import Synchronization
 ///
 /// Any thread. A response that says a position must not show anything that is announced later. So whoever makes something
 /// visible begins an announcement before, and a response waits for those that have begun (`settled`).
-package final class FleetSharing: Sendable {
-    package let link: any FleetLink
+final class FleetSharing: Sendable {
+    let link: any FleetLink
     let log: Logger
 
     // Not private: the compiler (6.3.1) cannot lay out structs in a mutex from other files if they are.
