@@ -52,5 +52,6 @@ import Testing
         )
         #expect(try larder.total("larder_committed_bytes_total") > 0)
         #expect(try larder.admin("GET", "/metrics").text.contains(#"larder_committed_jobs_total{job="response"} 1"#))
+        #expect(try eventually { try larder.admin("GET", "/metrics").text.contains("\nlarder_writer_queue 0\n") })
     }
 }
