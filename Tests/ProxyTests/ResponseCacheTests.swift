@@ -29,9 +29,13 @@ import Testing
 
     /// What the writer is given from now on is not on disk before the gate is open.
     private func holdUpWriter() -> Gate {
-        let (gate, other) = (Gate(), ProxyFixture.request("GET", "/other", of: upstream).key)
-        // It reports commits in order, on its own thread.
-        store.receive(ReceivedDocument(key: other, body: [], start: cache.now, end: cache.now)) { _ in gate.wait() }
+        let (gate, isHeld, other) = (Gate(), Gate(), ProxyFixture.request("GET", "/other", of: upstream).key)
+        // It reports commits in order, on its own thread; what comes before the first report may be in the same commit.
+        store.receive(ReceivedDocument(key: other, body: [], start: cache.now, end: cache.now)) { _ in
+            isHeld.open()
+            gate.wait()
+        }
+        isHeld.wait()
         return gate
     }
 
