@@ -14,7 +14,7 @@ import Testing
 
     private static func body(_ frame: [UInt8]) throws -> [UInt8] { try frame.withUnsafeBytes(CompressedBody.body) }
 
-    @Test(arguments: [4096, 4097, 100_000, 5_000_000])
+    @Test(arguments: [1024, 1025, 4096, 100_000, 5_000_000])
     func `a body is the same after compression`(count: Int) throws {
         let compressor = BodyCompressor()
         // Half of it repeats.
@@ -27,7 +27,7 @@ import Testing
     @Test func `a body that compression does not make smaller by an eighth stays as it is`() {
         let compressor = BodyCompressor()
         #expect(compressor.compress([]) == nil)
-        #expect(compressor.compress([UInt8](repeating: 7, count: 4095)) == nil)
+        #expect(compressor.compress([UInt8](repeating: 7, count: 1023)) == nil)
         #expect(compressor.compress(Self.noise(100_000)) == nil)
         #expect(compressor.compress(Self.noise(9_000) + [UInt8](repeating: 7, count: 1_000)) == nil)
         // Its frame could not be told from a hostile one.

@@ -6,8 +6,8 @@ import CCompression
 final class BodyCompressor {
     private let context: OpaquePointer
 
-    /// A page of the file. Of recorded responses, five in six are smaller, but they are 8 % of the bytes.
-    private static let smallest = 4096
+    /// A smaller body saves less than the work is worth.
+    private static let smallest = 1024
     /// Larger bodies would hold up other commits.
     private static let largest = 64 << 20
     /// The fastest of the ordinary levels: on recorded responses of GitHub the next ones save 2 % more.
