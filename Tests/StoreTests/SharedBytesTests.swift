@@ -290,7 +290,7 @@ import Testing
         async throws
     {
         var random = SeededGenerator(seed: seed)
-        let size: Int64 = 1 << 20
+        let size: Int64 = 5 << 18
         var bench = try Bench(maximumFileBytes: size)
         var known: [[String: String]] = Array(repeating: [:], count: 9)
         var evicted: Int64 = 0

@@ -52,14 +52,14 @@ final class FleetReader: Sendable {
         memory.key = state.keys.digest
         state.change { [memory] in ($0.clock, $0.clockServer) = (memory.clock, memory.clockServer) }
         let followed = state.upstreams.map { Followed($0, state.names(of: $0), memory.positions[$0]) }
-        var pause = Backoff()
+        var pause = ReconnectPause()
         while !state.isStopped {
             do throws(RedisError) {
                 let connection = try state.connect()
                 var session = FleetSession(self, connection, followed, memory)
                 defer { memory = session.memory }
                 try session.begin()
-                pause = Backoff()
+                pause = ReconnectPause()
                 connected(to: connection)
                 while !state.value({ $0.isStopped || $0.mustReconnect }) { try session.round() }
                 session.save()

@@ -68,7 +68,7 @@ final class FleetSender: Sendable {
 
     private func run() {
         let file = NewsFile(besideStore: state.store, log: state.log)
-        var pause = Backoff()
+        var pause = ReconnectPause()
         while !state.isStopped {
             guard let server = state.value(\.server) else {
                 giveUp(file)
@@ -76,7 +76,7 @@ final class FleetSender: Sendable {
                 continue
             }
             do throws(RedisError) {
-                try serve(server, file) { pause = Backoff() }
+                try serve(server, file) { pause = ReconnectPause() }
             } catch {
                 state.log.debug("the fleet's server gets no commands", metadata: ["cause": "\(error)"])
                 state.change { if $0.server == server { $0.figures.sendingTrouble = "\(error)" } }
@@ -201,16 +201,5 @@ final class FleetSender: Sendable {
         file.append(isCondensed ? all : new)
         // From now on it outlives the process.
         state.change { $0.queue.stopWaiting() }
-    }
-}
-
-/// How long to wait before the next attempt: longer each time, up to five seconds.
-struct Backoff {
-    private var next: Double = 0.05
-
-    mutating func sleep() {
-        // Machines that lost the server together do not come back together.
-        Thread.sleep(forTimeInterval: next * Double.random(in: 0.5...1))
-        next = min(next * 2, 5)
     }
 }

@@ -34,7 +34,7 @@ import Testing
         func take(isStored: Bool, isDirty: Bool) {
             self.isStored.store(isStored || kind != .arrived, ordering: .relaxed)
             flags.withLock { $0 = MemoryEntry(digest: $0.digest) }
-            if isDirty { entry.outdate() }
+            if isDirty { entry.markDirty() }
         }
 
         static func == (left: Note, right: Note) -> Bool { left === right }
@@ -361,7 +361,7 @@ import Testing
                 world.dirty.subtract([note].filter { $0.kind == .read })
             case .leave(let note): try #require(world.residents.remove(note) != nil, "it leaves without being there")
             case .discard(let note): try #require(!world.residents.contains(note), "a resident is discarded")
-            case .outdate(let note): world.dirty.insert(note)
+            case .markDirty(let note): world.dirty.insert(note)
             case .remove(let document):
                 let origin = Int(document.rawValue) - 1
                 try #require(world.arrived[origin].isStored, "it is removed before it is stored")

@@ -24,13 +24,13 @@ struct ExportCommand: ParsableCommand {
     func validate() throws { try GivenText.check(["the folder": folder, "the file": file]) }
 
     func run() throws {
+        guard force || access(file, F_OK) != 0 else {
+            throw CommandFailure("\(file): there is a file already; --force replaces it")
+        }
         let recording = try RecordingContents(RecordingFolder(folder))
         for notice in recording.notices { Terminal.complain("larder: \(notice)") }
         let settings = try recording.settings(nil, ConfigOverrides(), environment: [:])
         let (bytes, losses) = try RecordingExport.write(recording, to: file, upstreams: settings.upstreams)
-        guard force || access(file, F_OK) != 0 else {
-            throw CommandFailure("\(file): there is a file already; --force replaces it")
-        }
         let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
         guard FileManager.default.createFile(atPath: file, contents: Data(bytes), attributes: attributes) else {
             throw CommandFailure("\(file) cannot be written: \(systemMessage(errno))")

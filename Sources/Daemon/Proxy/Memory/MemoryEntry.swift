@@ -28,7 +28,7 @@ package final class MemoryEntry: Sendable {
     var isDirty: Bool { dirty.load(ordering: .relaxed) }
 
     /// A newer value has become known: an object has changed, or the disk has refused the 304 that it was made by.
-    func outdate() { dirty.store(true, ordering: .relaxed) }
+    func markDirty() { dirty.store(true, ordering: .relaxed) }
 
     /// Whether changes of its objects make it dirty; false once it has left, or if it was too large to be inserted.
     var followsChanges: Bool { !retired.load(ordering: .relaxed) }

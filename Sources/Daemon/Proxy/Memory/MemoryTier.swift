@@ -300,7 +300,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
                 left(response)
                 gone.append(response)
             case .discard(let response): discard(response)
-            case .outdate(let response): response.entry.outdate()
+            case .markDirty(let response): response.entry.outdate()
             case .remove(let document): documents.append(document)
             case .wake: break
             }

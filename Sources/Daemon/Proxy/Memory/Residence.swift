@@ -93,7 +93,7 @@ struct Residence<Response: MemoryResident> {
         /// It is not resident, and will not be.
         case discard(Response)
         /// It does not show the newest values.
-        case outdate(Response)
+        case markDirty(Response)
         case remove(DocumentID)
         /// Look-ups that wait for an arrival go on.
         case wake
@@ -158,7 +158,7 @@ struct Residence<Response: MemoryResident> {
             if change(of: response.documentID) == .freshened(fields) {
                 transit.changes[response.documentID] = nil
             }
-            return [.outdate(response)] + leave { $0 === response }
+            return [.markDirty(response)] + leave { $0 === response }
         case .restricted(let document, let policy):
             var fields = FreshenedFields(head: nil, policy: policy, sent: 0)
             switch change(of: document) {

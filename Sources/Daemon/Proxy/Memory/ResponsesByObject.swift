@@ -30,7 +30,7 @@ final class ResponsesByObject: Sendable {
     ///
     /// - Parameter haveChanged: whether one has changed already; called when later changes mark the response.
     func register(_ entry: MemoryEntry, under objects: [ObjectID], haveChanged: () -> Bool) {
-        defer { if haveChanged() { entry.outdate() } }
+        defer { if haveChanged() { entry.markDirty() } }
         guard !objects.isEmpty else { return }
         lists.withLock { lists in
             // The flag is set before `forget` takes this lock. So either this code sees the flag, or `forget` sees the
@@ -73,8 +73,8 @@ final class ResponsesByObject: Sendable {
     func objectsWillChange(_ objects: [ObjectID]) {
         for object in objects {
             guard let list = lists.withLock({ $0.removeValue(forKey: object) }) else { continue }
-            list.first?.outdate()
-            for entry in list.others { entry.outdate() }
+            list.first?.markDirty()
+            for entry in list.others { entry.markDirty() }
         }
     }
 }
