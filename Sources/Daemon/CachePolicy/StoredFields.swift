@@ -64,7 +64,7 @@ package enum StoredFields {
         return stored.filter { line in !describesBody(line) && !(hasTag && line.isNamed(.lastModified)) }
     }
 
-    fileprivate static func describesBody(_ line: Fields.Line) -> Bool { line.isOne(of: ofTheBody) }
+    static func describesBody(_ line: Fields.Line) -> Bool { line.isOne(of: ofTheBody) }
 
     private static let ofTheBody: KnownFields = [
         .contentLength, .contentType, .contentEncoding, .contentLanguage, .contentRange, .contentMd5, .contentDigest,
