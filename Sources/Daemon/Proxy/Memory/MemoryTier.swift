@@ -300,7 +300,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
                 left(response)
                 gone.append(response)
             case .discard(let response): discard(response)
-            case .markDirty(let response): response.entry.outdate()
+            case .markDirty(let response): response.entry.markDirty()
             case .remove(let document): documents.append(document)
             case .wake: break
             }
@@ -418,7 +418,7 @@ extension MemoryTier.Shard {
                 ring.append(response)
             case .leave(let response): vacate(response)
             case .wake: outcome.woken += waiters.removeValue(forKey: digest) ?? []
-            case .outdate, .discard, .remove: break
+            case .markDirty, .discard, .remove: break
             }
         }
         // The list is bounded because look-ups walk it.
