@@ -48,6 +48,14 @@ struct ViewTests {
         await bench.store.close()
     }
 
+    @Test func `a model with the name of another one's view does not keep the store from being opened`() async throws {
+        let github = try #require(try exampleModels()["github"])
+        let models = try Models([ModelDeclaration(name: "a_User", identity: ["id"])])
+        let bench = try Bench { $0.models = ["a": github, "b": github, "c": models] }
+        #expect(sqlite(bench.folder.file(), "SELECT count(*) FROM a_User") == "0")
+        await bench.store.close()
+    }
+
     @Test func `views follow the models, with the upstream's name if two upstreams declare one model`() async throws {
         let first = try Bench()
         try await first.receive("/users/7", #"{"id":7,"login":"x"}"#, user)

@@ -20,13 +20,14 @@ struct Views {
         }
         let views = named.map { entry, name in
             let view = ViewDefinition(model: entry.declaration, upstream: entry.upstream, models: entry.models)
-            return (name, view.sql(named: name), view.currentSQL(of: name))
+            return (name, sql: view.sql(named: name), current: view.currentSQL(of: name))
         }
-        // A model may have the name of another one's second view.
-        let taken = Set(views.map { $0.0.lowercased() })
+        // A model may have the name of another one's view.
+        var taken: Set = [Self.objects]
+        let own = views.filter { taken.insert($0.0.lowercased()).inserted }
         definitions =
-            [(Self.objects, Self.objectsSQL)] + views.map { ($0.0, $0.1) }
-            + views.map { ("\($0.0)_current", $0.2) }.filter { !taken.contains($0.0.lowercased()) }
+            [(Self.objects, Self.objectsSQL)] + own.map { ($0.0, $0.sql) }
+            + own.map { ("\($0.0)_current", $0.current) }.filter { taken.insert($0.0.lowercased()).inserted }
     }
 
     /// Replaces the file's views by these, if they differ.
@@ -47,7 +48,7 @@ struct Views {
         CREATE VIEW \(objects) AS SELECT
           u.text AS origin, m.text AS model, s.id AS scope, p.label AS principal, x.text AS context,
           o.id AS object, o.identity AS identity, o.changed AS changed, o.deleted AS deleted,
-          \(payload) AS json, \(ViewExpression.plain(payload)) AS plain
+          \(payload) AS json
         FROM _names m
         JOIN _names u
         JOIN _scopes s ON s.upstream = u.id
@@ -140,8 +141,8 @@ private struct ViewDefinition {
 private struct ViewExpression {
     /// The name of the row of `Views.objects`.
     let object: String
-    /// The SQL for the JSON, which may be a part of the row's, and for the same without references.
-    let payload, plain: String
+    /// The SQL for the JSON, which may be a part of the row's.
+    let payload: String
     var depth = 0
     /// The SQLite JSON path in which paths begin: that of an object embedded in the payload.
     var base = "$"
@@ -149,7 +150,6 @@ private struct ViewExpression {
     init(object: String, payload: String? = nil, depth: Int = 0) {
         (self.object, self.depth) = (object, depth)
         self.payload = payload ?? "\(object).json"
-        plain = payload.map(Self.plain) ?? "\(object).plain"
     }
 
     func value(of source: ViewColumn.Source) -> String {
@@ -195,20 +195,19 @@ private struct ViewExpression {
     private func one(_ path: String) -> String {
         "CASE \(type(path)) WHEN 'text' THEN \(Self.identity(in: extract(path))) "
             + "WHEN 'integer' THEN \(extract(path)) WHEN 'real' THEN \(extract(path)) "
-            + "WHEN 'object' THEN json_extract(\(plain), \(SQLText.literal(full(path)))) END"
+            + "WHEN 'object' THEN \(Self.plain(extract(path))) END"
     }
 
-    private func many(_ path: String) -> String { each(path, of: "array", "json_group_array(\(member))") }
+    private func many(_ path: String) -> String { each(path, of: "array", "json_group_array(\(Self.member))") }
 
     private func keyed(_ path: String) -> String {
-        each(path, of: "object", "json_group_object(e.key, \(member))")
+        each(path, of: "object", "json_group_object(e.key, \(Self.member))")
     }
 
     /// An element or member that names an object, or is an object without an identity.
-    private var member: String {
-        "CASE e.type WHEN 'text' THEN \(Self.identity(in: "e.value")) WHEN 'integer' THEN e.value WHEN 'real' THEN e.value "
-            + "WHEN 'object' THEN json(json_extract(\(plain), e.fullkey)) END"
-    }
+    private static let member =
+        "CASE e.type WHEN 'text' THEN \(identity(in: "e.value")) WHEN 'integer' THEN e.value WHEN 'real' THEN e.value "
+        + "WHEN 'object' THEN json(\(plain("e.value"))) END"
 
     /// The result computed from the elements or members of a container; NULL for another type of value.
     private func each(_ path: String, of type: String, _ result: String) -> String {

@@ -434,6 +434,9 @@ import Testing
         _ = life.handle(.freshened(note, Self.fields, since: 1), number: 2)
         _ = life.handle(.restricted(note.documentID, policy: [9]), number: 3)
         #expect(life.change(of: note.documentID) == .freshened(FreshenedFields(head: [1], policy: [9], sent: 0)))
+        // If the disk refuses them, it keeps the restriction alone.
+        _ = life.handle(.freshenedInVain(note, Self.fields), number: 3)
+        #expect(life.change(of: note.documentID) == .freshened(FreshenedFields(head: nil, policy: [9], sent: 0)))
         _ = life.handle(.dropped(note), number: 4)
         _ = life.handle(.restricted(note.documentID, policy: [9]), number: 5)
         #expect(life.change(of: note.documentID) == .dropped)

@@ -45,7 +45,6 @@ extension ProxyCore {
             guard !document.isOver else { return }
         }
         let inquiry = inquiry(ofStream: document.request, plan, found)
-        let hold = fetches.hold(on: inquiry, isForClient: false)
         let finding = Following.Finding(
             content: update?.content,
             isStored: update?.stored != nil,
@@ -56,7 +55,7 @@ extension ProxyCore {
             isOffline: mode == .offline,
             // Its commit triggers another look, which can plan the next inquiry.
             freshness: isUnfindable ? nil : plan.freshness(at: now),
-            backOff: hold.map(end) ?? 0,
+            backOff: backOffEnd(of: inquiry),
             now: loop.now
         )
         let news = LiveDocument.News(
@@ -75,11 +74,13 @@ extension ProxyCore {
         plan.inquiry ?? Plan.Inquiry(request.asking(because: .forward(.request)), stored: found)
     }
 
-    /// When a stream that is held back looks again, in ns of the loop's clock; an outage ends with an event.
-    private func end(of hold: Hold) -> UInt64 {
-        guard case .backOff(let backOff, let now) = hold else { return 0 }
+    /// Until when a stream backs off, in ns of the loop's clock, also during an outage, which ends with an event; 0 if it does not.
+    private func backOffEnd(of inquiry: Plan.Inquiry) -> UInt64 {
+        let urgency = inquiry.urgency(isForClient: false, at: now)
+        guard let backOff = fetches.backOffs.backOff(for: inquiry.request, as: urgency, now: loop.now)
+        else { return 0 }
         // More may be left of a limit before it is reset.
-        return backOff.isForLimit ? min(backOff.until, now + 10_000_000_000) : backOff.until
+        return backOff.isForLimit ? min(backOff.until, loop.now + 10_000_000_000) : backOff.until
     }
 
     private func beginExamining(_ conclusion: LiveInquiry.Conclusion, of document: LiveDocument) {

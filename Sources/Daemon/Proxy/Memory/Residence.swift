@@ -155,12 +155,17 @@ struct Residence<Response: MemoryResident> {
         case .freshened(let response, let fields, let since):
             return freshened(response, fields, isLatest: isLatest(since, forgotten), number)
         case .freshenedInVain(let response, let fields):
-            if change(of: response.documentID) == .freshened(fields) {
-                transit.changes[response.documentID] = nil
+            if case .freshened(let latest) = change(of: response.documentID) {
+                if latest == fields { transit.changes[response.documentID] = nil }
+                // A restriction since then has kept its fields.
+                if latest.isRestriction, latest.head == fields.head {
+                    let policyAlone = FreshenedFields(restrictedTo: latest.policy)
+                    transit.changes[response.documentID]?.change = .freshened(policyAlone)
+                }
             }
             return [.markDirty(response)] + leave { $0 === response }
         case .restricted(let document, let policy):
-            var fields = FreshenedFields(head: nil, policy: policy, sent: 0)
+            var fields = FreshenedFields(restrictedTo: policy)
             switch change(of: document) {
             case .dropped: return []
             case .freshened(let earlier): fields.head = earlier.head
@@ -272,6 +277,13 @@ struct FreshenedFields: Hashable {
     var head: [UInt8]?
     /// The input for computing freshness.
     var policy: [UInt8]
-    /// When the validating request was sent, on the store's clock.
+    /// When the validating request was sent, on the store's clock; 0 for a 304 that confirmed nothing.
     var sent: Int64
+
+    var isRestriction: Bool { sent == 0 }
+}
+
+extension FreshenedFields {
+    /// What a 304 leaves of a document that it does not confirm.
+    init(restrictedTo policy: [UInt8]) { self.init(head: nil, policy: policy, sent: 0) }
 }
