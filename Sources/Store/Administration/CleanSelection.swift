@@ -33,7 +33,7 @@ public struct CleanFilter: Sendable {
 
     /// What the clean makes outdated of all that was requested before it, or more: where the filter names a URL or an age, too.
     ///
-    /// - Parameter model: the filter's model, or the base of its cluster; nil where nobody knows what a response shows.
+    /// - Parameter model: the filter's model, or the base of its cluster; nil where it is not known what a response shows.
     public func invalidation(of model: String? = nil, at time: Int64) -> Invalidation {
         let objects = model.map { [BoundObject(model: $0, identity: identity)] } ?? []
         return Invalidation(of: upstream, objects: objects, principals: principal.map { [$0] }, at: time)

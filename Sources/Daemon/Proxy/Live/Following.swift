@@ -193,7 +193,7 @@ struct Following: Hashable {
     /// When the upstream is asked next, in ns of the loop's clock.
     var due: UInt64 { if case .idle(let due) = inquiry { due } else { .max } }
     var isInvalid: Bool { validity == .invalidated || validity == .invalid }
-    /// Whether the last inquiry failed because the upstream cannot be reached, and nobody has said yet that it can.
+    /// Whether the last inquiry failed because the upstream could not be reached, and it is not known to be back.
     var isCutOff: Bool { rhythm.outage == .lasting }
     /// Whether a reader may come back and name the last event that it was sent.
     var needsNumbers: Bool { readers.contains { !$0.isOnce } }

@@ -67,8 +67,8 @@ package final class ResponseCache: Sendable {
 
     /// What a document of any principal that was read from disk is by now; nil if it was dropped.
     ///
-    /// Call it after reading. Every reading of documents passes through here: what is on its way to disk, ages that are not known any more, and writes
-    /// that the disk does not have.
+    /// Call it after reading; every reading of documents does. It applies what is on its way to disk, drops an age that is no longer
+    /// known, and marks as outdated what may be older than a write that the disk does not have.
     func current(_ document: StoredDocument) -> StoredDocument? {
         var document = document
         switch memory.change(of: document.id, at: store.hasher.digest(document.key)) {
