@@ -34,7 +34,7 @@ public struct Delivery: Sendable {
         (self.body, self.rule) = (body, rule)
     }
 
-    fileprivate var subject: MappedSubject { MappedSubject(body: body, rule: rule, surroundings: .none, url: path) }
+    fileprivate var subject: MappedSubject { MappedSubject(body: body, rule: rule, mappingContext: .none, url: path) }
 }
 
 /// A delivery whose body was taken apart.

@@ -82,7 +82,7 @@ struct PreparedSeed: Sendable {
 
     init(_ value: [UInt8], of model: String, _ models: UpstreamModels, _ hasher: KeyHasher) {
         let rule = BodyRule(model: model, isList: false)
-        let subject = MappedSubject(body: value, rule: rule, surroundings: .none, url: "")
+        let subject = MappedSubject(body: value, rule: rule, mappingContext: .none, url: "")
         body = PreparedBody(subject, models: models, hasher: hasher, isExamined: true)
         let found = (body.warnings + models.mapper.map(value, as: rule).warnings).grouped
         warnings = found

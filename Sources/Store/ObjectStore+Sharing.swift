@@ -77,9 +77,9 @@ public struct ShownValues: Sendable, Equatable {
     public var end: Int64
 
     /// The largest payload of an object, and of all objects of one response, that is sent.
-    static let (objectLimit, limit) = (16 << 10, 256 << 10)
+    static let (objectByteLimit, byteLimit) = (16 << 10, 256 << 10)
     /// The same of all objects in the response to a write, which goes into one entry.
-    static let limitOfWrite = 64 << 10
+    static let writeByteLimit = 64 << 10
 }
 
 /// What a response on another machine has shown.

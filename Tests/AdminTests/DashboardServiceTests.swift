@@ -63,7 +63,7 @@ import Testing
         #expect(logins.authorizes(session, now: use + .seconds(6 * 24 * 3600)), "it is idle time that counts")
         #expect(!logins.authorizes(session, now: use + .seconds(14 * 24 * 3600)))
         let first = Array("bearer \(try logins.open(with: daemon.token, now: now))".utf8)
-        for _ in 0..<DashboardLogins.limit { _ = try logins.open(with: daemon.token, now: now + .seconds(1)) }
+        for _ in 0..<DashboardLogins.maximumLogins { _ = try logins.open(with: daemon.token, now: now + .seconds(1)) }
         #expect(!logins.authorizes(first, now: now + .seconds(2)))
     }
 
@@ -81,7 +81,7 @@ import Testing
         #expect(history.current.intervals.map(\.failed) == [1, 1])
         #expect(history.current.total == .init(requests: 5, hits: 3, stale: 1, errors: 1, failed: 2))
         for _ in 0..<500 { history.turn() }
-        #expect(history.current.intervals.count == TrafficHistory.limit + 1)
+        #expect(history.current.intervals.count == TrafficHistory.maximumIntervals + 1)
     }
 
     // MARK: Lists and documents

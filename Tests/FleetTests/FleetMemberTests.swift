@@ -533,7 +533,7 @@ import Testing
         let server = try RedisServer()
         let machines = try await machines(server)
         for (key, lifetime, size) in [
-            (Machine.key("/large"), 60, SharedDocument.limit + 1), (Machine.key("/old"), 0, 1),
+            (Machine.key("/large"), 60, SharedDocument.bodyByteLimit + 1), (Machine.key("/old"), 0, 1),
         ] {
             guard case .mine = await machines[0].member.find(key) else {
                 Issue.record("somebody else fetches it")

@@ -161,7 +161,7 @@ struct SharedContentTests {
 
     @Test func `news that are too large make everything outdated`() {
         var large = observation
-        large.objects[0].payload = [UInt8](repeating: 0x20, count: PublishedNews.limit)
+        large.objects[0].payload = [UInt8](repeating: 0x20, count: PublishedNews.byteLimit)
         let bounded = PublishedNews.bounded(FleetNews(.observed(large), start: 1, end: 2), of: "a")
         #expect(bounded == FleetNews(.invalidated(Invalidation(of: "a", at: 2)), start: 1, end: 2))
         let paths = Set((0..<20_000).map { "/\($0)" })

@@ -43,7 +43,7 @@ enum ComposerFuzzing: FuzzTarget {
         return Dictionary(uniqueKeysWithValues: shelf.documents.keys.map { ($0, shelf.shown($0)) })
     }
 
-    /// Composes texts that no normaliser has made, in which references may stand anywhere.
+    /// Composes texts that no decomposer has made, in which references may stand anywhere.
     private static func composeDamaged(_ sections: [[UInt8]], _ models: Models) {
         guard let skeleton = sections.first else { return }
         var doubts: Set<Int64> = []

@@ -24,7 +24,7 @@ enum JSONFuzzing: FuzzTarget {
         if !isTooDeep { require(isWhole == StrictJSON.isText(body), "the scanner and a strict reading disagree") }
         require(JSONBody.isMalformed(body) == !(isWhole || isTooDeep), "JSON is malformed, or the reverse")
         if let index { check(index, body) }
-        guard case .objects(let parts) = Normaliser(models: models).decompose(body, as: rule, in: FuzzModels.context)
+        guard case .objects(let parts) = Decomposer(models: models).decompose(body, as: rule, in: FuzzModels.context)
         else { return }
         require(isWhole, "the parts of a body that is not JSON")
         require(parts.showsSecret || parts.recomposes(to: body), "the parts do not recompose to the body")

@@ -46,7 +46,7 @@ struct AgreementTests {
             let rule = BodyRule(model: "Issue", arity: .one)
             for _ in 0..<15 {
                 let body = bodies.body(isList: false)
-                guard case .objects(let parts) = Normaliser(models: models).decompose(Array(body.utf8), as: rule),
+                guard case .objects(let parts) = Decomposer(models: models).decompose(Array(body.utf8), as: rule),
                     let name = parts.occurrences.first?.name, name.model == "Issue",
                     JSONSlice(parts.skeleton)?.isReference == true,
                     Set(parts.occurrences.map(\.name)).count == parts.occurrences.count

@@ -96,7 +96,7 @@ struct Shelf {
         version += 1
         let body = Array(body.utf8)
         let rule = BodyRule(model: model, isList: list)
-        guard case .objects(let parts) = Normaliser(models: models).decompose(body, as: rule) else {
+        guard case .objects(let parts) = Decomposer(models: models).decompose(body, as: rule) else {
             documents[document] = (body, [])
             return []
         }
@@ -218,7 +218,7 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 /// The parts of a body; nil when it stays opaque.
 func parts(_ body: String, _ model: String, list: Bool = false, root: String? = nil) throws -> DecomposedBody? {
     let rule = BodyRule(model: model, isList: list, root: root)
-    guard case .objects(let parts) = try Normaliser(models: Tracker.models()).decompose(Array(body.utf8), as: rule)
+    guard case .objects(let parts) = try Decomposer(models: Tracker.models()).decompose(Array(body.utf8), as: rule)
     else { return nil }
     return parts
 }
@@ -226,7 +226,7 @@ func parts(_ body: String, _ model: String, list: Bool = false, root: String? = 
 /// The warning for a body that stays opaque; nil if it is taken apart or there is nothing to say.
 func opaqueWarning(_ body: String, _ model: String, list: Bool = false, root: String? = nil) throws -> MappingWarning? {
     let rule = BodyRule(model: model, isList: list, root: root)
-    guard case .opaque(let warning) = try Normaliser(models: Tracker.models()).decompose(Array(body.utf8), as: rule)
+    guard case .opaque(let warning) = try Decomposer(models: Tracker.models()).decompose(Array(body.utf8), as: rule)
     else { return nil }
     return warning
 }

@@ -35,7 +35,7 @@ import Testing
                 let rule = rule(&generator)
                 let body = generator.body(isList: generator.chance(50))
                 guard
-                    case .objects(let parts) = Normaliser(models: models)
+                    case .objects(let parts) = Decomposer(models: models)
                         .decompose(Array(body.utf8), as: rule, in: context)
                 else { continue }
                 objects += parts.occurrences.count
@@ -143,7 +143,7 @@ import Testing
         for _ in 0..<3 where !damaged.isEmpty {
             damaged[Int.random(in: 0..<damaged.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
         }
-        if case .objects(let parts) = Normaliser(models: models).decompose(damaged, as: rule(&generator), in: context) {
+        if case .objects(let parts) = Decomposer(models: models).decompose(damaged, as: rule(&generator), in: context) {
             #expect(parts.recomposes(to: damaged))
         }
         return composed

@@ -6,13 +6,13 @@ import Testing
 @Suite struct PropertyTests {
     @Test(arguments: 0..<8 as Range<UInt64>)
     func `a decomposed body is put together byte for byte, and every part is JSON`(seed: UInt64) throws {
-        let normaliser = Normaliser(models: try Tracker.models())
+        let decomposer = Decomposer(models: try Tracker.models())
         var generator = BodyGenerator(seed: seed, isHostile: seed % 2 == 1)
         var decomposed = 0
         for _ in 0..<150 {
             let isList = generator.chance(50)
             let body = Array(generator.body(isList: isList).utf8)
-            guard case .objects(let parts) = normaliser.decompose(body, as: BodyRule(model: "Issue", isList: isList))
+            guard case .objects(let parts) = decomposer.decompose(body, as: BodyRule(model: "Issue", isList: isList))
             else { continue }
             decomposed += 1
             #expect(parts.recomposes(to: body), "seed \(seed): \(text(body))")
@@ -63,7 +63,7 @@ import Testing
             #expect(received != body.bytes)
             // What is shown now is what is known: taken apart, it composes to itself.
             guard
-                case .objects(let parts) = Normaliser(models: models)
+                case .objects(let parts) = Decomposer(models: models)
                     .decompose(body.bytes, as: BodyRule(model: "Issue", isList: true))
             else { continue }
             let states = shelf.states
@@ -98,10 +98,10 @@ import Testing
     }
 
     @Test(arguments: 0..<4 as Range<UInt64>)
-    func `a damaged body never crashes the normaliser, and what it decomposes is put together byte for byte`(
+    func `a damaged body never crashes the decomposer, and what it decomposes is put together byte for byte`(
         seed: UInt64
     ) throws {
-        let normaliser = Normaliser(models: try Tracker.models())
+        let decomposer = Decomposer(models: try Tracker.models())
         var generator = BodyGenerator(seed: seed &+ 400, isHostile: seed % 2 == 1)
         var random = SeededGenerator(seed: seed)
         var decomposed = 0
@@ -113,7 +113,7 @@ import Testing
                 body[index] = UInt8.random(in: generator.chance(90) ? 0x20...0x7E : 0...255, using: &random)
             }
             if generator.chance(30) { body.removeLast(Int.random(in: 0..<body.count, using: &random)) }
-            guard case .objects(let parts) = normaliser.decompose(body, as: BodyRule(model: "Issue", isList: true))
+            guard case .objects(let parts) = decomposer.decompose(body, as: BodyRule(model: "Issue", isList: true))
             else { continue }
             decomposed += 1
             #expect(parts.recomposes(to: body))

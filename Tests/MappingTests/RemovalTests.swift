@@ -34,7 +34,7 @@ import Testing
     ) throws -> String {
         let models = try models(policy)
         let rule = other ?? BodyRule(model: model, isList: list)
-        guard case .objects(let parts) = Normaliser(models: models).decompose(Array(body.utf8), as: rule) else {
+        guard case .objects(let parts) = Decomposer(models: models).decompose(Array(body.utf8), as: rule) else {
             return "opaque"
         }
         let observation = Observation(sequence: 1, start: 10, end: 15, kind: kind)

@@ -92,7 +92,7 @@ import Testing
         let parts = incoming.message.target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         var query = parts.count > 1 ? bytes(String(parts[1])) : nil
         _ = LiveMode.takeParameters(from: &query)
-        let target = try upstream.normaliser.normalise(path: bytes(String(parts[0])), query: query)
+        let target = try upstream.targetNormaliser.normalise(path: bytes(String(parts[0])), query: query)
         #expect(bytes(incoming.target) == target, "\(text)")
         #expect(bytes(key.url) == upstream.keyURL(ofTarget: target), "\(text)")
         let message = incoming.live == nil ? incoming.message : incoming.message.plain

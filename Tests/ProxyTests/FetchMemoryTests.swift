@@ -183,15 +183,15 @@ import Testing
             backOffs.backOff(for: ProxyFixture.request("GET", "/\(number)", of: upstream), now: now) != nil
         }
         record(0, seconds: 3_600, at: 0)
-        for number in 1..<BackOffs.limit { record(number, seconds: number < 10 ? 5 : 600, at: 0) }
+        for number in 1..<BackOffs.maximumPlaces { record(number, seconds: number < 10 ? 5 : 600, at: 0) }
         record(10_000, seconds: 600, at: 6 * Self.second)
-        let early = (0..<BackOffs.limit).filter { isHeld($0, at: 6 * Self.second) }
-        #expect(early == [0] + Array(10..<BackOffs.limit))
+        let early = (0..<BackOffs.maximumPlaces).filter { isHeld($0, at: 6 * Self.second) }
+        #expect(early == [0] + Array(10..<BackOffs.maximumPlaces))
         for number in 10_001..<10_100 { record(number, seconds: 1_000, at: 7 * Self.second) }
         let late = [0, 10_001, 10_099].map { isHeld($0, at: 8 * Self.second) }
         #expect(late == [true, true, true])
-        let kept = (1..<BackOffs.limit).count { isHeld($0, at: 8 * Self.second) }
-        #expect(kept == BackOffs.limit - 10 - 91)
+        let kept = (1..<BackOffs.maximumPlaces).count { isHeld($0, at: 8 * Self.second) }
+        #expect(kept == BackOffs.maximumPlaces - 10 - 91)
     }
 
     @Test(

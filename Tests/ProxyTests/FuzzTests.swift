@@ -101,12 +101,12 @@ import Testing
     @Test(arguments: 0..<2 as Range<UInt64>)
     func `no target escapes its base path`(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
-        let normaliser = TargetNormaliser(basePath: "/v3")
+        let targetNormaliser = TargetNormaliser(basePath: "/v3")
         let parts = ["..", ".", "%2e", "%2E", "/", "a", "%2f", "%5c", "%2F", ".%2e", ""].map { bytes($0) }
         for _ in 0..<Fuzzing.rounds(4000) {
             let path =
                 [0x2F] + Array((0..<6).map { _ in parts[Int.random(in: 0..<parts.count, using: &random)] }.joined())
-            guard let target = try? normaliser.normalise(path: path, query: nil) else { continue }
+            guard let target = try? targetNormaliser.normalise(path: path, query: nil) else { continue }
             #expect(target.starts(with: bytes("/v3")))
             // However often a server decodes dots and slashes, the depth never falls below the base.
             var depth = 0

@@ -49,7 +49,11 @@ import Testing
             }
         }
         func key(_ path: String, _ query: String) throws -> String {
-            text(upstream.keyURL(ofTarget: try upstream.normaliser.normalise(path: bytes(path), query: bytes(query))))
+            text(
+                upstream.keyURL(
+                    ofTarget: try upstream.targetNormaliser.normalise(path: bytes(path), query: bytes(query))
+                )
+            )
         }
         #expect(try key("/search", "q=1&page=2&access_token=s&a=0") == "/v3/search?a=0&access_token=REDACTED&q=1")
         #expect(try key("/items/1", "q=1&page=2&a=0") == "/v3/items/1?q=1&page=2&a=0")

@@ -37,10 +37,10 @@ import Testing
     func `an alias stands for its path, and so does what is below it`(_ target: String, _ upstream: String) throws {
         let aliases = [("/api/v3", ""), ("/api/graphql", "/graphql"), ("/api/v3/old", "/new")]
             .map { PathAlias(path: $0.0, target: $0.1) }
-        let normaliser = TargetNormaliser(prefix: "/p", aliases: aliases, basePath: "/base")
+        let targetNormaliser = TargetNormaliser(prefix: "/p", aliases: aliases, basePath: "/base")
         let parts = target.split(separator: "?", maxSplits: 1)
         let query = parts.count > 1 ? bytes(String(parts[1])) : nil
-        #expect(text(try normaliser.normalise(path: bytes(String(parts[0])), query: query)) == upstream)
+        #expect(text(try targetNormaliser.normalise(path: bytes(String(parts[0])), query: query)) == upstream)
     }
 
     @Test(arguments: [

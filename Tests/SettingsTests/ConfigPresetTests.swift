@@ -57,7 +57,7 @@ struct PresetResponse {
 
     private func decomposed() throws -> DecomposedBody {
         let context = MappingContext(captures: match.captures)
-        let decomposition = Normaliser(models: models).decompose(body, as: match.rule, in: context)
+        let decomposition = Decomposer(models: models).decompose(body, as: match.rule, in: context)
         guard case .objects(let decomposed) = decomposition else { throw NothingFound() }
         return decomposed
     }
@@ -131,13 +131,13 @@ struct ConfigPresetTests {
 
     @Test func `a GitHub issue list is split into its issues and their users`() throws {
         let github = try preset("github")
-        let normaliser = Normaliser(models: github.models)
+        let decomposer = Decomposer(models: github.models)
         let issues = Array(
             #"[{"id":1,"number":7,"title":"t","user":{"login":"ann","id":42,"permissions":{"push":true}},"labels":[{"name":"old"}]}]"#
                 .utf8
         )
         let rule = try #require(github.body(RouteSubject(method: "GET", path: "/repos/a/b/issues", status: 200))?.rule)
-        guard case .objects(let body) = normaliser.decompose(issues, as: rule) else {
+        guard case .objects(let body) = decomposer.decompose(issues, as: rule) else {
             Issue.record("not decomposed")
             return
         }

@@ -36,12 +36,12 @@ struct ReplacedModelsTests {
         let bench = try Bench { $0.models = try! models(version: 0) }
         let response = bench.response("/users/1", #"{"id":1,"password":"p"}"#, user)
         let prepared = bench.store.core.prepare(
-            MappedSubject(body: response.body, rule: user, surroundings: .none, url: "/users/1"),
+            MappedSubject(body: response.body, rule: user, mappingContext: .none, url: "/users/1"),
             upstream: "github"
         )
         try await bench.replaceModels(try models(version: 1, secret: ["password"]))
         let current = try await bench.store.core.commit(.flush, .prompt) { session in
-            let subject = MappedSubject(body: response.body, rule: user, surroundings: .none, url: "/users/1")
+            let subject = MappedSubject(body: response.body, rule: user, mappingContext: .none, url: "/users/1")
             return session.current(prepared, of: subject, upstream: "github")
         }
         #expect(!prepared.isSecret && current.isSecret)

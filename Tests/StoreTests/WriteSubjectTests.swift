@@ -23,7 +23,7 @@ struct WriteSubjectTests {
             response: response
         )
         write.observation?.rule = user
-        write.observation?.surroundings = MappingContext(bound: ["login": login])
+        write.observation?.mappingContext = MappingContext(bound: ["login": login])
         return write
     }
 
@@ -88,7 +88,7 @@ struct WriteSubjectTests {
     {
         let bench = try bench()
         var detail = bench.response("/users/jan", #"{"id":41,"admin":true}"#, user)
-        detail.surroundings = MappingContext(bound: ["login": "jan"])
+        detail.mappingContext = MappingContext(bound: ["login": "jan"])
         _ = try await bench.store.receive(detail)
         try await bench.receive("/team", #"[{"id":41,"admin":true}]"#, users)
         try await bench.store.complete(write(bench, user: "jan", response: #"{"id":41,"login":"kim","admin":true}"#))

@@ -5,20 +5,20 @@ import Mapping
 enum Normalising {
     static func measure(_ file: String?) throws -> [(name: String, value: Double)] {
         let samples = try file.map(read) ?? IssuePages.make(pages: 40, detailsEvery: 4)
-        let normaliser = Normaliser(models: try IssuePages.models())
+        let decomposer = Decomposer(models: try IssuePages.models())
         let bytes = samples.reduce(0) { $0 + $1.body.count }
         var objects = 0
 
         let taken = median {
             objects = 0
             for sample in samples {
-                guard case .objects(let parts) = decompose(sample, normaliser) else { continue }
+                guard case .objects(let parts) = decompose(sample, decomposer) else { continue }
                 objects += parts.occurrences.count
             }
         }
         let verified = median {
             for sample in samples {
-                guard case .objects(let parts) = decompose(sample, normaliser) else { continue }
+                guard case .objects(let parts) = decompose(sample, decomposer) else { continue }
                 precondition(parts.recomposes(to: sample.body), "\(sample.path) does not recompose")
             }
         }
@@ -28,8 +28,8 @@ enum Normalising {
         ]
     }
 
-    private static func decompose(_ sample: Sample, _ normaliser: Normaliser) -> Decomposition {
-        normaliser.decompose(sample.body, as: BodyRule(model: sample.model, isList: sample.isList, root: sample.root))
+    private static func decompose(_ sample: Sample, _ decomposer: Decomposer) -> Decomposition {
+        decomposer.decompose(sample.body, as: BodyRule(model: sample.model, isList: sample.isList, root: sample.root))
     }
 
     /// The median of some rounds, in seconds of this thread's processor time: what others do meanwhile does not count.

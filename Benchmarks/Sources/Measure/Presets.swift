@@ -42,9 +42,9 @@ enum Presets {
 
     static func measure(_ preset: String, _ file: String) throws -> [(name: String, value: Double)] {
         let read = try JSONDecoder().decode(Preset.self, from: try Data(contentsOf: URL(fileURLWithPath: preset)))
-        let normaliser = Normaliser(models: try Models(read.models.map(declaration)))
+        let decomposer = Decomposer(models: try Models(read.models.map(declaration)))
         let table = try RouteTable(read.routes.map { RouteDeclaration(path: $0.path, method: $0.method) })
-        var samples: [(body: [UInt8], rule: BodyRule, surroundings: MappingContext)] = []
+        var samples: [(body: [UInt8], rule: BodyRule, mappingContext: MappingContext)] = []
         var others = 0
         for text in try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n") {
             let line = try JSONDecoder().decode(Line.self, from: Data(text.utf8))
@@ -67,7 +67,7 @@ enum Presets {
         let taken = Normalising.median {
             objects = 0
             for sample in samples {
-                let result = normaliser.decompose(sample.body, as: sample.rule, in: sample.surroundings)
+                let result = decomposer.decompose(sample.body, as: sample.rule, in: sample.mappingContext)
                 if case .objects(let parts) = result { objects += parts.occurrences.count }
             }
         }

@@ -117,7 +117,7 @@ final class DashboardLogins: Sendable {
     static let linkSeconds = 120
     static let idle: Duration = .seconds(7 * 24 * 3600)
     /// The maximum number of links and of sessions; beyond it the oldest ones end.
-    static let limit = 64
+    static let maximumLogins = 64
 
     private struct Link {
         let code: [UInt8]
@@ -141,7 +141,7 @@ final class DashboardLogins: Sendable {
         state.withLock { state in
             // Used ones are kept for a while, so that a second use is recognised.
             state.links.removeAll { $0.end + Self.idle < now }
-            if state.links.count >= Self.limit { state.links.removeFirst() }
+            if state.links.count >= Self.maximumLogins { state.links.removeFirst() }
             state.links.append(Link(code: Array(code.utf8), end: now + .seconds(Self.linkSeconds)))
         }
         return code
@@ -201,7 +201,9 @@ final class DashboardLogins: Sendable {
 
     private static func open(_ sessions: inout [Session], now: ContinuousClock.Instant) -> String {
         let key = AdminToken.random()
-        if sessions.count >= limit, let oldest = sessions.indices.min(by: { sessions[$0].used < sessions[$1].used }) {
+        if sessions.count >= maximumLogins,
+            let oldest = sessions.indices.min(by: { sessions[$0].used < sessions[$1].used })
+        {
             sessions.remove(at: oldest)
         }
         sessions.append(Session(key: Array(key.utf8), used: now))

@@ -11,7 +11,7 @@ import Store
 struct DayHistory {
     static let interval: Int64 = 600
     /// The number of intervals, the one under way among them: a day.
-    static let limit: Int64 = 144
+    static let intervalsOfDay: Int64 = 144
     static let seriesLimit = 64
 
     struct Series: Hashable {
@@ -57,7 +57,7 @@ struct DayHistory {
     private typealias Interval = (number: Int64, figures: [Series: Figures])
 
     /// While the clock is set back again and again, none of them may be old; so their number has a limit of its own.
-    private var finished = RecentList<Interval>(limit: Int(limit))
+    private var finished = RecentList<Interval>(limit: Int(intervalsOfDay))
     /// The interval under way, and the counters when it began.
     private var number: Int64
     private var start: Totals = [:]
@@ -93,7 +93,7 @@ struct DayHistory {
 
     private static func kept(_ now: Int64) -> ClosedRange<Int64> {
         let current = now / interval
-        return current - limit + 1...current
+        return current - intervalsOfDay + 1...current
     }
 
     private static func difference(_ totals: Totals, _ start: Totals) -> [Series: Figures] {

@@ -17,7 +17,7 @@ extension DaemonCore {
     ]
 
     private static let running = Atomic<Int>(0)
-    private static let limit = 4
+    private static let maximumQueries = 4
 
     fileprivate func query(_ request: AdminRequest) async throws -> AdminResponse {
         let given = try request.texts(["query", "timeout"], advice: "query and timeout")
@@ -28,9 +28,12 @@ extension DaemonCore {
         guard 1...600_000_000 ~= timeout else {
             throw ProblemDocument.badRequest("timeout must be more than 0 and at most 10m")
         }
-        guard Self.running.add(1, ordering: .relaxed).newValue <= Self.limit else {
+        guard Self.running.add(1, ordering: .relaxed).newValue <= Self.maximumQueries else {
             Self.running.subtract(1, ordering: .relaxed)
-            throw ProblemDocument(503, "\(Self.limit) queries run already; try again when one of them has ended")
+            throw ProblemDocument(
+                503,
+                "\(Self.maximumQueries) queries run already; try again when one of them has ended"
+            )
         }
         let release: @Sendable () -> Void = { Self.running.subtract(1, ordering: .relaxed) }
         var arguments = ["--store", settings.store.path ?? "", "--timeout", "\(max(timeout / 1000, 1))ms"]

@@ -6,7 +6,7 @@ import Synchronization
 /// The last hour in short intervals, and the last day by upstream and route, for a dashboard that is opened; any thread.
 package final class TrafficHistory: Sendable {
     package static let interval: Duration = .seconds(10)
-    static let limit = 360
+    static let maximumIntervals = 360
 
     struct Counts: AdminBody, Equatable {
         var requests: UInt64 = 0
@@ -35,7 +35,7 @@ package final class TrafficHistory: Sendable {
 
     init(_ metrics: Metrics) {
         self.metrics = metrics
-        state = Mutex((Counts(metrics), RecentList(limit: Self.limit), DayHistory(now: Self.now)))
+        state = Mutex((Counts(metrics), RecentList(limit: Self.maximumIntervals), DayHistory(now: Self.now)))
     }
 
     package func turn() {

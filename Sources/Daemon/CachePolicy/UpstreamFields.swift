@@ -91,12 +91,12 @@ package enum Via {
     }
 
     /// The number of times a request may pass through a Larder.
-    private static let limit = 8
+    private static let maximumPasses = 8
 
     /// Whether the request has passed through a Larder so often that it must be looping.
     package static func isLoop(_ fields: Fields) -> Bool {
         fields.all(.via).flatMap { FieldSyntax.members($0) }.count { member in
             member.split(separator: 0x20).dropFirst().first.map { $0.elementsEqual("larder".utf8) } ?? false
-        } >= limit
+        } >= maximumPasses
     }
 }

@@ -29,7 +29,7 @@ package final class FleetMember: FleetLink {
     /// The leases that this machine holds, by the names of the documents.
     private let leases = Mutex<[String: (token: [UInt8], epoch: UInt64)]>([:])
 
-    /// The most bytes of a document's head; that of a body is `SharedDocument.limit`.
+    /// The most bytes of a document's head; that of a body is `SharedDocument.bodyByteLimit`.
     private static let headLimit = 256 << 10
     /// How long a document may be on the server, in seconds.
     private static let longestLife: Int64 = 3600
@@ -257,7 +257,8 @@ package final class FleetMember: FleetLink {
 
     package func share(_ document: SharedDocument, at key: SharedKey, from position: FleetPosition) {
         let life = min(document.lifetime, Self.longestLife)
-        guard document.head.count <= Self.headLimit, document.body.count <= SharedDocument.limit, life > 0 else {
+        guard document.head.count <= Self.headLimit, document.body.count <= SharedDocument.bodyByteLimit, life > 0
+        else {
             return release(key, isForNow: false)
         }
         let place = place(of: key, position.epoch)

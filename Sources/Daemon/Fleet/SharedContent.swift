@@ -81,7 +81,7 @@ struct PublishedNews: Sendable, Equatable {
     var times: SharedTimes
 
     /// What all machines read as one entry is no larger; see `bounded`.
-    static let limit = 128 << 10
+    static let byteLimit = 128 << 10
 
     init(_ event: FleetNews.Event, _ times: SharedTimes) { (self.event, self.times) = (event, times) }
 
@@ -124,7 +124,7 @@ struct PublishedNews: Sendable, Equatable {
     static func bounded(_ news: FleetNews, of upstream: String) -> FleetNews {
         var writer = ByteWriter()
         writer.append(news.event)
-        guard writer.bytes.count > limit else { return news }
+        guard writer.bytes.count > byteLimit else { return news }
         let everything = Invalidation(of: upstream, at: news.end)
         var bounded = news
         switch news.event {

@@ -114,7 +114,7 @@ extension ResponseCache {
             sent: moment,
             kind: match?.kind ?? .detail,
             rule: match?.rule,
-            surroundings: match?.context(url: incoming.url, fields: fields) ?? .none
+            mappingContext: match?.context(url: incoming.url, fields: fields) ?? .none
         )
         store.receive(document) { _ in done() }
         return true

@@ -4,10 +4,10 @@ import HTTPSemantics
 struct Lookalikes {
     /// What was found, by a name to show, with how often.
     private(set) var found: [String: Int] = [:]
-    private static let limit = 1_000
+    private static let maximumNames = 1_000
 
     private mutating func record(_ name: String) {
-        if found[name] != nil || found.count < Self.limit { found[name, default: 0] += 1 }
+        if found[name] != nil || found.count < Self.maximumNames { found[name, default: 0] += 1 }
     }
 
     /// How well-known tokens begin.

@@ -5,7 +5,7 @@ struct MultipartBody {
     private(set) var parts: [(head: Range<Int>, content: Range<Int>)] = []
 
     /// More parts are searched for known values only.
-    private static let limit = 10_000
+    private static let maximumParts = 10_000
 
     /// - Parameter boundary: As the type says; nil if it says none, so that the body shows whether it has parts.
     init?(_ body: [UInt8], _ boundary: String?) {
@@ -19,7 +19,7 @@ struct MultipartBody {
     private mutating func read(_ body: [UInt8], _ delimiter: [UInt8]) {
         var (start, position): (Int?, Int) = (nil, 0)
         body.withUnsafeBufferPointer { bytes in
-            while parts.count < Self.limit, let place = bytes.place(of: delimiter, from: position) {
+            while parts.count < Self.maximumParts, let place = bytes.place(of: delimiter, from: position) {
                 position = place + delimiter.count
                 guard place == 0 || bytes[place - 1] == 0x0A else { continue }
                 if let start, start <= place { parts.append(Self.part(bytes, start..<place)) }
@@ -27,7 +27,7 @@ struct MultipartBody {
                 start = line + 1
             }
             // The last delimiter may be missing. What follows it is a part without a name.
-            if let start, start < bytes.count, parts.count < Self.limit {
+            if let start, start < bytes.count, parts.count < Self.maximumParts {
                 parts.append(Self.part(bytes, start..<bytes.count))
             }
         }

@@ -7,12 +7,12 @@ enum PrivateKeys {
     /// How the Base64 of `-----BEGIN` begins.
     private static let coded = Array("LS0tLS1CRUdJT".utf8)
     /// More keys are not looked for.
-    private static let limit = 1_000
+    private static let maximumKeys = 1_000
 
     /// What stands between the first line of a key and the last, of each key.
     static func ranges(in text: UnsafeBufferPointer<UInt8>) -> [Range<Int>] {
         var (ranges, position): ([Range<Int>], Int) = ([], 0)
-        while ranges.count < limit, let place = text.place(of: label, from: position) {
+        while ranges.count < maximumKeys, let place = text.place(of: label, from: position) {
             position = place + label.count
             let before = text[max(0, place - 60)..<place]
             guard let begin = Array(before).firstRange(of: begin), before.count - begin.upperBound <= 40,
@@ -33,7 +33,7 @@ enum PrivateKeys {
 
     private static func codedRanges(in text: UnsafeBufferPointer<UInt8>) -> [Range<Int>] {
         var (ranges, position): ([Range<Int>], Int) = ([], 0)
-        while ranges.count < limit, let place = text.place(of: coded, from: position) {
+        while ranges.count < maximumKeys, let place = text.place(of: coded, from: position) {
             let digits = text[place...].prefix { Base64.isDigit($0) }
             position = digits.endIndex
             if Base64.decode(digits.prefix(100)).firstRange(of: label) != nil { ranges.append(place..<digits.endIndex) }

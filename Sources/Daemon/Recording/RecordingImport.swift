@@ -414,13 +414,17 @@ struct AttachedFiles {
     private var size = 0
 
     /// The maximum size of all of them, in bytes.
-    private static let limit = 1 << 30
+    private static let byteLimit = 1 << 30
 
     init(_ folder: String) { self.folder = folder }
 
     mutating func read(_ name: String) throws(FileBytesError) -> [UInt8] {
         if let bytes = known[name] { return bytes }
-        let bytes = try FileBytes.read(name, below: folder, limit: min(RecordingFolder.bodyLimit, Self.limit - size))
+        let bytes = try FileBytes.read(
+            name,
+            below: folder,
+            limit: min(RecordingFolder.bodyLimit, Self.byteLimit - size)
+        )
         known[name] = bytes
         size += bytes.count
         return bytes

@@ -432,7 +432,7 @@ final class Redactor {
             guard JSONOutline(content) != nil else { return nil }
             guard let match = upstream.rules.body(subject) else { return [] }
             let context = MappingContext(url: target, captures: match.captures, bound: match.bound)
-            return Normaliser(models: upstream.rules.models).secretPlaces(in: content, as: match.rule, in: context)
+            return Decomposer(models: upstream.rules.models).secretPlaces(in: content, as: match.rule, in: context)
         }
     }
 

@@ -113,7 +113,7 @@ enum CompressedText {
     /// How the Base64 of gzip and zstd begins.
     private static let beginnings = [Array("H4sI".utf8), Array("KLUv".utf8)]
     /// The largest content that is looked at, in bytes.
-    private static let limit = 16 << 20
+    private static let byteLimit = 16 << 20
     private static let files = 100
 
     /// Changes the content of each such file.
@@ -144,7 +144,7 @@ enum CompressedText {
     private static func edit(_ digits: [UInt8], _ change: CodedContent.Change) -> [UInt8]? {
         let file = Base64.decode(digits.filter { $0 != 0x5C })
         let coding = file.first == 0x1F ? "gzip" : "zstd"
-        guard let content = DecodedBody.decode(file, coding: coding, limit: limit) else { return nil }
+        guard let content = DecodedBody.decode(file, coding: coding, limit: byteLimit) else { return nil }
         var changed = content
         change(&changed, ContentHead())
         guard changed != content, let encoded = EncodedBody.encode(changed, coding: coding, like: file)

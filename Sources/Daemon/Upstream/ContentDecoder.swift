@@ -221,7 +221,7 @@ final class CodingCheck {
     private(set) var isMalformed = false
 
     /// The largest content that is looked at, with that of all codings together.
-    private static let limit = 64 << 20
+    private static let byteLimit = 64 << 20
     private static let maxCodings = 3
 
     /// Nil if there is no coding, or the outermost one is unknown.
@@ -245,7 +245,7 @@ final class CodingCheck {
         var input = bytes
         while case let count = try decoders[level].decode(&input, into: rooms[level]), count > 0 {
             decodedBytes += count
-            guard decodedBytes <= Self.limit else { throw Malformed(reason: "too large") }
+            guard decodedBytes <= Self.byteLimit else { throw Malformed(reason: "too large") }
             try decode(UnsafeRawBufferPointer(rebasing: rooms[level][..<count]), level + 1)
         }
     }
@@ -274,7 +274,7 @@ package enum DecodedBody {
                 guard let count = try? room.withUnsafeMutableBytes({ try decoder.decode(&rest, into: $0) })
                 else { return false }
                 result += room[..<count]
-                if result.count > limit { return false }
+                if result.count > byteLimit { return false }
                 if count == 0 {
                     return rest.isEmpty && decoder.isAtEnd && (allowsMore || !decoder.hasTrailingBytes)
                 }

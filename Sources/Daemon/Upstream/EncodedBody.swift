@@ -69,13 +69,13 @@ package enum EncodedBody {
 
 extension DecodedBody {
     /// The largest content of a body with several codings, or within a recording, in bytes.
-    static let limit = 256 << 20
+    static let byteLimit = 256 << 20
 
     /// The body without all of its content codings; nil if one is unknown, or the body does not conform to it.
     package static func decode(_ body: [UInt8], _ fields: Fields) -> [UInt8]? {
         var body = body
         for coding in codings(fields).reversed() {
-            guard let content = decode(body, coding: coding, limit: limit) else { return nil }
+            guard let content = decode(body, coding: coding, limit: byteLimit) else { return nil }
             body = content
         }
         return body

@@ -19,7 +19,7 @@ public struct GatheredValues: Sendable, Equatable {
     }
 
     /// The limit on the elements of a union and on the addends of a sum.
-    static let limit = 1024
+    static let maximumElements = 1024
 
     private(set) var items: [MemberPath: [Item]] = [:]
 
@@ -57,7 +57,7 @@ public struct GatheredValues: Sendable, Equatable {
                 let isBetter = element.isReference == known[same].value.isReference ? isEarlier : element.isReference
                 if isBetter { known[same].value = element }
                 if isEarlier { (known[same].time, known[same].origin) = (time, item.origin) }
-            } else if known.count < Self.limit {
+            } else if known.count < Self.maximumElements {
                 known.append(item)
             }
         }
@@ -70,7 +70,7 @@ public struct GatheredValues: Sendable, Equatable {
         var known = items[path] ?? []
         if let same = known.firstIndex(where: { $0.origin == item.origin }) {
             if item.time >= known[same].time { known[same] = item }
-        } else if known.count < Self.limit {
+        } else if known.count < Self.maximumElements {
             known.append(item)
         }
         items[path] = known.sorted { $0.origin < $1.origin }

@@ -69,7 +69,7 @@ public enum Knowledge: Sendable, Equatable {
         package init(value: [UInt8], rule: KnowledgeRule) { (self.value, self.rule) = (value, rule) }
 
         /// The longest value that is kept, in bytes.
-        static let limit = 256
+        static let byteLimit = 256
     }
 
     /// The groups, if members were observed at different times.

@@ -101,7 +101,7 @@ struct KnownMembers {
                     let change = MemberChange(member: path.text, old: before, new: after, observation: seen.observation)
                     effect.changes.append(change)
                 }
-                let isShort = old.value.range.count <= Knowledge.Former.limit && !old.isContainer
+                let isShort = old.value.range.count <= Knowledge.Former.byteLimit && !old.isContainer
                 member.former = isShort ? Knowledge.Former(value: Array(old.value.bytes), rule: rule) : nil
             }
             if !wasInDoubt, let challenger = member.settled.doubt?.challenger?.value {

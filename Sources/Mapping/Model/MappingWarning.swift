@@ -114,7 +114,7 @@ extension [MappingWarning] {
 /// The warnings found during a walk, with offsets in place of pointers, which are known only once the body is.
 struct WarningNotes {
     /// A body that does not fit at all could otherwise give a warning for every element.
-    private static let limit = 20
+    private static let maximumNotes = 20
     private var notes: [(offset: Int, warning: MappingWarning)] = []
 
     mutating func record(
@@ -127,7 +127,7 @@ struct WarningNotes {
         // A list whose every element lacks an identity is one finding, not a hundred.
         if let known = notes.firstIndex(where: { $0.warning.subject == (kind, model, property) }) {
             notes[known].warning.count += 1
-        } else if notes.count < Self.limit {
+        } else if notes.count < Self.maximumNotes {
             notes.append((offset, MappingWarning(kind, message(), model: model, property: property)))
         }
     }

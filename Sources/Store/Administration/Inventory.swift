@@ -192,15 +192,17 @@ public struct OwnerNames: Sendable, Equatable {
     public var principals: [String]
     public var areAllPrincipals: Bool
 
-    private static let limit = 10
+    private static let shownPrincipals = 10
 
     init(_ database: Database) throws {
         let names = "SELECT DISTINCT u.text FROM _scopes s JOIN _names u ON u.id = s.upstream ORDER BY u.text"
         upstreams = try database.query(names).all { $0.string(0) }
-        let principals = try database.query("SELECT label FROM _principals ORDER BY id LIMIT \(Self.limit + 1)")
-            .all { $0.string(0) }
-        areAllPrincipals = principals.count <= Self.limit
-        self.principals = Array(principals.prefix(Self.limit))
+        let principals = try database.query(
+            "SELECT label FROM _principals ORDER BY id LIMIT \(Self.shownPrincipals + 1)"
+        )
+        .all { $0.string(0) }
+        areAllPrincipals = principals.count <= Self.shownPrincipals
+        self.principals = Array(principals.prefix(Self.shownPrincipals))
     }
 }
 

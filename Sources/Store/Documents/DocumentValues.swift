@@ -61,7 +61,7 @@ public struct ReceivedDocument: Sendable {
     /// The models that the body contains; nil to store it as it is.
     var rule: BodyRule?
     /// The surroundings of the body, for identities and keys that are not in it.
-    var surroundings: MappingContext
+    var mappingContext: MappingContext
     /// Whether another machine has received it; `sent` and `end` are then when that was, on this store's clock.
     public var isShared = false
     /// That machine's fetch; nil if it is not known.
@@ -88,17 +88,17 @@ public struct ReceivedDocument: Sendable {
         sent: Int64? = nil,
         kind: Observation.Kind = .detail,
         rule: BodyRule? = nil,
-        surroundings: MappingContext = .none
+        mappingContext: MappingContext = .none
     ) {
         (self.key, self.variant, self.selectedBy) = (key, variant, selectedBy)
         (self.status, self.head, self.policy) = (status, head, policy)
         (self.body, self.start, self.end) = (body, start, end)
         self.sent = sent ?? start
-        (self.kind, self.rule, self.surroundings) = (kind, rule, surroundings)
+        (self.kind, self.rule, self.mappingContext) = (kind, rule, mappingContext)
     }
 
     var subject: MappedSubject? {
-        rule.map { MappedSubject(body: body, rule: $0, surroundings: surroundings, url: key.url) }
+        rule.map { MappedSubject(body: body, rule: $0, mappingContext: mappingContext, url: key.url) }
     }
 }
 
@@ -109,15 +109,15 @@ public struct ReceivedObservation: Sendable {
     var rule: BodyRule
     /// The path and query of the request, for warnings and to recognise the response.
     var url: String
-    var surroundings: MappingContext
+    var mappingContext: MappingContext
 
     /// Describes a response.
-    public init(body: [UInt8], start: Int64, rule: BodyRule, url: String = "", surroundings: MappingContext = .none) {
+    public init(body: [UInt8], start: Int64, rule: BodyRule, url: String = "", mappingContext: MappingContext = .none) {
         (self.body, self.start, self.rule) = (body, start, rule)
-        (self.url, self.surroundings) = (url, surroundings)
+        (self.url, self.mappingContext) = (url, mappingContext)
     }
 
-    var subject: MappedSubject { MappedSubject(body: body, rule: rule, surroundings: surroundings, url: url) }
+    var subject: MappedSubject { MappedSubject(body: body, rule: rule, mappingContext: mappingContext, url: url) }
 }
 
 /// The result of storing a response.

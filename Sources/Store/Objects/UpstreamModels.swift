@@ -10,13 +10,13 @@ struct UpstreamModels: Sendable {
     var isConfigured = true
     /// Counts up each time that other models replace those of the upstream.
     var edition = 0
-    let normaliser: Normaliser
+    let decomposer: Decomposer
     let mapper: DocumentMapper
     let composer: Composer
 
     init(_ models: Models, lag: Lag, objectLimit: Int) {
         (self.models, self.lag) = (models, lag)
-        normaliser = Normaliser(models: models, objectLimit: objectLimit)
+        decomposer = Decomposer(models: models, objectLimit: objectLimit)
         mapper = DocumentMapper(models: models)
         composer = Composer(models: models, lag: lag)
     }

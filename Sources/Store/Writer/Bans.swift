@@ -29,7 +29,7 @@ struct Bans {
     }
 
     private static let pathLimit = 16_384
-    private static let limit = 256
+    private static let maximumBans = 256
 
     /// By the hashes of the paths.
     private var paths: [Int64: PathBan] = [:]
@@ -70,7 +70,7 @@ struct Bans {
         var ban = Invalidation(of: invalidation.upstream, patterns: invalidation.patterns, at: invalidation.time)
         let index = patterns.firstIndex { $0.ban.patterns == ban.patterns && $0.ban.upstream == ban.upstream }
         if let index { ban.time = max(ban.time, patterns.remove(at: index).ban.time) }
-        if patterns.count >= Self.limit { banEverything(until: patterns.removeFirst().ban.time) }
+        if patterns.count >= Self.maximumBans { banEverything(until: patterns.removeFirst().ban.time) }
         patterns.append((ban, max(ban.time, now)))
     }
 
@@ -78,7 +78,7 @@ struct Bans {
     mutating func banEverything(until time: Int64) { everything = max(everything, time) }
 
     mutating func cleaned(_ invalidation: Invalidation) {
-        if cleans.count >= Self.limit { banEverything(until: cleans.removeFirst().time) }
+        if cleans.count >= Self.maximumBans { banEverything(until: cleans.removeFirst().time) }
         cleans.append(invalidation)
     }
 

@@ -39,7 +39,7 @@ final class BodyExaminer: Sendable {
         found: @escaping @Sendable ([MappingWarning]) -> Void
     ) {
         queue.async {
-            let warnings = mapper.map(subject.body, as: subject.rule, in: subject.surroundings).warnings
+            let warnings = mapper.map(subject.body, as: subject.rule, in: subject.mappingContext).warnings
             if !warnings.isEmpty { found(warnings.grouped) }
         }
     }

@@ -37,14 +37,14 @@ struct NameTable {
     }
 
     // Clients choose contexts freely.
-    private static let limit = 8192
+    private static let maximumNames = 8192
 
-    private var names = BoundedTable<String, Int64>(limit: limit)
-    private var scopes = BoundedTable<Scope, ScopeID>(limit: limit)
-    private var scopesByID = BoundedTable<ScopeID, Scope>(limit: limit)
-    private var collections = BoundedTable<Collection, CollectionID>(limit: limit)
-    private var collectionsByID = BoundedTable<CollectionID, (scope: ScopeID, model: String)>(limit: limit)
-    private var labels = BoundedTable<PrincipalID, String>(limit: limit)
+    private var names = BoundedTable<String, Int64>(limit: maximumNames)
+    private var scopes = BoundedTable<Scope, ScopeID>(limit: maximumNames)
+    private var scopesByID = BoundedTable<ScopeID, Scope>(limit: maximumNames)
+    private var collections = BoundedTable<Collection, CollectionID>(limit: maximumNames)
+    private var collectionsByID = BoundedTable<CollectionID, (scope: ScopeID, model: String)>(limit: maximumNames)
+    private var labels = BoundedTable<PrincipalID, String>(limit: maximumNames)
 
     mutating func forget() { self = NameTable() }
 

@@ -4,7 +4,7 @@ import Mapping
 struct MappedSubject: Sendable {
     var body: [UInt8]
     var rule: BodyRule
-    var surroundings: MappingContext
+    var mappingContext: MappingContext
     var url: String
 }
 
@@ -27,7 +27,7 @@ struct PreparedBody: Sendable {
     init(_ subject: MappedSubject, models: UpstreamModels, hasher: KeyHasher, isExamined: Bool) {
         let (body, rule) = (subject.body, subject.rule)
         (edition, self.isExamined) = (models.edition, isExamined)
-        switch models.normaliser.decompose(body, as: rule, in: subject.surroundings) {
+        switch models.decomposer.decompose(body, as: rule, in: subject.mappingContext) {
         case .opaque(let warning):
             warnings = warning.map { [$0] } ?? []
             // A body that could not be read may contain secrets.

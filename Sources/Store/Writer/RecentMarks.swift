@@ -29,7 +29,7 @@ struct RecentMarks {
         }
     }
 
-    private static let limit = 65_536
+    private static let maximumMarks = 65_536
 
     private var marks: [Key: Mark] = [:]
     private var newest: Int64 = .min
@@ -55,7 +55,7 @@ struct RecentMarks {
         except exception: ScopeID?
     ) -> Int64? {
         var forgotten: Int64?
-        if marks.count >= Self.limit {
+        if marks.count >= Self.maximumMarks {
             forgotten = newest
             unwritten.formUnion(marks.keys)
             marks = [:]

@@ -27,7 +27,7 @@ extension WriterSession {
         for (record, contributions, wasKnown) in observed.news {
             let model = try names.collection(record.collection, in: database).model
             let size = contributions.reduce(0) { $0 + $1.payload.count }
-            guard size <= ShownValues.objectLimit else {
+            guard size <= ShownValues.objectByteLimit else {
                 // Whoever knows the object would fetch it anew. If that happened for a first value, too, two machines that fetch
                 // it in turn would never be done.
                 if wasKnown {
@@ -35,7 +35,7 @@ extension WriterSession {
                 }
                 continue
             }
-            if bytes + size > ShownValues.limit {
+            if bytes + size > ShownValues.byteLimit {
                 all.append(values())
                 bytes = 0
             }
@@ -79,7 +79,7 @@ extension WriterSession {
         {
             let object = BoundObject(model: name.model, identity: name.identity)
             let size = found.reduce(0) { $0 + $1.payload.count }
-            guard size <= ShownValues.objectLimit, bytes + size <= ShownValues.limitOfWrite else {
+            guard size <= ShownValues.objectByteLimit, bytes + size <= ShownValues.writeByteLimit else {
                 oversized.append(object)
                 continue
             }

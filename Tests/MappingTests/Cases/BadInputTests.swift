@@ -25,7 +25,7 @@ import Testing
         let models = try models("@url.owner", "id")
         for owner in ["", String(repeating: "o", count: 10_000)] {
             let context = MappingContext(captures: ["owner": owner])
-            let decomposed = Normaliser(models: models).decompose(Wire.json(#"[{"id":1}]"#), as: many, in: context)
+            let decomposed = Decomposer(models: models).decompose(Wire.json(#"[{"id":1}]"#), as: many, in: context)
             guard case .opaque(let warning) = decomposed else {
                 Issue.record("an object without an owner")
                 continue

@@ -232,7 +232,7 @@ import Testing
             ModelDeclaration("Lamp", Property("house", "@root.id"), Property("parent", "@parent.id"), Property("on")),
         ])
         let body = #"{"id":7,"rooms":[{"n":1}],"lamp":{"on":true}}"#
-        switch Normaliser(models: models).decompose(json(body), as: rule) {
+        switch Decomposer(models: models).decompose(json(body), as: rule) {
         case .opaque: #expect(names.isEmpty)
         case .objects(let parts): #expect(parts.occurrences.map(\.name.description) == names)
         }

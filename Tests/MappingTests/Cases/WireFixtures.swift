@@ -28,7 +28,7 @@ enum Wire {
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws -> DecomposedBody {
         let bytes = json(body)
-        guard case .objects(let parts) = Normaliser(models: models).decompose(bytes, as: rule, in: context) else {
+        guard case .objects(let parts) = Decomposer(models: models).decompose(bytes, as: rule, in: context) else {
             Issue.record("no objects in \(body)", sourceLocation: sourceLocation)
             throw NoObjects()
         }
@@ -40,7 +40,7 @@ enum Wire {
 
     /// What a body that stays whole is warned of, after a colon its property.
     static func opaque(_ body: String, _ rule: BodyRule, _ models: Models) -> MappingWarning.Kind?? {
-        guard case .opaque(let warning) = Normaliser(models: models).decompose(json(body), as: rule) else {
+        guard case .opaque(let warning) = Decomposer(models: models).decompose(json(body), as: rule) else {
             return .none
         }
         return .some(warning?.kind)
@@ -79,7 +79,7 @@ extension Shelf {
         kind: Observation.Kind = .detail
     ) -> [MappingWarning] {
         let bytes = Array(body.utf8)
-        switch Normaliser(models: models).decompose(bytes, as: rule, in: context) {
+        switch Decomposer(models: models).decompose(bytes, as: rule, in: context) {
         case .opaque(let warning):
             documents[document] = (bytes, [])
             return warning.map { [$0] } ?? []

@@ -35,7 +35,7 @@ struct ResponseValueTests {
 
     @Test func `a query parameter may be part of an identity`() throws {
         let models = try Models([ModelDeclaration("A", identity: ["@query.repo", "n"], Property("n"))])
-        let decomposed = Normaliser(models: models)
+        let decomposed = Decomposer(models: models)
             .decompose(json(#"{"n":1}"#), as: Self.rule, in: MappingContext(url: "/a?repo=x"))
         guard case .objects(let parts) = decomposed else {
             Issue.record("\(decomposed)")

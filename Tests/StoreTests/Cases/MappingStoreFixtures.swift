@@ -53,10 +53,10 @@ extension Bench {
         _ url: String,
         _ body: String,
         _ rule: BodyRule,
-        in surroundings: MappingContext
+        in mappingContext: MappingContext
     ) async throws -> Receipt {
         var document = response(url, body, rule)
-        document.surroundings = surroundings
+        document.mappingContext = mappingContext
         return try await store.receive(document)
     }
 }

@@ -147,7 +147,7 @@ struct DataOption: ParsableArguments {
     func body() throws -> [UInt8]? {
         guard let data else { return nil }
         guard data.hasPrefix("@") else { return Array(data.utf8) }
-        return try FileBytes.readInput(String(data.dropFirst()), limit: ReadBody.limit)
+        return try FileBytes.readInput(String(data.dropFirst()), limit: ReadBody.byteLimit)
     }
 }
 

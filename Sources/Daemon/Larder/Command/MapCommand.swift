@@ -174,21 +174,21 @@ struct MapCommand: ParsableCommand {
         _ context: MappingContext,
         _ upstream: ProxiedUpstream
     ) -> [MappingWarning] {
-        switch Normaliser(models: upstream.rules.models).decompose(body, as: rule, in: context) {
+        switch Decomposer(models: upstream.rules.models).decompose(body, as: rule, in: context) {
         case .objects(let parts): parts.warnings.filter { !$0.kind.isOfMappedView }
         case .opaque(let warning): [warning].compactMap(\.self).filter { !$0.kind.isOfMappedView }
         }
     }
 
     private func input() throws -> [UInt8] {
-        let bytes = try FileBytes.readInput(file, limit: Self.limit)
+        let bytes = try FileBytes.readInput(file, limit: Self.byteLimit)
         guard !bytes.isEmpty else {
             throw CommandFailure("\(file == "-" ? "standard input" : file) is empty: there is nothing to map")
         }
         return bytes
     }
 
-    private static let limit = 1 << 30
+    private static let byteLimit = 1 << 30
 
     private func show(_ body: [UInt8], _ warnings: [MappingWarning], synthetic: [String], unconverted: [String]) {
         // A value that could not be mapped back need not be JSON.

@@ -101,7 +101,7 @@ struct ReplayReport {
     let missing: [Replayer.Miss]
     let unused: [String]
 
-    private static let limit = 20
+    private static let shownRequests = 20
 
     /// Lines for people; empty if everything went as recorded.
     var lines: [String] {
@@ -123,10 +123,10 @@ struct ReplayReport {
 
     private static func listed(_ titles: [String], _ details: (String) -> [String]) -> [String] {
         let all = titles.counted
-        let lines = all.prefix(limit).flatMap { title, count in
+        let lines = all.prefix(shownRequests).flatMap { title, count in
             ["  \(title)\(count > 1 ? " (\(count) times)" : "")"] + details(title)
         }
-        return all.count > limit ? lines + ["  … and \(all.count - limit) more"] : lines
+        return all.count > shownRequests ? lines + ["  … and \(all.count - shownRequests) more"] : lines
     }
 
     var json: JSONText {

@@ -30,7 +30,7 @@ package struct NamedURL: Sendable {
     /// The digest of a POST's body, if the URL has one, as `larder documents` shows it.
     let body: String?
 
-    private static let limit = 64 << 10
+    private static let byteLimit = 64 << 10
 
     /// Reads a URL or a path.
     ///
@@ -45,7 +45,9 @@ package struct NamedURL: Sendable {
         at listen: [Address],
         upstream name: String? = nil
     ) throws(ImaginedRequestError) {
-        guard text.utf8.count <= Self.limit else { throw .unreadable("the URL is longer than \(Self.limit) bytes") }
+        guard text.utf8.count <= Self.byteLimit else {
+            throw .unreadable("the URL is longer than \(Self.byteLimit) bytes")
+        }
         // As clients do with a URL that a person has typed.
         let posted = ReadBody.split(text)
         body = posted?.digest

@@ -186,19 +186,19 @@ struct BackOffs {
     private var documents: [Digest128: BackOff] = [:]
     private var resources = LimitedResources()
     /// What is left of each limit; it is learned again if it is forgotten.
-    private(set) var budgets: BoundedTable<Place, Budget> = BoundedTable(limit: BackOffs.limit)
+    private(set) var budgets: BoundedTable<Place, Budget> = BoundedTable(limit: BackOffs.maximumPlaces)
     /// How each limit is spent together with the other machines of a fleet.
-    var together: BoundedTable<Place, SpendingTogether> = BoundedTable(limit: BackOffs.limit)
+    var together: BoundedTable<Place, SpendingTogether> = BoundedTable(limit: BackOffs.maximumPlaces)
     /// Whether other machines have to know what changes.
     private let isInFleet: Bool
     private var changes: [Place: SharedExpense] = [:]
     /// When each credential's next write may be sent, where there is a gap between writes.
-    private var nextWrites: BoundedTable<Credential, UInt64> = BoundedTable(limit: BackOffs.limit)
+    private var nextWrites: BoundedTable<Credential, UInt64> = BoundedTable(limit: BackOffs.maximumPlaces)
 
     init(isInFleet: Bool = false) { self.isInFleet = isInFleet }
 
     /// The limit for the back-offs by rate limits, and for those of documents.
-    static let limit: Int = 4_096
+    static let maximumPlaces: Int = 4_096
 
     /// Whether nothing holds any request back, or is known that might.
     var areNone: Bool { places.isEmpty && documents.isEmpty && budgets.isEmpty }
@@ -249,9 +249,9 @@ struct BackOffs {
 
     /// Inserts a back-off; at the limit those that are over make room for it, or else the one that ends first.
     private static func insert<Key>(_ backOff: BackOff, at key: Key, into table: inout [Key: BackOff], now: UInt64) {
-        if table.count >= limit, table[key] == nil {
+        if table.count >= maximumPlaces, table[key] == nil {
             table = table.filter { $0.value.until > now }
-            if table.count >= limit, let first = table.min(by: { $0.value.until < $1.value.until }) {
+            if table.count >= maximumPlaces, let first = table.min(by: { $0.value.until < $1.value.until }) {
                 table[first.key] = nil
             }
         }

@@ -65,7 +65,7 @@ struct Circuit: Hashable {
     /// Quick failures in a row that open the circuit, and clients that make it slow.
     ///
     /// One alone may be the request's fault. A timeout alone suffices.
-    static let limit = 3
+    static let failuresToOpen = 3
     /// How long clients must have waited until it is slow: where `patience` is short, several lose it in a moment.
     static let leastWait: Int64 = 2_000_000
     /// The longest time between two probes; half of it at the least, so that several Larders do not probe in step.
@@ -84,14 +84,14 @@ struct Circuit: Hashable {
             guard state == .closed, since > lastResponse, since >= lastLoss else { return [] }
             if losses == 0 { waitingSince = since }
             (losses, lastLoss) = (losses + 1, now)
-            guard losses >= Self.limit, now - waitingSince >= Self.leastWait else { return [] }
+            guard losses >= Self.failuresToOpen, now - waitingSince >= Self.leastWait else { return [] }
             state = .slow
             return [wait(from: now, jitter)]
         case .noResponse(let isTimeout, let since):
             // The upstream has responded to others meanwhile: it can be reached.
             guard since > lastResponse else { return [] }
-            failures += isTimeout ? Self.limit : 1
-            guard state == .halfOpen || state != .open && failures >= Self.limit else { return [] }
+            failures += isTimeout ? Self.failuresToOpen : 1
+            guard state == .halfOpen || state != .open && failures >= Self.failuresToOpen else { return [] }
             state = .open
             return [.closeConnections, wait(from: now, jitter)]
         case .probeIsDue:

@@ -6,7 +6,7 @@ import Store
 
 /// Who spent what of the upstreams' rate limits: the counted requests of the last hour by minute, and of all time.
 ///
-/// A value for one thread. Bounded: beyond `limit` spenders, further ones are counted together.
+/// A value for one thread. Bounded: beyond `maximumSpenders` spenders, further ones are counted together.
 struct Spending {
     struct Minute: Sendable {
         /// Counts up from 1970.
@@ -17,7 +17,7 @@ struct Spending {
     /// Those of the last hour that have any, the oldest first.
     private(set) var minutes: [Minute] = []
     private(set) var totals: [BudgetSpender: Int] = [:]
-    private static let limit = 256
+    private static let maximumSpenders = 256
 
     /// Counts a request.
     ///
@@ -31,9 +31,9 @@ struct Spending {
 
     private static func add(_ spender: BudgetSpender, to counts: inout [BudgetSpender: Int]) {
         var spender = spender
-        if counts.count >= limit, counts[spender] == nil {
+        if counts.count >= maximumSpenders, counts[spender] == nil {
             (spender.principal, spender.program) = (TopLists.othersName, TopLists.othersName)
-            if counts.count >= 2 * limit, counts[spender] == nil { spender.resource = nil }
+            if counts.count >= 2 * maximumSpenders, counts[spender] == nil { spender.resource = nil }
         }
         counts[spender, default: 0] += 1
     }

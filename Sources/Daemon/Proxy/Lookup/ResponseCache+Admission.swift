@@ -99,7 +99,7 @@ extension ResponseCache {
             sent: sent,
             kind: match?.kind ?? .detail,
             rule: rule,
-            surroundings: match?.context(url: ready.key.url, fields: ready.response.fields) ?? .none
+            mappingContext: match?.context(url: ready.key.url, fields: ready.response.fields) ?? .none
         )
         document.isInMemoryOnly = head == nil
         document.upstreamWrittenAt = writtenAt

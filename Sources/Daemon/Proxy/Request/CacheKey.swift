@@ -87,10 +87,10 @@ struct CacheKeyBuilder {
     {
         if !liveParameters.isEmpty { liveParameters = [] }
         guard isPlain(request, upstream) else { return try readOddTarget(request, upstream) }
-        let prefix = upstream.normaliser.prefix.count
+        let prefix = upstream.targetNormaliser.prefix.count
         target.empty()
-        if !upstream.normaliser.basePath.isEmpty {
-            target.append(contentsOf: upstream.normaliser.basePath)
+        if !upstream.targetNormaliser.basePath.isEmpty {
+            target.append(contentsOf: upstream.targetNormaliser.basePath)
         } else if prefix == request.path.count {
             target.append(0x2F)
         }
@@ -106,7 +106,7 @@ struct CacheKeyBuilder {
     private func isPlain(_ request: borrowing RequestHead, _ upstream: ProxiedUpstream) -> Bool {
         // A semicolon may begin a path parameter.
         guard TargetNormaliser.isPlain(request.path), !request.path.contains(0x3B),
-            !upstream.normaliser.hasAlias(request.path)
+            !upstream.targetNormaliser.hasAlias(request.path)
         else { return false }
         guard let query = request.query else { return true }
         var (start, isName, hasNameToWeigh) = (0, true, false)
@@ -133,7 +133,7 @@ struct CacheKeyBuilder {
         var query = request.query.map { Array($0) }
         liveParameters = LiveMode.takeParameters(from: &query)
         do {
-            target = try upstream.normaliser.normalise(path: Array(request.path), query: query)
+            target = try upstream.targetNormaliser.normalise(path: Array(request.path), query: query)
         } catch { throw .badTarget(error.message) }
         (canonicalURL, isTargetCanonical) = (upstream.keyURL(ofTarget: target), false)
         // No field begins with a question mark.

@@ -88,10 +88,13 @@ extension IncomingRequest {
     /// - Parameter target: path and query as they went upstream.
     package init?(recorded method: String, _ target: String, fields: Fields, _ upstream: ProxiedUpstream) {
         let parts = target.utf8.split(separator: 0x3F, maxSplits: 1, omittingEmptySubsequences: false).map { Array($0) }
-        let (prefix, base) = (upstream.normaliser.prefix, upstream.normaliser.basePath)
+        let (prefix, base) = (upstream.targetNormaliser.prefix, upstream.targetNormaliser.basePath)
         let query = parts.dropFirst().first
         guard let path = parts.first, path.starts(with: base),
-            let normalised = try? upstream.normaliser.normalise(path: prefix + path.dropFirst(base.count), query: query)
+            let normalised = try? upstream.targetNormaliser.normalise(
+                path: prefix + path.dropFirst(base.count),
+                query: query
+            )
         else { return nil }
         message = Request(method: method, target: target, fields: fields)
         (self.upstream, self.target) = (upstream, target)

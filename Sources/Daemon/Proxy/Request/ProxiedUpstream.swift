@@ -21,7 +21,7 @@ package final class ProxiedUpstream: Sendable {
     private static let lastNumber = Atomic(0)
     package let rules: CompiledUpstream
     private let origin: String
-    let normaliser: TargetNormaliser
+    let targetNormaliser: TargetNormaliser
     package let principal: PrincipalFields
     package let context: ContextFields
     let cors: CORS
@@ -74,7 +74,7 @@ package final class ProxiedUpstream: Sendable {
         settings = rules.settings
         let (url, prefix) = (settings.url, settings.prefix)
         origin = url.origin
-        normaliser = TargetNormaliser(prefix: prefix, aliases: settings.aliases, basePath: url.basePath)
+        targetNormaliser = TargetNormaliser(prefix: prefix, aliases: settings.aliases, basePath: url.basePath)
         principal = PrincipalFields(settings.principal, isShared: settings.shared)
         context = ContextFields(settings.context)
         cors = CORS(origins: settings.cors)

@@ -17,7 +17,7 @@ package final class ReadBody: Sendable {
     private let share: HeldBytes.Share?
 
     /// The most that is read of a body; a larger one is passed on.
-    package static let limit = 1 << 20
+    package static let byteLimit = 1 << 20
 
     /// Examines a body; throws why its request is passed on like any other POST.
     ///
@@ -32,7 +32,7 @@ package final class ReadBody: Sendable {
         _ persisted: PersistedQueries,
         share: HeldBytes.Share? = nil
     ) throws(NotReadReason) {
-        guard bytes.count <= Self.limit else { throw .tooLarge }
+        guard bytes.count <= Self.byteLimit else { throw .tooLarge }
         guard let outline = JSONOutline(bytes) else { throw .notJSON }
         guard let canonical = outline.unambiguous else { throw .ambiguous }
         if kind == .graphQL {
@@ -101,10 +101,10 @@ extension ProxyCore {
             return incoming.passed(because: reason)
         }
         guard let body = message.body else { return incoming }
-        let length = body.declaredLength ?? ReadBody.limit
+        let length = body.declaredLength ?? ReadBody.byteLimit
         let share = HeldBytes.Share(length, of: fetches.held)
         guard fetches.reserve(length) else { return incoming.passed(because: .noMemory) }
-        guard let bytes = try await body.collectUnlessLarger(than: ReadBody.limit)
+        guard let bytes = try await body.collectUnlessLarger(than: ReadBody.byteLimit)
         else { return incoming.passed(because: .tooLarge) }
         var incoming = incoming
         incoming.message.body = RequestBody(bytes)
@@ -160,7 +160,7 @@ enum NotReadReason: String, Error, Sendable {
     init?(_ fields: Fields, target: String, _ kind: ReadingPost, length: Int?) {
         if length == nil {
             self = .noBody
-        } else if length ?? 0 > ReadBody.limit {
+        } else if length ?? 0 > ReadBody.byteLimit {
             self = .tooLarge
         } else if fields.contains("content-encoding") || !Self.isJSON(fields) {
             self = .notJSON
@@ -196,7 +196,7 @@ enum NotReadReason: String, Error, Sendable {
     var text: String {
         switch self {
         case .noBody: "it has no body"
-        case .tooLarge: "its body is larger than \(ReadBody.limit) bytes"
+        case .tooLarge: "its body is larger than \(ReadBody.byteLimit) bytes"
         case .noMemory: "too many bodies are held in memory"
         case .notJSON: "its body is not JSON in UTF-8 without a content coding, or its Content-Type does not say so"
         case .ambiguous: "its body has a member twice, or text that is not Unicode, and may be read in several ways"

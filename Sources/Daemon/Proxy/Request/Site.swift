@@ -17,7 +17,9 @@ final class Site {
     init(_ entrance: Entrance, upstreams all: [ProxiedUpstream]) {
         let owners = all.filter { $0.owns(entrance) }
         let upstreams = (owners.isEmpty ? all.filter(\.settings.listen.isEmpty) : owners)
-            .sorted { ($0.normaliser.prefix + [0x2F]).lexicographicallyPrecedes($1.normaliser.prefix + [0x2F]) }
+            .sorted {
+                ($0.targetNormaliser.prefix + [0x2F]).lexicographicallyPrecedes($1.targetNormaliser.prefix + [0x2F])
+            }
         let listeners = [entrance.address]
         guards =
             upstreams.isEmpty
@@ -25,7 +27,7 @@ final class Site {
             : upstreams.map { Guard(listeners: listeners, hosts: $0.settings.hosts, cors: $0.cors) }
         var (outer, chain): ([Int?], [Int]) = ([], [])
         for (index, upstream) in upstreams.enumerated() {
-            let path = upstream.normaliser.prefix
+            let path = upstream.targetNormaliser.prefix
             while let last = chain.last, path.withUnsafeBytes({ !upstreams[last].hasPrefix(of: $0) }) {
                 chain.removeLast()
             }
@@ -71,14 +73,14 @@ extension ProxiedUpstream {
 
     /// Whether a path is the upstream's prefix, or lies below it.
     fileprivate func hasPrefix(of path: UnsafeRawBufferPointer) -> Bool {
-        let prefix = normaliser.prefix
+        let prefix = targetNormaliser.prefix
         guard path.count >= prefix.count, path.count == prefix.count || path[prefix.count] == 0x2F else { return false }
         return prefix.isEmpty || path.prefix(prefix.count).elementsEqual(prefix)
     }
 
     /// Whether the prefix comes after a path, both with a slash at the end.
     fileprivate func hasPrefix(after path: UnsafeRawBufferPointer) -> Bool {
-        let prefix = normaliser.prefix
+        let prefix = targetNormaliser.prefix
         for index in 0..<min(path.count, prefix.count) where path[index] != prefix[index] {
             return path[index] < prefix[index]
         }

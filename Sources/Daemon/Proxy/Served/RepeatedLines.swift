@@ -21,7 +21,7 @@ final class RepeatedLines: Sendable {
     /// The spell of an event ends when none has come for so long, unless the event says for how long it holds.
     static let quiet: Duration = .seconds(10)
     /// Spells at a time; beyond, each event is logged.
-    static let limit = 1_024
+    static let maximumSpells = 1_024
 
     init(_ log: Logger) { self.log = log }
 
@@ -48,7 +48,7 @@ final class RepeatedLines: Sendable {
                 spells[key] = spell
                 return false
             }
-            if spells.count < Self.limit { spells[key] = Spell(began: now, last: now, end: now + duration) }
+            if spells.count < Self.maximumSpells { spells[key] = Spell(began: now, last: now, end: now + duration) }
             return true
         }
         guard isFirst else { return }

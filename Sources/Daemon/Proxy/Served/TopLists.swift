@@ -193,11 +193,11 @@ package final class TopLists: Sendable {
 
 /// The program of a client: the first product in its `User-Agent` (RFC 9110 §10.1.5), without its version.
 enum ClientProgram {
-    private static let limit = 40
+    private static let nameLength = 40
 
     /// `PyGithub` for `PyGithub/Python`; nil for none that can be shown.
     static func name(of userAgent: some Collection<UInt8>) -> String? {
-        let name = userAgent.prefix { $0 > 0x20 && $0 < 0x7F && $0 != 0x2F && $0 != 0x28 }.prefix(limit)
+        let name = userAgent.prefix { $0 > 0x20 && $0 < 0x7F && $0 != 0x2F && $0 != 0x28 }.prefix(nameLength)
         return name.isEmpty ? nil : String(decoding: name, as: UTF8.self)
     }
 }

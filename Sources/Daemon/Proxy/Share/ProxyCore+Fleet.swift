@@ -239,7 +239,7 @@ extension Fetches {
     {
         let (response, lifetime) = (ready.response, ready.policy.timeToLive(at: now))
         guard case .whole(let head) = share, var fields = FieldsOnDisk.withoutDigests(head), lifetime > 0,
-            response.status != 206, response.body.count <= SharedDocument.limit, response.form == .asReceived,
+            response.status != 206, response.body.count <= SharedDocument.bodyByteLimit, response.form == .asReceived,
             !response.selection.hasFixedCoding, !ready.policy.flags.contains(.noCache)
         else {
             turn.refuse()
@@ -267,5 +267,5 @@ extension Fetches {
 
 extension SharedDocument {
     /// The largest body that is shared.
-    package static let limit = 512 << 10
+    package static let bodyByteLimit = 512 << 10
 }

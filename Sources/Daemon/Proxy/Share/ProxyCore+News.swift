@@ -283,7 +283,7 @@ extension SharedClean {
 /// Their number is bounded: the oldest is overdue at once if there are more.
 struct FleetSuspects {
     /// After this time a write counts as unanswered.
-    static let limit: Duration = .seconds(60)
+    static let answerTime: Duration = .seconds(60)
     static let countLimit = 4_096
 
     private var writes: [UInt64: (invalidation: Invalidation, end: ContinuousClock.Instant)] = [:]
@@ -298,7 +298,7 @@ struct FleetSuspects {
     ) {
         var invalidation = invalidation
         invalidation.upstream = upstream
-        if writes.updateValue((invalidation, time + Self.limit), forKey: number) == nil { order.append(number) }
+        if writes.updateValue((invalidation, time + Self.answerTime), forKey: number) == nil { order.append(number) }
         if order.count > 2 * Self.countLimit { order.removeAll { writes[$0] == nil } }
     }
 

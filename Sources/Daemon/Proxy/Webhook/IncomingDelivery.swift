@@ -30,7 +30,7 @@ struct IncomingDelivery: Sendable {
     var path: String { String(decoding: Self.prefix, as: UTF8.self) + webhook.name }
 
     /// The bytes that a delivery may have: GitHub sends 25 MB at most.
-    static let limit = 26 << 20
+    static let byteLimit = 26 << 20
 
     /// What its fields prove, once its body has come; throws the problem to respond with, before any of the body is read.
     ///
@@ -38,7 +38,9 @@ struct IncomingDelivery: Sendable {
     func proof(now: Int64) throws(ProblemDocument) -> WebhookProof {
         let proof = try WebhookProof(message.fields, signature, now: now)
         guard upstream.isJSON(message.fields) else { throw .webhookType(message.fields.text("content-type")) }
-        if let length = message.body?.declaredLength, length > Self.limit { throw .webhookTooLarge(limit: Self.limit) }
+        if let length = message.body?.declaredLength, length > Self.byteLimit {
+            throw .webhookTooLarge(limit: Self.byteLimit)
+        }
         return proof
     }
 }

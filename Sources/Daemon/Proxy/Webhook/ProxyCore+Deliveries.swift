@@ -49,8 +49,8 @@ extension ProxyCore {
         guard let body else { return [] }
         var whole: [UInt8] = []
         while let bytes = try await body.next(or: .webhookMalformed("The body has not arrived whole.")) {
-            guard whole.count + bytes.count <= IncomingDelivery.limit else {
-                throw .webhookTooLarge(limit: IncomingDelivery.limit)
+            guard whole.count + bytes.count <= IncomingDelivery.byteLimit else {
+                throw .webhookTooLarge(limit: IncomingDelivery.byteLimit)
             }
             guard heldDeliveries + bytes.count <= Self.deliveryRoom else { throw .webhookBusy }
             charge += bytes.count

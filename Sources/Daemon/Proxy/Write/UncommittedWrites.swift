@@ -19,10 +19,10 @@ final class UncommittedWrites: Sendable {
     /// The number of writes, so that look-ups need no lock while there are none.
     private let count = Atomic<Int>(0)
     /// The limit; past it writes are refused, because each is kept in memory.
-    static let limit = 64
+    static let maximumWrites = 64
 
     /// Whether no further write may be sent.
-    var isFull: Bool { count.load(ordering: .relaxed) >= Self.limit }
+    var isFull: Bool { count.load(ordering: .relaxed) >= Self.maximumWrites }
 
     /// Adds a write, before any response is removed from memory because of it; returns its number.
     func begin(_ invalidation: Invalidation) -> Int {

@@ -79,7 +79,7 @@ struct WriteOutcome: Sendable {
         return parent.count > base.count ? parent : nil
     }
 
-    func observed(by request: ProxyRequest) -> (rule: BodyRule, body: [UInt8], surroundings: MappingContext)? {
+    func observed(by request: ProxyRequest) -> (rule: BodyRule, body: [UInt8], mappingContext: MappingContext)? {
         guard let head, let body, !body.isEmpty, (200..<300).contains(head.status), head.status != 202,
             request.upstream.isJSON(head.fields), request.mayShareObjects(head.fields),
             !isForSameOtherFields(head, request)
@@ -152,8 +152,8 @@ struct WriteOutcome: Sendable {
             // The document stored at its URL counts as deleted, whether or not it shows an object.
             write.paths = [upstream.keyPath(of: request.target)]
         }
-        write.observation = observed(by: request).map { rule, body, surroundings in
-            ReceivedObservation(body: body, start: start, rule: rule, url: key.url, surroundings: surroundings)
+        write.observation = observed(by: request).map { rule, body, mappingContext in
+            ReceivedObservation(body: body, start: start, rule: rule, url: key.url, mappingContext: mappingContext)
         }
         return write
     }

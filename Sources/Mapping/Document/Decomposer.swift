@@ -1,9 +1,9 @@
 /// Decomposes bodies into objects; every byte has one owner, the innermost declared model with an identity (law 5).
-public struct Normaliser: Sendable {
+public struct Decomposer: Sendable {
     let models: Models
     private let objectLimit: Int
 
-    /// Creates a normaliser for the models of one upstream.
+    /// Creates a decomposer for the models of one upstream.
     ///
     /// - Parameter objectLimit: a body with more objects is not decomposed, because each takes about a kilobyte of
     ///   memory until it is stored, however few bytes it has.

@@ -1,7 +1,7 @@
 import Mapping
 import Testing
 
-@Suite struct NormaliserTests {
+@Suite struct DecomposerTests {
     @Test func `a list is taken apart into its objects in the order of their first bytes`() throws {
         let body = #"[{"id":1,"user":{"login":"a","id":7},"labels":[{"id":3},{"id":4}],"number":5}, {"id":"x"}]"#
         let parts = try #require(try parts(body, "Issue", list: true))
@@ -94,10 +94,10 @@ import Testing
 
     @Test(arguments: [[0xDF], [0x80], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF5, 0x80, 0x80, 0x80]] as [[UInt8]])
     func `a body that is not UTF-8 shows no objects, wherever its other bytes are`(_ bytes: [UInt8]) throws {
-        let normaliser = Normaliser(models: try Tracker.models())
+        let decomposer = Decomposer(models: try Tracker.models())
         for (start, end) in [(#"{"id":1,"title":""#, #""}"#), (#"{"id":1,"other":{"a":[""#, #""]}}"#)] {
             let body = Array(start.utf8) + bytes + Array(end.utf8)
-            guard case .opaque(let warning) = normaliser.decompose(body, as: BodyRule(model: "Issue", isList: false))
+            guard case .opaque(let warning) = decomposer.decompose(body, as: BodyRule(model: "Issue", isList: false))
             else {
                 Issue.record("it shows objects")
                 continue
@@ -118,7 +118,7 @@ import Testing
         let models = try Models([ModelDeclaration(name: "Pair", identity: ["a", "b.c"])])
         func name(_ body: String) -> String? {
             let rule = BodyRule(model: "Pair", isList: false)
-            guard case .objects(let parts) = Normaliser(models: models).decompose(Array(body.utf8), as: rule) else {
+            guard case .objects(let parts) = Decomposer(models: models).decompose(Array(body.utf8), as: rule) else {
                 return nil
             }
             return parts.occurrences[0].name.identity
@@ -221,7 +221,7 @@ import Testing
     @Test func `a thousand elements without an identity give one warning`() throws {
         let body = "[" + (0..<1000).map { _ in #"{"user":{"id":1,"id":2}}"# }.joined(separator: ",") + "]"
         let rule = BodyRule(model: "Issue", isList: true)
-        guard case .opaque(let warning) = try Normaliser(models: Tracker.models()).decompose(Array(body.utf8), as: rule)
+        guard case .opaque(let warning) = try Decomposer(models: Tracker.models()).decompose(Array(body.utf8), as: rule)
         else {
             Issue.record("nothing in it has an identity")
             return
@@ -243,7 +243,7 @@ import Testing
         ])
         let body = Array(#"{"id":1,"x/y":{"a":[1,{"b":2}],"~z":{"id":{}}}}"#.utf8)
         guard
-            case .objects(let parts) = Normaliser(models: models)
+            case .objects(let parts) = Decomposer(models: models)
                 .decompose(body, as: BodyRule(model: "A", isList: false))
         else {
             Issue.record("not taken apart")
