@@ -87,7 +87,7 @@ extension ObjectStore {
     /// Returns after the commit, or while another process holds it up.
     public func commit(_ absence: ObservedAbsence) async throws(StoreError) {
         let queued = core.queuedResponses
-        try await unlessHeldUp { [self] () async throws(StoreError) in
+        try await unlessBlocked { [self] () async throws(StoreError) in
             _ = try await submitAhead(as: .absence) { session, isAhead -> Void? in
                 if isAhead, try !session.mayGoAhead(absence, of: queued) { return nil }
                 return try session.write(absence)

@@ -119,7 +119,7 @@ extension URIReference {
         _ reference: String,
         _ expected: String?
     ) {
-        #expect(Self.plain.rewritten(bytes(reference)).map { text($0) } == expected)
+        #expect(Self.plain.rewritten(reference: bytes(reference)).map { text($0) } == expected)
     }
 
     @Test(
@@ -132,7 +132,7 @@ extension URIReference {
         ] as [(String, String?)]
     )
     func `the upstream's base path is removed from references`(_ reference: String, _ expected: String?) {
-        #expect(Self.deep.rewritten(bytes(reference)).map { text($0) } == expected)
+        #expect(Self.deep.rewritten(reference: bytes(reference)).map { text($0) } == expected)
     }
 
     @Test func `Location and Link are rewritten, other fields not`() {

@@ -5,14 +5,14 @@ import Testing
 @testable import HTTPSemantics
 
 @Suite struct PreconditionsTests {
-    private static let stored = Preconditions.Stored(
+    private static let stored = Validators(
         status: 200,
         entityTag: EntityTag(isWeak: false, opaque: bytes("a")),
         lastModified: exampleDate,
         date: exampleDate + 100
     )
 
-    private func evaluate(_ lines: [(String, String)], method: String = "GET", _ stored: Preconditions.Stored = stored)
+    private func evaluate(_ lines: [(String, String)], method: String = "GET", _ stored: Validators = stored)
         -> Bool
     {
         Preconditions(fields: fields(lines), now: exampleDate).isNotModified(method: method, against: stored)
@@ -107,8 +107,8 @@ import Testing
 }
 
 @Suite struct FresheningTests {
-    private func candidate(_ tag: String?, modified: Int64? = nil, date: Int64 = 0) -> Preconditions.Stored {
-        Preconditions.Stored(
+    private func candidate(_ tag: String?, modified: Int64? = nil, date: Int64 = 0) -> Validators {
+        Validators(
             status: 200,
             entityTag: tag.flatMap { EntityTag(bytes($0)) },
             lastModified: modified,
@@ -264,7 +264,7 @@ import Testing
         ("Sun, 06 Nov 1994 08:49:38 GMT", false), ("x", false),
     ])
     func `If-Range needs a strong validator that matches exactly`(_ value: String, _ expected: Bool) {
-        let stored = Preconditions.Stored(
+        let stored = Validators(
             status: 200,
             entityTag: EntityTag(isWeak: false, opaque: bytes("a")),
             lastModified: exampleDate,

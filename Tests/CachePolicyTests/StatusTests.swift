@@ -37,8 +37,8 @@ import Testing
         let conditional = request("GET", [("If-Match", "\"a\"")])
         let ranged = request("GET", [("Range", "bytes=9-")])
         let lines = [("Cache-Control", "max-age=60")]
-        #expect(policy(lines, status: 412, request: conditional).storability == .no(.askAgain))
-        #expect(policy(lines, status: 416, request: ranged).storability == .no(.askAgain))
+        #expect(policy(lines, status: 412, request: conditional).storability == .no(.momentaryStatus))
+        #expect(policy(lines, status: 416, request: ranged).storability == .no(.momentaryStatus))
         #expect(policy(lines, status: 404, request: conditional).storability == .yes)
     }
 

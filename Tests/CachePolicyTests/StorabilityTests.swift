@@ -23,7 +23,7 @@ import Testing
             (599, [("Cache-Control", "max-age=60")], .yes),
             (600, [("Cache-Control", "max-age=60")], .no(.notUnderstood)),
             (200, [("Vary", "a, *"), ("Cache-Control", "max-age=60")], .no(.varyAny)),
-            (202, [("Cache-Control", "max-age=60")], .no(.askAgain)),
+            (202, [("Cache-Control", "max-age=60")], .no(.momentaryStatus)),
             (206, [("Cache-Control", "max-age=60")], .no(.partial)),
             (304, [("Cache-Control", "max-age=60")], .no(.notModified)),
             (103, [("Cache-Control", "max-age=60")], .no(.interim)),
@@ -125,7 +125,7 @@ import Testing
             policy([("Cache-Control", "no-store, private"), ("Vary", "*")], shared: true, route: force).storability
                 == .yes
         )
-        #expect(policy([], status: 202, route: force).storability == .no(.askAgain))
+        #expect(policy([], status: 202, route: force).storability == .no(.momentaryStatus))
         var fresh = CacheOverrides()
         fresh.fresh = .seconds(60)
         #expect(policy([], status: 302, route: fresh).storability == .yes)

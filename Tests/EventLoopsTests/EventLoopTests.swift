@@ -87,10 +87,10 @@ private actor Resident {
                     let isDone = Monitor(false)
                     let isDoneInside = await withCheckedContinuation { done in
                         loop.enqueue {
-                            loop.holdingWakes {
+                            loop.deferringWakes {
                                 other.enqueue { isDone.withLock { $0 = true } }
                                 guard isSent else { return done.resume(returning: true) }
-                                loop.sendHeldWakes()
+                                loop.sendDeferredWakes()
                                 done.resume(returning: eventually { isDone.withLock { $0 } })
                             }
                         }

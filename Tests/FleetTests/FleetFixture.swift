@@ -48,15 +48,17 @@ final class Machine: Sendable {
         settings.server = try FleetServer(server.url)
         settings.key = .init([UInt8](repeating: key, count: 32))
         settings.coalesce = coalesce
-        var limits = FleetLimits()
-        if isPatient { (limits.request, limits.position, limits.server) = (.seconds(60), .seconds(60), .seconds(60)) }
-        limits.loss = loss
+        var timeouts = FleetTimeouts()
+        if isPatient {
+            (timeouts.request, timeouts.position, timeouts.server) = (.seconds(60), .seconds(60), .seconds(60))
+        }
+        timeouts.loss = loss
         member = FleetMember(
             settings,
             upstreams: [Self.upstream],
             besideStore: folder.file(),
             now: { Self.now() + ahead },
-            limits: limits,
+            timeouts: timeouts,
             log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         )
         member.start(follower)

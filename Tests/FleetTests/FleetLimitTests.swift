@@ -11,7 +11,7 @@ import Testing
         SharedLimit(upstream: Machine.upstream, credential: Array(credential.utf8), scope: scope)
     }
 
-    private static func words(_ remaining: Int64, seconds: UInt64 = 3_600) -> Budget.Common {
+    private static func stated(_ remaining: Int64, seconds: UInt64 = 3_600) -> Budget.Common {
         Budget.Common(limit: 100, remaining: remaining, left: seconds * 1_000_000_000, machines: 0)
     }
 
@@ -25,7 +25,7 @@ import Testing
         await one.waitUntilConnected()
         await other.waitUntilConnected()
         #expect(await one.member.spend(SharedExpense(requests: 1), of: Self.limit()) == .unknown)
-        let first = await one.member.spend(SharedExpense(words: Self.words(80)), of: Self.limit())
+        let first = await one.member.spend(SharedExpense(stated: Self.stated(80)), of: Self.limit())
         guard case .known(let common) = first else { return #expect(Bool(false), "\(first)") }
         #expect((common.limit, common.remaining, common.machines) == (100, 80, 1))
         #expect((3_590_000_000_000...3_600_000_000_000).contains(common.left))
@@ -47,7 +47,10 @@ import Testing
         await one.waitUntilConnected()
         func hear(_ remaining: Int64, _ seconds: UInt64) async -> Int64? {
             left(
-                await one.member.spend(SharedExpense(words: Self.words(remaining, seconds: seconds)), of: Self.limit())
+                await one.member.spend(
+                    SharedExpense(stated: Self.stated(remaining, seconds: seconds)),
+                    of: Self.limit()
+                )
             )
         }
         #expect(await hear(50, 1_000) == 50)
@@ -62,7 +65,7 @@ import Testing
         let server = try RedisServer()
         let one = try Machine(server)
         await one.waitUntilConnected()
-        #expect(left(await one.member.spend(SharedExpense(words: Self.words(9, seconds: 1)), of: Self.limit())) == 9)
+        #expect(left(await one.member.spend(SharedExpense(stated: Self.stated(9, seconds: 1)), of: Self.limit())) == 9)
         var reply: SharedBudget?
         for _ in 0..<1_000 where reply != .unknown {
             try await Task.sleep(for: .milliseconds(20))
@@ -75,7 +78,7 @@ import Testing
         let server = try RedisServer()
         let one = try Machine(server)
         await one.waitUntilConnected()
-        _ = await one.member.spend(SharedExpense(words: Self.words(9)), of: Self.limit())
+        _ = await one.member.spend(SharedExpense(stated: Self.stated(9)), of: Self.limit())
         let names = try server.command("KEYS", "*limit*")
         #expect(!names.isEmpty && !names.contains("ann") && !names.contains("core"))
     }

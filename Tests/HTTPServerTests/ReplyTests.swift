@@ -148,8 +148,8 @@ import Testing
 
     @Test func `a response that is held back has the fields with which it is released`() async throws {
         try await serving { exchange in
-            let (reply, isWhole, held) = (exchange.reply, Flag(), Monitor<HeldResponse?>(nil))
-            reply.hold(upTo: 100) { response in
+            let (reply, isWhole, held) = (exchange.reply, Flag(), Monitor<BufferedResponse?>(nil))
+            reply.buffer(upTo: 100) { response in
                 held.withLock { $0 = response }
                 isWhole.raise()
             }
@@ -178,7 +178,7 @@ import Testing
     func `a response that is too long to be held back, or breaks off, is sent as it is`(isLong: Bool) async throws {
         let isWhole = Flag()
         try await serving { exchange in
-            exchange.reply.hold(upTo: 4) { _ in isWhole.raise() }
+            exchange.reply.buffer(upTo: 4) { _ in isWhole.raise() }
             exchange.reply.start(status: 200, fields: Fields(), framing: .length(5))
             exchange.reply.write(Array((isLong ? "hello" : "hel").utf8))
             if isLong { exchange.reply.finish() } else { exchange.reply.abort() }
@@ -198,7 +198,7 @@ import Testing
     @Test func `a client may leave while its response is held back`() async throws {
         let (asked, gone) = (Flag(), Flag())
         try await serving { exchange in
-            exchange.reply.hold(upTo: 100) { response in response.release { _ in } }
+            exchange.reply.buffer(upTo: 100) { response in response.release { _ in } }
             exchange.reply.start(status: 200, fields: Fields(), framing: .length(1))
             exchange.reply.write([1])
             exchange.reply.onDisconnect { gone.raise() }

@@ -60,37 +60,37 @@ import Testing
     @Test func `a machine's position is given once the announcements under way are done, and includes them`() async {
         let link = Link()
         let sharing = FleetSharing(link, log: Logger(label: "test"))
-        #expect(await sharing.settled(in: "a") == Self.at(1))
+        #expect(await sharing.announcedPosition(in: "a") == Self.at(1))
         let first = sharing.begin(in: "a")
-        let settled = Task { await sharing.settled(in: "a") }
-        #expect(await sharing.settled(in: "b") == Self.at(1))
+        let settled = Task { await sharing.announcedPosition(in: "a") }
+        #expect(await sharing.announcedPosition(in: "b") == Self.at(1))
         let announcing = Task { await sharing.announce(Self.news, first) }
         await link.append(at: Self.at(7))
         #expect(await settled.value == Self.at(7))
         await announcing.value
         // One that says nothing ends, too; and the server may be away.
         sharing.end(sharing.begin(in: "a"))
-        #expect(await sharing.settled(in: "a") == Self.at(7))
+        #expect(await sharing.announcedPosition(in: "a") == Self.at(7))
         link.state.withLock { $0.position = nil }
-        #expect(await sharing.settled(in: "a") == nil)
+        #expect(await sharing.announcedPosition(in: "a") == nil)
         link.state.withLock { $0.position = Self.at(1, epoch: 2) }
-        #expect(await sharing.settled(in: "a") == Self.at(1, epoch: 2))
+        #expect(await sharing.announcedPosition(in: "a") == Self.at(1, epoch: 2))
     }
 
     @Test func `a position includes what is being applied`() async {
         let sharing = FleetSharing(Link(), log: Logger(label: "test"))
         sharing.applies(Self.at(5), in: "a")
         sharing.applies(Self.at(4), in: "a")
-        #expect(await sharing.settled(in: "a") == Self.at(5))
+        #expect(await sharing.announcedPosition(in: "a") == Self.at(5))
     }
 
-    @Test func `a turn to fetch ends with its response shared, or with a word to those who wait`() async {
+    @Test func `a fetch for the fleet shares its response, or tells those who wait that there is none`() async {
         let link = Link()
         let sharing = FleetSharing(link, log: Logger(label: "test"))
         let key = SharedKey(upstream: "a", context: "", url: "/", credentials: nil)
         let document = document([])
-        func turn(isAwaited: Bool = true, _ use: (FleetTurn) async -> Void = { _ in }) async {
-            await use(FleetTurn(sharing, key, isAwaited: isAwaited))
+        func turn(isAwaited: Bool = true, _ use: (FleetFetch) async -> Void = { _ in }) async {
+            await use(FleetFetch(sharing, key, isAwaited: isAwaited))
         }
         // It waits for what is announced, which the response shows.
         let announcement = sharing.begin(in: "a")

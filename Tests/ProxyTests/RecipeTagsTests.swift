@@ -58,7 +58,7 @@ import Testing
         throws
     {
         let upstream = try ProxyFixture.upstream()
-        var trust = AcrossTrust(of: upstream)
+        var trust = TrustAcrossPrincipals(of: upstream)
         #expect(!trust.isProved(at: 0))
         var isEnd = trust.tried(isNotModified: false, now: 5)
         #expect(!isEnd && trust.isProved(at: 3_600_000_000_004) && !trust.isProved(at: 3_600_000_000_005))
@@ -67,7 +67,7 @@ import Testing
         #expect(ends == [false, false, false, false, false, true, false] && !trust.isUsed)
         isEnd = trust.tried(isNotModified: true, now: 9)
         #expect(!isEnd)
-        trust = AcrossTrust(of: upstream)
+        trust = TrustAcrossPrincipals(of: upstream)
         isEnd = trust.tried(isNotModified: true, now: 9)
         #expect(isEnd && !trust.isUsed && !trust.isProved(at: 10))
     }

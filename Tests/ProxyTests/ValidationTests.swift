@@ -8,9 +8,9 @@ import Testing
 
 @Suite struct ValidationTests {
     private static func stored(_ tag: String?, modified: Int64? = nil, date: Int64 = exampleDate)
-        -> Preconditions.Stored
+        -> Validators
     {
-        Preconditions.Stored(
+        Validators(
             status: 200,
             entityTag: tag.flatMap { EntityTag(bytes($0)) },
             lastModified: modified,
@@ -83,7 +83,7 @@ import Testing
         throws
     {
         let tag = try #require(EntityTag(bytes("W/\"x\"")))
-        let across = AcrossTag.expected(tag, of: DocumentID(rawValue: 7))
+        let across = TagAcrossPrincipals.expected(tag, of: DocumentID(rawValue: 7))
         let chosen = Self.stored("\"a\"", modified: exampleDate)
         let validation = Validation(chosen: chosen, variants: Self.variants, across: across)
         #expect(selected(validation, lines) == expected)
@@ -91,7 +91,7 @@ import Testing
         let alone = Validation(chosen: nil, variants: [], across: across)
         #expect(selected(alone, lines) == (expected.hasPrefix("document") ? expected : "none"))
         #expect(alone.fields == fields([("If-None-Match", "W/\"x\"")]))
-        let wrong = AcrossTag.wrong(tag, of: DocumentID(rawValue: 7))
+        let wrong = TagAcrossPrincipals.wrong(tag, of: DocumentID(rawValue: 7))
         #expect(selected(Validation(chosen: nil, variants: [], across: wrong), lines) == "none")
     }
 

@@ -31,7 +31,7 @@ import Testing
         #expect(file.exchanges[0].response.body == [0, 1, 2])
         #expect(file.exchanges[0].requestFields?.recorded == ["accept: */*"])
         #expect(file.exchanges[0].response.fields.recorded == ["set-cookie: a=1", "set-cookie: b=2"])
-        #expect(file.exchanges[0].arrived == 1_767_607_200.5)
+        #expect(file.exchanges[0].arrivalTime == 1_767_607_200.5)
         #expect(file.exchanges[1].requestBody == Array("{}".utf8))
         #expect(
             file.exchanges.map { ForeignRecording.origin(of: $0.target) } == ["https://a.example", "https://b.example"]

@@ -39,7 +39,7 @@ import Testing
         let exchange = RecordedExchange(
             upstream: "api",
             credential: 2,
-            arrived: RecordingTime.text(1_700_000_000.25),
+            arrivalTime: RecordingTime.text(1_700_000_000.25),
             request: .init(
                 method: "POST",
                 target: "/a?b=\"c\"/é",
@@ -48,7 +48,7 @@ import Testing
             ),
             response: .init(status: 201, fields: ["Set-Cookie: a=b; Path=/"], body: nil)
         )
-        #expect(exchange.arrived == "2023-11-14T22:13:20.250Z")
+        #expect(exchange.arrivalTime == "2023-11-14T22:13:20.250Z")
         #expect(exchange.seconds == 1_700_000_000)
         #expect(try JSONDecoder().decode(RecordedExchange.self, from: Data(exchange.line)) == exchange)
         #expect(!exchange.line.contains(0x0A))
@@ -249,13 +249,13 @@ import Testing
             upstream: "api",
             credential: 2,
             session: "test_a.py::test_b",
-            arrived: "2026-01-05T10:00:00.000Z",
+            arrivalTime: "2026-01-05T10:00:00.000Z",
             request: .init(method: "GET", target: "/a?b=\"c\"", fields: ["Accept: \\é"], body: "bodies/1.json"),
             response: .init(status: 404, fields: ["A: b", "C: "], body: "bodies/2.json", delay: 250)
         )
         #expect(RecordedExchange(line: exchange.line) == exchange)
         var bare = exchange
-        (bare.credential, bare.session, bare.arrived) = (nil, nil, nil)
+        (bare.credential, bare.session, bare.arrivalTime) = (nil, nil, nil)
         (bare.request.fields, bare.request.body, bare.response.body, bare.response.delay) = (nil, nil, nil, nil)
         #expect(RecordedExchange(line: bare.line) == bare)
     }

@@ -152,7 +152,7 @@ struct SharedWriteTests: WriteMarkFixtures {
         let shown = try #require(completion.shown)
         #expect(shown.objects.map(\.payload) == [Array(issue(1, "w").utf8)] && shown.write == "PATCH")
         #expect(completion.objects == [first])
-        let large = String(repeating: "x", count: ShownValues.objectLimit)
+        let large = String(repeating: "x", count: ShownValues.objectByteLimit)
         let unsent = try await bench.store.complete(
             write(bench, "/issues/1", bound: first, response: issue(1, large))
         )

@@ -381,7 +381,7 @@ struct SharingTests {
         let shown = Mutex<[ShownValues]>([])
         let bench = try Bench()
         bench.store.showValues(where: { _ in true }) { values in shown.withLock { $0.append(values) } }
-        func large(_ mark: String) -> String { ada(mark + String(repeating: "x", count: ShownValues.objectLimit)) }
+        func large(_ mark: String) -> String { ada(mark + String(repeating: "x", count: ShownValues.objectByteLimit)) }
         try await bench.receive("/users/7", large("a"), user)
         #expect(shown.withLock { $0 }.isEmpty)
         try await bench.receive("/users/7", large("b"), user)

@@ -17,8 +17,8 @@ package struct Budget: Sendable, Equatable {
 
     /// A request that was sent and counts until its response comes.
     package struct Reservation: Sendable {
-        /// The `words` when it was sent.
-        fileprivate let words: Int
+        /// The `statements` when it was sent.
+        fileprivate let statements: Int
     }
 
     /// The requests of a period; nil if unknown.
@@ -28,7 +28,7 @@ package struct Budget: Sendable, Equatable {
     /// The end of the period; nil if unknown, and then nothing is ever held back.
     package private(set) var end: UInt64?
     /// How often words of the upstream have replaced what was known.
-    private var words = 0
+    private var statements = 0
     private var underWay: Int64 = 0
 
     /// The longest time for which an upstream's words hold, in seconds: a long ban must not last for days.
@@ -70,7 +70,7 @@ package struct Budget: Sendable, Equatable {
     package mutating func reserve() -> Reservation {
         underWay += 1
         remaining -= 1
-        return Reservation(words: words)
+        return Reservation(statements: statements)
     }
 
     /// Ends a reservation, before the words of its response are heard.
@@ -88,7 +88,7 @@ package struct Budget: Sendable, Equatable {
     ///
     /// - Parameter reservation: that of its request; nil if it was sent before anything was known.
     package mutating func hear(_ new: Budget, after reservation: Reservation?) {
-        let isOverlapped = (reservation?.words ?? 0) < words
+        let isOverlapped = (reservation?.statements ?? 0) < statements
         let least = max(0, new.remaining - underWay)
         if let end, let newEnd = new.end, newEnd < end + Self.tolerance {
             if isOverlapped {
@@ -101,7 +101,7 @@ package struct Budget: Sendable, Equatable {
             remaining = least
         }
         (limit, end) = (new.limit ?? limit, new.end)
-        words += 1
+        statements += 1
     }
 
     /// How far the ends of one period may lie apart as two responses show them: they are in whole seconds, by two clocks.

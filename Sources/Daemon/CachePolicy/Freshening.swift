@@ -9,8 +9,8 @@ package enum Freshening {
     ///
     /// In two ways this goes beyond RFC 9111 §4.3.4, because of what many servers do. A 304 without any validator confirms the
     /// candidate if there is only one. A strong tag that no candidate has selects the newest one with its weak form.
-    package static func selected(by update: Fields, among candidates: [Preconditions.Stored], now: Int64) -> [Int] {
-        func newest(_ matches: (Preconditions.Stored) -> Bool) -> [Int] {
+    package static func selected(by update: Fields, among candidates: [Validators], now: Int64) -> [Int] {
+        func newest(_ matches: (Validators) -> Bool) -> [Int] {
             let matching = candidates.indices.filter { matches(candidates[$0]) }
             return matching.max { (candidates[$0].date ?? .min) < (candidates[$1].date ?? .min) }.map { [$0] } ?? []
         }

@@ -57,7 +57,7 @@ package struct LinkRewriter: Sendable, Equatable {
     }
 
     /// The URL at this server for one at the upstream; nil if it is outside the upstream's base, or needs no change.
-    func rewritten(_ reference: [UInt8]) -> [UInt8]? {
+    func rewritten(reference: [UInt8]) -> [UInt8]? {
         let parsed = URIReference(reference)
         if parsed.authority != nil {
             var absolute = parsed
@@ -102,12 +102,12 @@ package struct LinkRewriter: Sendable, Equatable {
         for (index, line) in fields.enumerated() {
             let new: [UInt8]?
             switch line.known {
-            case .location: new = rewritten(Array(line.value))
+            case .location: new = rewritten(reference: Array(line.value))
             case .link: new = rewritten(link: Array(line.value))
             case .setCookie: new = rewritten(cookie: Array(line.value))
             default:
                 guard rewritesAll, LinkNames.contain(field: line.lowercasedName) else { continue }
-                new = rewritten(Array(line.value))
+                new = rewritten(reference: Array(line.value))
             }
             if let new, !line.value.elementsEqual(new) { fields.replaceValue(at: index, by: new) }
         }
@@ -129,7 +129,7 @@ package struct LinkRewriter: Sendable, Equatable {
                 index = end
             } else if value[index] == 0x3C, let close = value[index...].firstIndex(of: 0x3E) {
                 let target = Array(value[(index + 1)..<close])
-                result += [0x3C] + (rewritten(target) ?? target) + [0x3E]
+                result += [0x3C] + (rewritten(reference: target) ?? target) + [0x3E]
                 index = close + 1
             } else {
                 result.append(value[index])

@@ -8,43 +8,6 @@ package struct Preconditions: Sendable, Equatable {
     var ifModifiedSince: Int64?
     var ifUnmodifiedSince: Int64?
 
-    package struct Stored: Sendable, Equatable {
-        var status: Int
-        package var entityTag: EntityTag?
-        /// Unix seconds.
-        package var lastModified: Int64?
-        /// The value of `Date`, or the time of arrival; used in place of a missing `Last-Modified`.
-        ///
-        /// Nil for a response that Larder has changed since, because no date applies to it.
-        package var date: Int64?
-
-        init(status: Int, entityTag: EntityTag?, lastModified: Int64?, date: Int64?) {
-            self.status = status
-            self.entityTag = entityTag
-            self.lastModified = lastModified
-            self.date = date
-        }
-
-        package init(fields: Fields, policy: StoredPolicy) {
-            self.init(
-                status: Int(policy.status),
-                entityTag: fields[.etag].flatMap { EntityTag(Array($0)) },
-                lastModified: policy.lastModified >= 0 ? policy.lastModified : nil,
-                date: policy.date
-            )
-        }
-
-        /// The validators of a response that has just arrived.
-        package init(status: Int, fields: Fields, now: Int64) {
-            self.init(
-                status: status,
-                entityTag: fields[first: "etag"].flatMap { EntityTag($0) },
-                lastModified: fields[first: "last-modified"].flatMap { HTTPDate.parse($0, now: now) },
-                date: fields[first: "date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
-            )
-        }
-    }
-
     /// - Parameter now: The time that decides the century of dates with two-digit years (`HTTPDate.parse`).
     package init(fields: Fields, now: Int64) {
         guard fields.contains(oneOf: Self.conditions) else { return }
@@ -76,7 +39,7 @@ package struct Preconditions: Sendable, Equatable {
     ///
     /// Only a 200 has a 304 in its place (RFC 9110 §15.4.5), and so has a part of one, because a range is selected after the
     /// conditions. Any other response is served unconditionally.
-    package func isNotModified(method: String, against stored: Stored) -> Bool {
+    package func isNotModified(method: String, against stored: Validators) -> Bool {
         guard [200, 206].contains(stored.status), MethodFacts.isCacheable(method) else { return false }
         if let ifNoneMatch { return ifNoneMatch.matchesWeakly(stored.entityTag) }
         return ifModifiedSince.map { (stored.lastModified ?? stored.date ?? .max) <= $0 } ?? false
@@ -115,7 +78,7 @@ package struct Preconditions: Sendable, Equatable {
     /// change may compare it with a meaningless one.
     ///
     /// A stored tag is always the upstream's. If it looks like one of Larder's own, the upstream is a Larder.
-    package static func validators(of candidates: [Stored]) -> Fields {
+    package static func validators(of candidates: [Validators]) -> Fields {
         var fields = Fields()
         var tags: [EntityTag] = []
         var room = Self.tagRoom

@@ -129,7 +129,7 @@ package struct RangeField: Sendable, Equatable {
     ///
     /// A tag must match strongly. A date must equal `Last-Modified` exactly, and be a strong validator by being at least a
     /// second older than `Date` (RFC 9110 §13.1.5, §8.8.2.2).
-    package static func permits(ifRange value: [UInt8], _ stored: Preconditions.Stored, now: Int64) -> Bool {
+    package static func permits(ifRange value: [UInt8], _ stored: Validators, now: Int64) -> Bool {
         if let tag = EntityTag(value) {
             return stored.entityTag.map { tag.matchesStrongly($0) } ?? false
         }

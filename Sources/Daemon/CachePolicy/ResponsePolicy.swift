@@ -41,7 +41,7 @@ package enum Storability: Sendable, Equatable {
     /// The reason, in the words of `Cache-Status` details and of `explain`.
     package enum Reason: String, Sendable {
         case method = "method"
-        case askAgain = "momentary-status"
+        case momentaryStatus = "momentary-status"
         case interim = "interim-status"
         case partial = "partial"
         case notModified = "not-modified"
@@ -142,7 +142,8 @@ package struct ResponsePolicy: Sendable, Equatable {
     private static func forbidsReuse(_ reason: Storability.Reason) -> Bool {
         switch reason {
         case .noStore, .isPrivate, .authorization, .notUnderstood, .varyAny: true
-        case .method, .askAgain, .interim, .partial, .notModified, .requestNoStore, .notExplicit, .neverByRoute: false
+        case .method, .momentaryStatus, .interim, .partial, .notModified, .requestNoStore, .notExplicit, .neverByRoute:
+            false
         }
     }
 
@@ -206,7 +207,7 @@ package struct ResponsePolicy: Sendable, Equatable {
         case 206: settings.storesPartialContent ? nil : .partial
         case 304: .notModified
         case _ where StatusFacts.isInvalid(status): .notUnderstood
-        default: StatusFacts.isMomentary(status, for: request) ? .askAgain : nil
+        default: StatusFacts.isMomentary(status, for: request) ? .momentaryStatus : nil
         }
     }
 }

@@ -26,8 +26,8 @@ package final class EventLoop: @unchecked Sendable {
     private var batch: [LoopQueue.Work] = []
     /// What is wanted before the loop waits again.
     private var endings: [TurnEnding] = []
-    /// The loops that are to be woken at the end of `holdingWakes`; nil outside of it.
-    private var heldWakes: [EventLoop]?
+    /// The loops that are to be woken at the end of `deferringWakes`; nil outside of it.
+    private var deferredWakes: [EventLoop]?
     /// The loop of this thread that holds back wakes.
     private static let holder: pthread_key_t = {
         var key = pthread_key_t()
@@ -137,27 +137,27 @@ package final class EventLoop: @unchecked Sendable {
         // The loop's own thread is awake, and checks the queue before the next wait.
         guard queue.append(work), !isCurrent else { return }
         guard let holder = pthread_getspecific(Self.holder) else { return wake() }
-        Unmanaged<EventLoop>.fromOpaque(holder).takeUnretainedValue().heldWakes?.append(self)
+        Unmanaged<EventLoop>.fromOpaque(holder).takeUnretainedValue().deferredWakes?.append(self)
     }
 
     /// Does some work, and wakes the loops to which it gives work at its end, so that each does all of it in one turn.
     ///
     /// Must be called on the loop's thread; the work must not block.
-    package func holdingWakes(_ work: () -> Void) {
+    package func deferringWakes(_ work: () -> Void) {
         proveOwnership()
-        guard heldWakes == nil else { return work() }
-        heldWakes = []
+        guard deferredWakes == nil else { return work() }
+        deferredWakes = []
         pthread_setspecific(Self.holder, Unmanaged.passUnretained(self).toOpaque())
         work()
         pthread_setspecific(Self.holder, nil)
-        sendHeldWakes()
-        heldWakes = nil
+        sendDeferredWakes()
+        deferredWakes = nil
     }
 
-    /// Wakes now the loops that `holdingWakes` would wake at its end; on the loop's thread.
-    package func sendHeldWakes() {
-        for loop in heldWakes ?? [] { loop.wake() }
-        heldWakes?.removeAll(keepingCapacity: true)
+    /// Wakes now the loops that `deferringWakes` would wake at its end; on the loop's thread.
+    package func sendDeferredWakes() {
+        for loop in deferredWakes ?? [] { loop.wake() }
+        deferredWakes?.removeAll(keepingCapacity: true)
     }
 
     private func wake() { eventfd_write(wakeDescriptor, 1) }

@@ -6,7 +6,7 @@ import Store
 import Synchronization
 
 /// How long is waited for a fleet's server.
-package struct FleetLimits: Sendable {
+package struct FleetTimeouts: Sendable {
     /// A request, for a reply.
     var request: Duration = .milliseconds(50)
     /// A request, until a position is reached.
@@ -36,16 +36,16 @@ package final class FleetMember: FleetLink {
     /// How long no machine waits for a response that may not be shared, in ms.
     private static let pause: Int64 = 120_000
 
-    /// - Parameter limits: other ones for tests, which may run on a busy machine; `FleetState` describes the rest.
+    /// - Parameter timeouts: other ones for tests, which may run on a busy machine; `FleetState` describes the rest.
     package init(
         _ settings: Configuration.Fleet,
         upstreams: [String],
         besideStore store: String,
         now: @escaping @Sendable () -> Int64,
-        limits: FleetLimits = FleetLimits(),
+        timeouts: FleetTimeouts = FleetTimeouts(),
         log: Logger
     ) {
-        state = FleetState(settings, upstreams: upstreams, besideStore: store, now: now, limits: limits, log: log)
+        state = FleetState(settings, upstreams: upstreams, besideStore: store, now: now, timeouts: timeouts, log: log)
         sender = FleetSender(state)
     }
 
@@ -87,7 +87,7 @@ package final class FleetMember: FleetLink {
             if state.change({ $0.queue.wait(for: upstream, taken) }) { _ = await taken.value(within: limit) }
         }
         state.change { $0.isStopped = true }
-        state.words.giveUp()
+        state.fetchOutcomes.giveUp()
         sender.wake()
     }
 
@@ -116,7 +116,7 @@ package final class FleetMember: FleetLink {
         guard position(in: upstream) != nil else { return nil }
         let announced = Awaited<FleetPosition>()
         if state.change({ $0.queue.wait(for: upstream, announced) }),
-            await announced.value(within: state.limits.request) == nil
+            await announced.value(within: state.timeouts.request) == nil
         {
             return nil
         }
@@ -138,7 +138,7 @@ package final class FleetMember: FleetLink {
 
     package func reach(_ position: FleetPosition, in upstream: String) async -> Bool {
         guard shares(upstream) else { return false }
-        return await state.reach(position, in: upstream, within: state.limits.position)
+        return await state.reach(position, in: upstream, within: state.timeouts.position)
     }
 
     // MARK: News
@@ -148,7 +148,7 @@ package final class FleetMember: FleetLink {
         let announced = Awaited<FleetPosition>()
         state.change { $0.queue.append(news, in: upstream, waiter: announced) }
         sender.wake()
-        return await announced.value(within: state.limits.request)
+        return await announced.value(within: state.timeouts.request)
     }
 
     // MARK: Documents
@@ -158,10 +158,10 @@ package final class FleetMember: FleetLink {
         let place = place(of: key, position.epoch)
         var wantsDocument = true
         // Each time that another machine has fetched it without sharing it, somebody else does; and a document may be outdated.
-        var deadline = ContinuousClock.now + state.limits.request
+        var deadline = ContinuousClock.now + state.timeouts.request
         for _ in 0..<4 {
-            let word = state.words.expect(place.name)
-            defer { state.words.leave(place.name, word) }
+            let outcome = state.fetchOutcomes.expect(place.name)
+            defer { state.fetchOutcomes.leave(place.name, outcome) }
             let token = Array(FleetKeys.hexadecimal(SecretFile.randomBytes(16)).utf8)
             let reply = await ask(place, token, wantsDocument: wantsDocument, until: deadline)?.array ?? []
             switch (reply.first?.text, reply.dropFirst().first?.bytes) {
@@ -175,12 +175,12 @@ package final class FleetMember: FleetLink {
                 return .mine
             case ("held", _):
                 state.change { $0.figures.waited += 1 }
-                switch await word.value(within: state.settings.coalesce) {
+                switch await outcome.value(within: state.settings.coalesce) {
                 case .shared: wantsDocument = true
                 case .failed: break
                 case .never, nil: return .alone
                 }
-                deadline = .now + state.limits.request
+                deadline = .now + state.timeouts.request
             case ("document", let sealed?):
                 if let document = await usable(sealed, place, at: key, until: deadline) {
                     state.change { $0.figures.found += 1 }
@@ -202,7 +202,7 @@ package final class FleetMember: FleetLink {
 
         var document: String { names.document(name, epoch) }
         var lease: String { names.lease(name, epoch) }
-        var words: String { names.words(epoch) }
+        var outcomes: String { names.outcomes(epoch) }
         var epochBytes: [UInt8] { Array("\(epoch)".utf8) }
     }
 
@@ -272,7 +272,7 @@ package final class FleetMember: FleetLink {
             let sealed = state.sealer.seal(published.encoded, key: sealKey, place: place.document)
             return scripts.command(
                 .share,
-                keys: [place.names.record, place.document, place.lease, place.words],
+                keys: [place.names.record, place.document, place.lease, place.outcomes],
                 [place.epochBytes, sealed, Self.text(life * 1000), Array(place.name.utf8)]
             )
         }
@@ -286,7 +286,7 @@ package final class FleetMember: FleetLink {
         let job = FleetSender.Job { scripts in
             scripts.command(
                 .release,
-                keys: [place.names.record, place.lease, place.words],
+                keys: [place.names.record, place.lease, place.outcomes],
                 [place.epochBytes, lease.token, Self.text(isForNow ? 0 : Self.pause), Array(name.utf8)]
             )
         }
@@ -298,11 +298,11 @@ package final class FleetMember: FleetLink {
     package func spend(_ expense: SharedExpense, of limit: SharedLimit) async -> SharedBudget {
         let name = state.names(of: limit.upstream).limit(state.keys.name(of: limit))
         var arguments = [state.sealer.sender, Self.text(expense.requests)]
-        if let words = expense.words {
-            arguments += [Self.text(words.remaining), Self.text(Int64(clamping: words.left / 1000))]
-            arguments.append(words.limit.map(Self.text) ?? [])
+        if let stated = expense.stated {
+            arguments += [Self.text(stated.remaining), Self.text(Int64(clamping: stated.left / 1000))]
+            arguments.append(stated.limit.map(Self.text) ?? [])
         }
-        let reply = await sender.ask(within: state.limits.request) { [arguments] scripts in
+        let reply = await sender.ask(within: state.timeouts.request) { [arguments] scripts in
             scripts.command(.spend, keys: [name, name + ":machines"], arguments)
         }
         guard let parts = reply?.array else { return .alone }

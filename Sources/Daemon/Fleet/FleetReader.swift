@@ -16,7 +16,7 @@ final class FleetReader: Sendable {
         var epoch: UInt64
         var cursor: StreamCursor
         /// The last word about fetches that was read.
-        var words = EntryID.start
+        var outcomesPosition = EntryID.start
         /// The last entry that a former process has applied; up to it, only observed values are applied again.
         var wasApplied = EntryID.start
         /// The stream's last entry when this machine began to read it.
@@ -92,7 +92,7 @@ final class FleetReader: Sendable {
             (content.figures.isConnected, content.figures.trouble) = (false, "\(error)")
             return isNews && !content.isStopped
         }
-        state.words.giveUp()
+        state.fetchOutcomes.giveUp()
         sender.wake()
         guard isNews else { return }
         state.log.warning(

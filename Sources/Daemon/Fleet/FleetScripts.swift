@@ -138,8 +138,8 @@ struct LoadedScripts: Sendable {
 
     func command(_ script: FleetScript, keys: [String], _ arguments: [[UInt8]]) -> RedisCommand {
         guard let digest = digests[script] else { preconditionFailure("all scripts are loaded") }
-        let words = [Array("EVALSHA".utf8), digest, Array("\(keys.count)".utf8)] + keys.map { Array($0.utf8) }
-        return RedisCommand(words + arguments)
+        let command = [Array("EVALSHA".utf8), digest, Array("\(keys.count)".utf8)] + keys.map { Array($0.utf8) }
+        return RedisCommand(command + arguments)
     }
 }
 
@@ -149,7 +149,7 @@ struct FleetNames: Sendable {
     let record: String
 
     func stream(_ epoch: UInt64) -> String { "\(record):\(epoch):news" }
-    func words(_ epoch: UInt64) -> String { "\(record):\(epoch):words" }
+    func outcomes(_ epoch: UInt64) -> String { "\(record):\(epoch):words" }
     func document(_ name: String, _ epoch: UInt64) -> String { "\(record):\(epoch):document:\(name)" }
     func lease(_ name: String, _ epoch: UInt64) -> String { "\(record):\(epoch):lease:\(name)" }
     func limit(_ name: String) -> String { "\(record):limit:\(name)" }

@@ -97,8 +97,8 @@ struct FleetSession {
     private func run(_ script: FleetScript, keys: [String], _ arguments: [String], within limit: Duration? = nil)
         throws(RedisError) -> RedisReply
     {
-        let words = ["EVAL", script.rawValue, "\(keys.count)"] + keys + arguments
-        return try connection.single(RedisCommand(words.map { Array($0.utf8) }), within: limit)
+        let command = ["EVAL", script.rawValue, "\(keys.count)"] + keys + arguments
+        return try connection.single(RedisCommand(command.map { Array($0.utf8) }), within: limit)
     }
 
     /// Goes on in another epoch.
@@ -142,7 +142,7 @@ struct FleetSession {
         // What the stream had before that is not read.
         if stopped == .start, early != .start { followed.missedAt = state.now() }
         // After a power failure the store may lack the last of it.
-        let lost = UInt64(state.limits.loss.components.seconds) * 1000
+        let lost = UInt64(state.timeouts.loss.components.seconds) * 1000
         followed.wasApplied = EntryID(stopped.milliseconds - min(stopped.milliseconds, lost))
         followed.wasCleaned = last
         (followed.epoch, followed.cursor) = (epoch, StreamCursor(at: first))
@@ -152,8 +152,8 @@ struct FleetSession {
     /// Shows the epoch to others, who wait until all of it is read.
     private func publishEpoch(_ followed: Followed, after entry: EntryID) throws(RedisError) {
         let (epoch, missedAt) = (followed.epoch, followed.missedAt)
-        let words = RedisCommand("XREVRANGE", followed.names.words(epoch), "+", "-", "COUNT", "1")
-        followed.words = EntryID(try connection.single(words).array?.first?.array?.first?.text) ?? .start
+        let command = RedisCommand("XREVRANGE", followed.names.outcomes(epoch), "+", "-", "COUNT", "1")
+        followed.outcomesPosition = EntryID(try connection.single(command).array?.first?.array?.first?.text) ?? .start
         state.change(followed.upstream) { known in
             (known.epoch, known.applied, known.own, known.isFollowing) = (epoch, entry, .start, false)
             known.missedAt = missedAt
@@ -184,12 +184,12 @@ struct FleetSession {
     /// Reads once, and looks whether the epochs are still the same.
     mutating func round() throws(RedisError) {
         let block = "\(Self.block.components.attoseconds / 1_000_000_000_000_000)"
-        var words = ["XREAD", "COUNT", "\(Self.batch)", "BLOCK", block, "STREAMS"]
-        words += all.flatMap { [$0.stream, $0.names.words($0.epoch)] }
-        words += all.flatMap { [$0.cursor.position.text, $0.words.text] }
+        var arguments = ["XREAD", "COUNT", "\(Self.batch)", "BLOCK", block, "STREAMS"]
+        arguments += all.flatMap { [$0.stream, $0.names.outcomes($0.epoch)] }
+        arguments += all.flatMap { [$0.cursor.position.text, $0.outcomesPosition.text] }
         let asked = state.now()
-        let command = RedisCommand(words.map { Array($0.utf8) })
-        let found = Self.entries(try connection.single(command, within: Self.block + state.limits.server))
+        let command = RedisCommand(arguments.map { Array($0.utf8) })
+        let found = Self.entries(try connection.single(command, within: Self.block + state.timeouts.server))
         let replied = state.now()
         state.change { $0.figures.lastReply = replied }
         // Whoever has announced it may know already that the server's clock was set.
@@ -199,7 +199,7 @@ struct FleetSession {
                 try enterEpoch(followed)
                 continue
             }
-            hear(found[followed.names.words(followed.epoch)] ?? [], followed)
+            hear(found[followed.names.outcomes(followed.epoch)] ?? [], followed)
             let entries = found[followed.stream] ?? []
             let isAll = entries.count < Self.batch
             let (taken, hasGap) = followed.cursor.take(entries.map(\.news), isAll: isAll)
@@ -304,10 +304,12 @@ struct FleetSession {
     /// Passes on what others say of their fetches.
     private func hear(_ entries: [RawEntry], _ followed: Followed) {
         for entry in entries {
-            followed.words = max(followed.words, entry.id)
+            followed.outcomesPosition = max(followed.outcomesPosition, entry.id)
             for (name, word) in entry.fields {
-                guard let word = FetchWords.Word(rawValue: String(decoding: word, as: UTF8.self)) else { continue }
-                state.words.give(word, for: name)
+                guard let outcome = FetchOutcomes.Outcome(rawValue: String(decoding: word, as: UTF8.self)) else {
+                    continue
+                }
+                state.fetchOutcomes.give(outcome, for: name)
             }
         }
     }
@@ -331,9 +333,9 @@ struct FleetSession {
             guard let parts = stream.array, parts.count == 2, let name = parts[0].text else { continue }
             found[name] = (parts[1].array ?? []).compactMap { entry in
                 guard let parts = entry.array, parts.count == 2, let id = EntryID(parts[0].text) else { return nil }
-                let words = (parts[1].array ?? []).map { $0.bytes ?? [] }
-                let fields = stride(from: 0, to: words.count - 1, by: 2).map {
-                    (name: String(decoding: words[$0], as: UTF8.self), value: words[$0 + 1])
+                let texts = (parts[1].array ?? []).map { $0.bytes ?? [] }
+                let fields = stride(from: 0, to: texts.count - 1, by: 2).map {
+                    (name: String(decoding: texts[$0], as: UTF8.self), value: texts[$0 + 1])
                 }
                 return RawEntry(id: id, fields: fields)
             }

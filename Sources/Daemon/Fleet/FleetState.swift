@@ -71,14 +71,14 @@ final class FleetState: Sendable {
     let settings: Configuration.Fleet
     let keys: FleetKeys
     let sealer = Sealer()
-    let words = FetchWords()
+    let fetchOutcomes = FetchOutcomes()
     /// Those that are shared, as in `ProxiedUpstream.storeKey`.
     let upstreams: [String]
     /// The store's file, beside which this room has its own.
     let store: String
     /// The store's clock, in µs.
     let now: @Sendable () -> Int64
-    let limits: FleetLimits
+    let timeouts: FleetTimeouts
     let log: Logger
     private let content = Mutex(Content())
 
@@ -87,11 +87,11 @@ final class FleetState: Sendable {
         upstreams: [String],
         besideStore store: String,
         now: @escaping @Sendable () -> Int64,
-        limits: FleetLimits,
+        timeouts: FleetTimeouts,
         log: Logger
     ) {
         (self.settings, self.upstreams, self.store) = (settings, upstreams, store)
-        (self.now, self.limits, self.log) = (now, limits, log)
+        (self.now, self.timeouts, self.log) = (now, timeouts, log)
         keys = FleetKeys(settings.key.bytes)
     }
 
@@ -108,7 +108,7 @@ final class FleetState: Sendable {
     var isStopped: Bool { value(\.isStopped) }
 
     func connect() throws(RedisError) -> RedisConnection {
-        try RedisConnection(settings.server, password: settings.password?.bytes, within: limits.server)
+        try RedisConnection(settings.server, password: settings.password?.bytes, within: timeouts.server)
     }
 
     func names(of upstream: String) -> FleetNames { FleetNames(record: keys.name(ofUpstream: upstream)) }
@@ -139,32 +139,32 @@ final class FleetState: Sendable {
 }
 
 /// Who waits for the fetch of another machine, by the name of the document; any thread.
-final class FetchWords: Sendable {
+final class FetchOutcomes: Sendable {
     /// What the machine that fetches it has said.
-    enum Word: String, Sendable {
+    enum Outcome: String, Sendable {
         case shared, failed
         /// It is not to be shared.
         case never
     }
 
-    private let waiting = Mutex<[String: [Awaited<Word>]]>([:])
+    private let waiting = Mutex<[String: [Awaited<Outcome>]]>([:])
 
     /// What will be said next of a document's fetch; it comes from `give`, until `leave` is called.
-    func expect(_ name: String) -> Awaited<Word> {
-        let awaited = Awaited<Word>()
+    func expect(_ name: String) -> Awaited<Outcome> {
+        let awaited = Awaited<Outcome>()
         waiting.withLock { $0[name, default: []].append(awaited) }
         return awaited
     }
 
-    func leave(_ name: String, _ awaited: Awaited<Word>) {
+    func leave(_ name: String, _ awaited: Awaited<Outcome>) {
         waiting.withLock { waiting in
             waiting[name]?.removeAll { $0 === awaited }
             if waiting[name]?.isEmpty == true { waiting[name] = nil }
         }
     }
 
-    func give(_ word: Word, for name: String) {
-        for awaited in waiting.withLock({ $0.removeValue(forKey: name) }) ?? [] { awaited.give(word) }
+    func give(_ outcome: Outcome, for name: String) {
+        for awaited in waiting.withLock({ $0.removeValue(forKey: name) }) ?? [] { awaited.give(outcome) }
     }
 
     /// Lets all ask for themselves.

@@ -15,17 +15,17 @@ indirect enum RedisReply: Sendable, Equatable {
 }
 
 struct RedisCommand: Sendable, Equatable {
-    var words: [[UInt8]]
+    var arguments: [[UInt8]]
 
-    init(_ words: String...) { self.words = words.map { Array($0.utf8) } }
+    init(_ arguments: String...) { self.arguments = arguments.map { Array($0.utf8) } }
 
-    init(_ words: [[UInt8]]) { self.words = words }
+    init(_ arguments: [[UInt8]]) { self.arguments = arguments }
 
     /// As it is sent: an array of strings.
     var encoded: [UInt8] {
-        var bytes = Array("*\(words.count)\r\n".utf8)
-        bytes.reserveCapacity(words.reduce(16) { $0 + $1.count + 16 })
-        for word in words {
+        var bytes = Array("*\(arguments.count)\r\n".utf8)
+        bytes.reserveCapacity(arguments.reduce(16) { $0 + $1.count + 16 })
+        for word in arguments {
             bytes += Array("$\(word.count)\r\n".utf8)
             bytes += word
             bytes += [0x0D, 0x0A]

@@ -77,8 +77,8 @@ package final class Reply: Sendable {
     /// A response that breaks off, that is longer than `limit` bytes, or that is a stream of events, is released at once.
     ///
     /// - Parameter whenWhole: called once when the response is whole, on the thread that ends it; not if it is released before.
-    package func hold(upTo limit: Int, whenWhole: @escaping @Sendable (HeldResponse) -> Void) {
-        channel.hold(ReplyChannel.Hold(limit: limit, whenWhole: whenWhole))
+    package func buffer(upTo limit: Int, whenWhole: @escaping @Sendable (BufferedResponse) -> Void) {
+        channel.buffer(ReplyChannel.Buffering(limit: limit, whenWhole: whenWhole))
     }
 
     private func enqueue(_ operations: [ReplyChannel.Operation]) {
@@ -88,7 +88,7 @@ package final class Reply: Sendable {
 }
 
 /// A whole response that is held back; it is sent when it is released.
-package struct HeldResponse: Sendable {
+package struct BufferedResponse: Sendable {
     fileprivate let channel: ReplyChannel
 
     /// Sends it, with other fields; once.
@@ -112,9 +112,9 @@ final class ReplyChannel: Sendable {
     enum Phase { case open, started, finished }
 
     /// How a response is held back until it is whole.
-    struct Hold {
+    struct Buffering {
         let limit: Int
-        let whenWhole: @Sendable (HeldResponse) -> Void
+        let whenWhole: @Sendable (BufferedResponse) -> Void
         var bytes = 0
     }
 
@@ -132,7 +132,7 @@ final class ReplyChannel: Sendable {
         /// Whether the response is an endless stream of events.
         var isStream = false
         /// Set while operations are not carried out, until the response is whole.
-        var hold: Hold?
+        var buffering: Buffering?
 
         /// Whether an observer needs the whole response even after the client has left: many clients do not read an error's
         /// body.
@@ -157,7 +157,7 @@ final class ReplyChannel: Sendable {
     @discardableResult
     func enqueue(_ operations: [Operation]) -> Bool {
         var byteCount = 0
-        var whenWhole: (@Sendable (HeldResponse) -> Void)?
+        var whenWhole: (@Sendable (BufferedResponse) -> Void)?
         let (isAccepted, mustSchedule, observers) = state.withLock { state -> (Bool, Bool, [any ReplyObserver]) in
             if state.isGone { return (true, false, state.observers) }
             for operation in operations {
@@ -170,25 +170,25 @@ final class ReplyChannel: Sendable {
             }
             // Inside the lock, so that the worker cannot subtract first.
             if byteCount > 0 { accepted.add(byteCount, ordering: .relaxed) }
-            if state.hold != nil {
-                whenWhole = state.held(operations, byteCount)
-                if state.hold != nil { return (true, false, state.observers) }
+            if state.buffering != nil {
+                whenWhole = state.buffer(operations, byteCount)
+                if state.buffering != nil { return (true, false, state.observers) }
             }
             defer { state.isScheduled = true }
             return (true, !state.isScheduled, state.observers)
         }
         if mustSchedule { schedule() }
         for observer in observers { operations.forEach { $0.report(to: observer) } }
-        whenWhole?(HeldResponse(channel: self))
+        whenWhole?(BufferedResponse(channel: self))
         return isAccepted
     }
 
-    func hold(_ hold: Hold) { state.withLock { $0.hold = hold } }
+    func buffer(_ buffering: Buffering) { state.withLock { $0.buffering = buffering } }
 
     func release(changing change: (inout Fields) -> Void) {
         let mustSchedule = state.withLock { state in
-            guard state.hold != nil else { return false }
-            state.hold = nil
+            guard state.buffering != nil else { return false }
+            state.buffering = nil
             for (index, operation) in state.operations.enumerated() {
                 guard case .start(let status, let reason, var fields, let framing) = operation else { continue }
                 change(&fields)
@@ -240,7 +240,7 @@ final class ReplyChannel: Sendable {
     func takeOperations() -> [Operation] {
         state.withLock { state in
             state.isScheduled = false
-            guard state.hold == nil else { return [] }
+            guard state.buffering == nil else { return [] }
             defer { state.operations = [] }
             return state.operations
         }
@@ -277,7 +277,7 @@ final class ReplyChannel: Sendable {
         let callbacks = state.withLock { state -> [@Sendable () -> Void] in
             if state.isGone { return [] }
             state.isGone = true
-            state.hold = nil
+            state.buffering = nil
             accepted.store(0, ordering: .relaxed)
             defer {
                 (state.operations, state.disconnects, state.drains) = ([], [], [])
@@ -293,23 +293,23 @@ extension ReplyChannel.State {
     /// Notes operations of a response that is held back, and ends that if it breaks off or is too long.
     ///
     /// - Returns: what to call, as it is whole now.
-    fileprivate mutating func held(_ operations: [ReplyChannel.Operation], _ byteCount: Int)
-        -> (@Sendable (HeldResponse) -> Void)?
+    fileprivate mutating func buffer(_ operations: [ReplyChannel.Operation], _ byteCount: Int)
+        -> (@Sendable (BufferedResponse) -> Void)?
     {
-        hold?.bytes += byteCount
+        buffering?.bytes += byteCount
         var isWhole = false
         for operation in operations {
             switch operation {
             case .finish: isWhole = true
-            case .abort, .drop: hold = nil
+            case .abort, .drop: buffering = nil
             // It never ends.
             case .start(_, _, let fields, _) where fields[.contentType]?.starts(with: "text/event-stream".utf8) ?? false:
-                hold = nil
+                buffering = nil
             case .informational, .start, .write: break
             }
         }
-        if let known = hold, known.bytes > known.limit { hold = nil }
-        return isWhole ? hold?.whenWhole : nil
+        if let known = buffering, known.bytes > known.limit { buffering = nil }
+        return isWhole ? buffering?.whenWhole : nil
     }
 
     /// Advances the phase; returns false if the operation is not allowed in it.

@@ -43,7 +43,7 @@ package actor ProxyCore {
     /// Look-ups on disk under way (`Lookup/LookUp.swift`).
     var diskReads: [DiskReadKey: [CheckedContinuation<DiskRead, Never>]] = [:]
     /// The bytes of deliveries to webhooks that are in memory.
-    var heldDeliveries = 0
+    var bufferedDeliveries = 0
     /// Searches for responses of other machines, and the requests that wait for their end (`Share/ProxyCore+Fleet.swift`).
     var fleetSearches: [Digest128: [CheckedContinuation<Void, Never>]] = [:]
     /// The writes of other machines that have not ended yet.
@@ -99,7 +99,7 @@ package actor ProxyCore {
         }
         incoming.note?.recordPrincipal(principals.label(of: principal))
         let (request, live) = (makeRequest(incoming, of: principal), incoming.live)
-        if live == nil, let plan = planAtOnce(request, modes.current), case .ask(let inquiry) = fetches.settled(plan) {
+        if live == nil, let plan = planAtOnce(request, modes.current), case .ask(let inquiry) = fetches.withHold(plan) {
             log.decided(.ask(inquiry), on: request, at: now)
             return ask(inquiry, for: request, reply)
         }
@@ -171,11 +171,11 @@ package actor ProxyCore {
     func plan(_ request: ProxyRequest, mode: Mode? = nil, admits: Bool = true) async
         -> (plan: Plan, found: LookUpResult)
     {
-        let (plan, found) = await unheldPlan(request, mode ?? modes.current, admits: admits)
-        return (fetches.settled(plan, assembled: found.assembled), found)
+        let (plan, found) = await planWithoutHold(request, mode ?? modes.current, admits: admits)
+        return (fetches.withHold(plan, assembled: found.assembled), found)
     }
 
-    private func unheldPlan(_ request: ProxyRequest, _ mode: Mode, admits: Bool) async -> (
+    private func planWithoutHold(_ request: ProxyRequest, _ mode: Mode, admits: Bool) async -> (
         plan: Plan, found: LookUpResult
     ) {
         if let plan = planAtOnce(request, mode) { return (plan, LookUpResult()) }
@@ -192,7 +192,7 @@ package actor ProxyCore {
         if mayBeKnown { found.whole = await lookUp(request, admits: admits) }
         let moment = moment(at: request.digest)
         if mayBeKnown, found.whole == nil { found.absence = await cache.absence(of: request) }
-        let plan = unheldPlan(request, found, mode)
+        let plan = planWithoutHold(request, found, mode)
         switch plan {
         case .serve, .serveAndRefresh: return ((plan, found), true)
         case .ask, .write, .refuse, .refuseAndExpire, .held: break
@@ -204,7 +204,7 @@ package actor ProxyCore {
             found.assembled = await assembled(request)
         }
         guard !hasChanged(request, at: request.digest, since: moment) else { return ((plan, found), false) }
-        return ((unheldPlan(request, found, mode), found), true)
+        return ((planWithoutHold(request, found, mode), found), true)
     }
 
     /// The plan for a request that needs no look-up, because of what it asks, or because nothing is known that concerns it;
@@ -214,11 +214,11 @@ package actor ProxyCore {
         guard mode != .offline, !cache.mayKnow(request.digest), !cache.mayKnow(request.partsDigest),
             !fetches.validatesAcross(request.upstream), !fetches.isUnreachable(for: request)
         else { return nil }
-        return unheldPlan(request, LookUpResult(), mode)
+        return planWithoutHold(request, LookUpResult(), mode)
     }
 
     /// The plan as far as the upstream may be asked.
-    func unheldPlan(_ request: ProxyRequest, _ found: LookUpResult, _ mode: Mode) -> Plan {
+    func planWithoutHold(_ request: ProxyRequest, _ found: LookUpResult, _ mode: Mode) -> Plan {
         Plan(request, found, mode: mode, limit: request.upstream.daemon.limits.document, now: now)
     }
 
@@ -243,7 +243,7 @@ package actor ProxyCore {
             reply.refuse(problem)
         case .held(_, let wanted, _):
             if let inquiry = wanted.inquiry { notice(inquiry, of: request) }
-            fetches.holdsBack(plan, Relay(wanted.sent ?? request, reply, isLeader: true))
+            fetches.carryOutHold(of: plan, Relay(wanted.sent ?? request, reply, isLeader: true))
         }
     }
 
@@ -297,7 +297,7 @@ package actor ProxyCore {
     }
 
     /// The tag of a response stored for another principal, of which a 304 may say that it is this request's, too.
-    private func across(_ found: LookUpResult, for request: ProxyRequest) async -> AcrossTag? {
+    private func across(_ found: LookUpResult, for request: ProxyRequest) async -> TagAcrossPrincipals? {
         guard request.isShareable, fetches.validatesAcross(request.upstream) else { return nil }
         let isAlone = found.whole == nil && found.variants.isEmpty
         let own = [found.whole?.response.validators].compactMap(\.self) + found.variants.map(\.validators)

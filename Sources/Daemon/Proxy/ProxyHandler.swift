@@ -183,10 +183,10 @@ package final class ProxyHandler: HTTPHandler {
         ready.entry.recordUse()
         variable.clear()
         var (headCount, notModifiedCount): (Int?, Int?)
-        if let limits = ready.limits, let newest = ready.upstream.newestLimits {
-            let (lines, areNewer) = newest.lines(for: ready.key.principal, limits.resource)
+        if let heads = ready.withoutRateLimit, let newest = ready.upstream.newestRateLimit {
+            let (lines, areNewer) = newest.lines(for: ready.key.principal, heads.resource)
             variable.append(lines)
-            if areNewer { (headCount, notModifiedCount) = (limits.headCount, limits.notModifiedCount) }
+            if areNewer { (headCount, notModifiedCount) = (heads.headCount, heads.notModifiedCount) }
         }
         withUnsafeTemporaryAllocation(byteCount: HitFields.capacity, alignment: 8) { room in
             let count = HitFields.write(age: age, timeToLive: timeToLive, into: room)

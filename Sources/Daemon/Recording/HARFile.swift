@@ -45,7 +45,7 @@ enum HARFile {
                 requestFields: sent,
                 requestBody: try attached(posted, &files, path) ?? asked,
                 response: .init(status: status, fields: fields, body: body),
-                arrived: (entry["startedDateTime"] as? String).flatMap(time)
+                arrivalTime: (entry["startedDateTime"] as? String).flatMap(time)
             )
             recording.exchanges.append(exchange)
         }
@@ -136,7 +136,7 @@ enum HARFile {
                     ("redirectURL", .string(received.text("location") ?? "")),
                 ]
             entries.append([
-                "startedDateTime": .string(exchange.arrived ?? "1970-01-01T00:00:00.000Z"), "time": 0,
+                "startedDateTime": .string(exchange.arrivalTime ?? "1970-01-01T00:00:00.000Z"), "time": 0,
                 "request": .object(request), "response": .object(response), "cache": [:],
                 "timings": ["send": 0, "wait": 0, "receive": 0],
             ])

@@ -14,7 +14,7 @@ package struct WholeExchange: Sendable, Equatable {
     var requestBody: [UInt8] = []
     var response = Response()
     /// When the request arrived, in Unix seconds; nil if unknown.
-    var arrived: Double?
+    var arrivalTime: Double?
     var session: String?
 
     /// A response as a client received it, without what only concerns one connection.
@@ -43,12 +43,12 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
     /// The request's `Larder-Session`, such as the name of a test; nil for none.
     var session: String?
     /// When the request arrived, such as `2026-11-23T03:47:00.123Z`; nil if unknown.
-    var arrived: String?
+    var arrivalTime: String?
     package var request: Request
     var response: Response
 
     private enum CodingKeys: String, CodingKey {
-        case upstream, credential, session, arrived = "time", request, response
+        case upstream, credential, session, arrivalTime = "time", request, response
     }
 
     package struct Request: Codable, Sendable, Equatable {
@@ -77,7 +77,7 @@ package struct RecordedExchange: Codable, Sendable, Equatable {
     package var title: String { "\(request.method) \(request.target)" }
 
     /// Unix seconds; nil if the line has no time.
-    var seconds: Int64? { arrived.flatMap { RecordingTime.seconds($0) } }
+    var seconds: Int64? { arrivalTime.flatMap { RecordingTime.seconds($0) } }
 
     /// The JSON line, without a line end.
     var line: [UInt8] {
@@ -143,7 +143,7 @@ extension RecordedExchange {
             let request = root["request"].flatMap(Request.init), let response = root["response"].flatMap(Response.init)
         else { return nil }
         self.init(upstream: upstream, request: request, response: response)
-        guard root.read("credential", \.integer, into: &credential), root.read("time", \.text, into: &arrived),
+        guard root.read("credential", \.integer, into: &credential), root.read("time", \.text, into: &arrivalTime),
             root.read("session", \.text, into: &session)
         else { return nil }
     }

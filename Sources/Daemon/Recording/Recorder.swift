@@ -204,7 +204,7 @@ private final class RecorderWork: @unchecked Sendable {  // the queue of `Record
             requestFields: Self.sent(incoming.message.fields),
             requestBody: requestBody,
             response: .init(status: response.status, fields: fields, body: body),
-            arrived: watch.time,
+            arrivalTime: watch.time,
             session: incoming.session.isEmpty ? nil : incoming.session
         )
         do throws(RecordingError) {

@@ -41,7 +41,7 @@ package struct RecordingImport {
             throw RecordingError(folder.path, "there is a recording already; \(remedy)")
         }
         let replacement = try RecordingReplacement(folder)
-        let began = files.lazy.flatMap(\.exchanges).compactMap(\.arrived).first ?? Date().timeIntervalSince1970
+        let began = files.lazy.flatMap(\.exchanges).compactMap(\.arrivalTime).first ?? Date().timeIntervalSince1970
         let draft = try RecordingWriter(replacement.draft, config: config, recorded: began)
         try write(files, to: draft, config, folder)
         try replacement.commit()

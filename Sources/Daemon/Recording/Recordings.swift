@@ -192,7 +192,7 @@ extension Recordings {
                     target: row.url,
                     requestFields: upstream.requestFields(ofContext: document.key.context),
                     response: .init(status: document.status, fields: fields, body: document.body),
-                    arrived: Double(row.end) / 1_000_000
+                    arrivalTime: Double(row.end) / 1_000_000
                 )
                 let (route, owner) = (upstream.route(ofURL: row.url), row.principal == Self.anonymous ? nil : 1)
                 let omission = try writer.append(exchange, of: row.upstream, route: route, credential: owner)

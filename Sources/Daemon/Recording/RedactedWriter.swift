@@ -60,7 +60,7 @@ final class RedactedWriter {
             upstream: upstream,
             credential: credential,
             session: redacted.session,
-            arrived: redacted.arrived.map { RecordingTime.text($0) },
+            arrivalTime: redacted.arrivalTime.map { RecordingTime.text($0) },
             request: .init(method: redacted.method, target: redacted.target, fields: redacted.requestFields?.recorded),
             response: .init(status: response.status, fields: response.fields.recorded, delay: response.delay)
         )

@@ -122,7 +122,7 @@ enum VCRFile {
                 requestFields: recording.fields(lines(request["headers"])),
                 requestBody: bytes(request["body"], &recording),
                 response: .init(status: status, fields: fields, body: content),
-                arrived: fields[.date].flatMap { HTTPDate.parse($0, now: now) }.map(Double.init)
+                arrivalTime: fields[.date].flatMap { HTTPDate.parse($0, now: now) }.map(Double.init)
             )
             recording.exchanges.append(exchange)
         }

@@ -160,7 +160,7 @@ extension ConfigKey where Section: ConfigSection {
             comparing: compare
         ) { node, section, reader in
             guard let text = reader.text(node, wanted: wanted) else { return }
-            do { try take(text, &section) } catch { reader.errorHere(node.place, "\(error)") }
+            do { try take(text, &section) } catch { reader.errorAtPath(node.place, "\(error)") }
         }
     }
 
@@ -168,7 +168,7 @@ extension ConfigKey where Section: ConfigSection {
         value(name, .text, path, example: example) { node, reader in
             let value = reader.text(node, wanted: "a path")
             if let value, value.hasPrefix("~") {
-                reader.errorHere(
+                reader.errorAtPath(
                     node.place,
                     "\"~\" is not expanded here; write \"${HOME}\(value.hasPrefix("~/") ? value.dropFirst() : "/…")\""
                 )
@@ -255,7 +255,7 @@ extension ConfigKey where Section: ConfigSection {
         return value(name, .list(.text), path, fallback: fallback, example: example) { node, reader in
             let texts = reader.checkedTexts(node, check)
             guard let complaint = texts.flatMap(checkAll) else { return texts }
-            return reader.failHere(node.place, complaint)
+            return reader.failAtPath(node.place, complaint)
         }
     }
 
@@ -318,27 +318,27 @@ extension ConfigReader {
         {
             let example = key.facts.example.map { ", for example `\(key.facts.name): \($0)`" } ?? ""
             let other = key.facts.alternative.map { ", or \"\($0)\" in its place" } ?? ""
-            errorHere(node.place, "\"\(key.facts.name)\" is missing; add it\(example)\(other)")
+            errorAtPath(node.place, "\"\(key.facts.name)\" is missing; add it\(example)\(other)")
         }
         return places
     }
 
     mutating func unknown(_ name: String, at place: Place?, among known: [String]) {
         if name == "<<" {
-            errorHere(place, "merge keys are not read; write the keys out, use \"base\" for models, or \"include\"")
+            errorAtPath(place, "merge keys are not read; write the keys out, use \"base\" for models, or \"include\"")
         } else if let meant = Suggestion.nearest(to: name, among: known) {
-            errorHere(place, "unknown key \"\(name)\"; did you mean \"\(meant)\"?")
+            errorAtPath(place, "unknown key \"\(name)\"; did you mean \"\(meant)\"?")
         } else if let home = ConfigReference.home(of: name) {
-            errorHere(place, "unknown key \"\(name)\" here; it belongs \(home)")
+            errorAtPath(place, "unknown key \"\(name)\" here; it belongs \(home)")
         } else {
-            errorHere(place, "unknown key \"\(name)\"; expected: \(known.joined(separator: ", "))")
+            errorAtPath(place, "unknown key \"\(name)\"; expected: \(known.joined(separator: ", "))")
         }
     }
 
     mutating func checkedTexts(_ node: Node, _ check: (String) -> String?) -> [String]? {
         guard let values = texts(node, wanted: "a list") else { return nil }
         for (text, place) in values {
-            if let complaint = check(text) { errorHere(place, "\"\(text)\" \(complaint)") }
+            if let complaint = check(text) { errorAtPath(place, "\"\(text)\" \(complaint)") }
         }
         return values.map(\.text)
     }

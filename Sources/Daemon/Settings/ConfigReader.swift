@@ -43,13 +43,13 @@ struct ConfigReader {
     }
 
     /// Reports an error whose message begins with the dotted path of the current value.
-    mutating func errorHere(_ place: Place?, _ message: String) {
+    mutating func errorAtPath(_ place: Place?, _ message: String) {
         error(place, path.isEmpty ? message : "\(path.joined(separator: ".")): \(message)")
     }
 
     /// The same for a reader that then has no value.
-    mutating func failHere<Value>(_ place: Place?, _ message: String) -> Value? {
-        errorHere(place, message)
+    mutating func failAtPath<Value>(_ place: Place?, _ message: String) -> Value? {
+        errorAtPath(place, message)
         return nil
     }
 
@@ -76,7 +76,7 @@ struct ConfigReader {
         case "false": return false
         default:
             let meant = Suggestion.boolean(text).map { "; write \($0)" } ?? ""
-            return failHere(node.place, "\"\(text)\" is neither true nor false\(meant)")
+            return failAtPath(node.place, "\"\(text)\" is neither true nor false\(meant)")
         }
     }
 
@@ -84,7 +84,7 @@ struct ConfigReader {
         let wanted = "a whole number from \(range.lowerBound) to \(range.upperBound)"
         guard let text = text(node, wanted: wanted) else { return nil }
         guard let number = Int(text), range.contains(number)
-        else { return failHere(node.place, "\"\(text)\" is not \(wanted)") }
+        else { return failAtPath(node.place, "\"\(text)\" is not \(wanted)") }
         return number
     }
 
@@ -95,7 +95,7 @@ struct ConfigReader {
         guard let value = measure(node, wanted: wanted, in: range, Units.duration, Units.text) else { return nil }
         let seconds = value.components
         guard isWhole, seconds.attoseconds != 0 else { return value }
-        return failHere(
+        return failAtPath(
             node.place,
             "\(Units.text(value)) is not a whole number of seconds, which this key requires; write \(Units.text(.seconds(seconds.seconds + 1)))"
         )
@@ -119,8 +119,8 @@ struct ConfigReader {
             let bound =
                 value < range.lowerBound
                 ? "less than \(print(range.lowerBound)), the least" : "more than \(print(range.upperBound)), the most"
-            errorHere(node.place, "\(text) is \(bound) allowed")
-        } catch { errorHere(node.place, error.description) }
+            errorAtPath(node.place, "\(text) is \(bound) allowed")
+        } catch { errorAtPath(node.place, error.description) }
         return nil
     }
 
@@ -129,7 +129,7 @@ struct ConfigReader {
         guard let text = text(node, wanted: wanted) else { return nil }
         guard words.contains(text) else {
             let meant = Suggestion.word(for: text, among: words).map { "; did you mean \"\($0)\"?" } ?? ""
-            return failHere(node.place, "\"\(text)\" is not \(wanted)\(meant)")
+            return failAtPath(node.place, "\"\(text)\" is not \(wanted)\(meant)")
         }
         return text
     }
@@ -154,7 +154,7 @@ struct ConfigReader {
         guard case .mapping(let mapping) = node else { return failMisfit(node, wanted: wanted) }
         return mapping.compactMap { key, value in
             guard case .scalar(let scalar) = key
-            else { return failHere(key.place, "a key is plain text, this is \(key.kindInWords)") }
+            else { return failAtPath(key.place, "a key is plain text, this is \(key.kindInWords)") }
             return (scalar.string, key.place, value)
         }
     }
@@ -163,10 +163,10 @@ struct ConfigReader {
     mutating func misfit(_ node: Node, wanted: String) {
         if node.isNothing {
             let hint = line(node.place).contains("#") ? "; a \"#\" begins a comment, so quote a value that has one" : ""
-            errorHere(node.place, "nothing was found here; write \(wanted)\(hint)")
+            errorAtPath(node.place, "nothing was found here; write \(wanted)\(hint)")
         } else {
             let found = node.sequence?.isEmpty == true ? "an empty list" : node.kindInWords
-            errorHere(node.place, "\(found) was found here; write \(wanted)")
+            errorAtPath(node.place, "\(found) was found here; write \(wanted)")
         }
     }
 
@@ -194,11 +194,11 @@ struct ConfigReader {
             }
             result += rest[..<start.lowerBound]
             guard let end = rest[start.upperBound...].firstIndex(of: "}") else {
-                return failHere(place, "\"\(text)\" has a \"${\" without its \"}\"; \(literal)")
+                return failAtPath(place, "\"\(text)\" has a \"${\" without its \"}\"; \(literal)")
             }
             let name = String(rest[start.upperBound..<end])
             guard let value = environment[name] else {
-                return failHere(place, "the environment variable \(name) is not set; \(literal)")
+                return failAtPath(place, "the environment variable \(name) is not set; \(literal)")
             }
             result += value
             rest = rest[rest.index(after: end)...]

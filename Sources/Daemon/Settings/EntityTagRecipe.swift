@@ -38,7 +38,7 @@ extension EntityTagRecipe: ConfigSection {
             comparing: ConfigChange.comparison(of: \.sha256, .list(.text))
         ) { node, recipe, reader in
             guard let members = reader.checkedTexts(node, FieldName.complaint) else { return }
-            if let complaint = EntityTagRecipe.complaint(members) { return reader.errorHere(node.place, complaint) }
+            if let complaint = EntityTagRecipe.complaint(members) { return reader.errorAtPath(node.place, complaint) }
             recipe.sha256 = members
         }
     ])

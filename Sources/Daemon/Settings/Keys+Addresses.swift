@@ -76,9 +76,11 @@ extension ConfigKey where Section: ConfigSection {
             let found = nodes.map { ($0.place, reader.address($0)) }
             var known: Set<String> = []
             for case (let place, let address?) in found where !known.insert(address.description).inserted {
-                if address.isFixed { reader.errorHere(place, "\(address) is named twice") }
+                if address.isFixed { reader.errorAtPath(place, "\(address) is named twice") }
             }
-            if nodes.isEmpty { reader.errorHere(node.place, "the list is empty; name an address or leave the key out") }
+            if nodes.isEmpty {
+                reader.errorAtPath(node.place, "the list is empty; name an address or leave the key out")
+            }
             section[keyPath: path] = found.compactMap(\.1)
         }
     }
@@ -127,11 +129,11 @@ extension ConfigReader {
             let address = try Address(draft.text)
             guard case .unix(let path, _, _) = address else {
                 if draft.mode != nil || draft.group != nil {
-                    errorHere(draft.place, "only a Unix socket has a mode and a group; \(address) is a TCP address")
+                    errorAtPath(draft.place, "only a Unix socket has a mode and a group; \(address) is a TCP address")
                 }
                 return address
             }
             return .unix(path: path, mode: draft.mode, group: draft.group)
-        } catch { return failHere(draft.place, error.description) }
+        } catch { return failAtPath(draft.place, error.description) }
     }
 }

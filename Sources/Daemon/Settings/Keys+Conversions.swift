@@ -26,7 +26,7 @@ extension ConfigReader {
         do {
             _ = try Converter(isOneWay ? .oneWay(declaration, back: .drop) : declaration)
             return declaration
-        } catch { return failHere(node.place, error.description) }
+        } catch { return failAtPath(node.place, error.description) }
     }
 
     private mutating func conversions(_ node: Node, isOneWay: Bool) -> [ConversionDeclaration]? {
@@ -39,7 +39,7 @@ extension ConfigReader {
         guard let name = text(node, wanted: ConversionForms.wanted) else { return nil }
         guard Converter.names.contains(name) else {
             let meant = Suggestion.word(for: name, among: Converter.names + ConversionForms.all)
-            return failHere(
+            return failAtPath(
                 node.place,
                 "there is no conversion \"\(name)\"; "
                     + (meant.map { "did you mean \"\($0)\"?" }
@@ -56,14 +56,14 @@ extension ConfigReader {
         let forms = ConversionForms.all.filter { keys[$0] != nil }
         guard forms.count == 1, let form = forms.first, let value = keys[form] else {
             if keys.isEmpty || forms.count > 1 || !forms.isEmpty {
-                errorHere(node.place, "exactly one conversion belongs here; write \(ConversionForms.wanted)")
+                errorAtPath(node.place, "exactly one conversion belongs here; write \(ConversionForms.wanted)")
             }
             return nil
         }
         for companion in companions where keys[companion] != nil {
             let isAllowed = companion == "back" ? form == "one_way" : form == "enum" || form == "values"
             if !isAllowed {
-                errorHere(keys[companion]?.place, "\"\(companion)\" has no effect with \"\(form)\"; remove it")
+                errorAtPath(keys[companion]?.place, "\"\(companion)\" has no effect with \"\(form)\"; remove it")
             }
         }
         return under(form) { $0.conversion(form, value, keys, isOneWay: isOneWay) }
@@ -103,7 +103,7 @@ extension ConfigReader {
             let forms = ConversionDeclaration.DateForm.words
             let words = forms.map(\.key)
             if let text = node.scalar?.string, !words.contains(text) {
-                return failHere(
+                return failAtPath(
                     node.place,
                     Suggestion.word(for: text, among: ["date"]) != nil
                         ? "\"\(text)\" is what \"as: date\" reads by itself; write that"
@@ -116,7 +116,7 @@ extension ConfigReader {
         guard let keys = mapping(node, keys: ["format", "zone"], wanted: "{ format: \"yyyy-MM-dd\", zone: UTC }")
         else { return nil }
         guard let format = keys["format"] else {
-            return failHere(node.place, "\"format\" is missing; write { format: \"yyyy-MM-dd\", zone: UTC }")
+            return failAtPath(node.place, "\"format\" is missing; write { format: \"yyyy-MM-dd\", zone: UTC }")
         }
         let zone = keys["zone"].flatMap { text($0, wanted: "a time zone such as UTC") } ?? "UTC"
         return text(format, wanted: "a date pattern").map { .pattern($0, zone: zone) }
@@ -130,12 +130,12 @@ extension ConfigReader {
         if node.sequence != nil {
             guard let names = texts(node, wanted: "a list of spellings") else { return nil }
             for (index, name) in names.enumerated() where names[..<index].contains(where: { $0.text == name.text }) {
-                return failHere(name.place, "\"\(name.text)\" is listed twice")
+                return failAtPath(name.place, "\"\(name.text)\" is listed twice")
             }
             pairs = names.map { .init(wire: Self.json($0.text), mapped: Self.json($0.text)) }
         } else {
             guard let named = self.pairs(node, wanted: "the upstream's spellings, each with a name") else { return nil }
-            if named.isEmpty { return failHere(node.place, "it has no case; write { open: open, closed: done }") }
+            if named.isEmpty { return failAtPath(node.place, "it has no case; write { open: open, closed: done }") }
             pairs = named.compactMap { wire, _, value in
                 name(value, isTyped: isTyped).map { .init(wire: Self.json(wire), mapped: $0) }
             }

@@ -22,7 +22,7 @@ extension ConfigKey {
                     let places = reader.section(value, into: &draft)
                     // A base supplies the identity, which this key cannot know.
                     if places["identity"] == nil, places["base"] == nil, value.mapping != nil, !reader.isIncomplete {
-                        reader.errorHere(value.place, "\"identity\" is missing; add it, for example `identity: id`")
+                        reader.errorAtPath(value.place, "\"identity\" is missing; add it, for example `identity: id`")
                     }
                     return places
                 }
@@ -125,13 +125,13 @@ extension ConfigKey<ModelDraft> {
             guard let keys = reader.mapping(element, keys: ["model", "if"], wanted: "{ model: NAME, if: CONDITION }"),
                 let model = keys["model"]
             else {
-                reader.errorHere(element.place, "\"model\" is missing; write { model: NAME, if: CONDITION }")
+                reader.errorAtPath(element.place, "\"model\" is missing; write { model: NAME, if: CONDITION }")
                 continue
             }
             guard let name = reader.text(model, wanted: "the name of a model") else { continue }
             let condition = keys["if"].flatMap { node in reader.under("if") { $0.condition(node) } }
             if keys["if"] == nil, index < sequence.count - 1 {
-                reader.errorHere(
+                reader.errorAtPath(
                     element.place,
                     "without \"if\" it matches every object, and what follows is never tried; put it last"
                 )
@@ -190,12 +190,12 @@ extension ConfigReader {
             guard let member = keys["member"].flatMap({ text($0, wanted: "the name of a member") }),
                 let values = keys["is"].flatMap({ $0.isNothing ? [Array("null".utf8)] : jsonList($0) })
             else { return nil }
-            if values.isEmpty { errorHere(node.place, "\"is\" needs a value") }
+            if values.isEmpty { errorAtPath(node.place, "\"is\" needs a value") }
             return .member(member, isOneOf: values)
         case ["all"]: return keys["all"].flatMap { conditions($0) }.map { .all($0) }
         case ["any"]: return keys["any"].flatMap { conditions($0) }.map { .any($0) }
         case ["not"]: return keys["not"].flatMap { condition($0) }.map { .not($0) }
-        default: return failHere(node.place, "this is not a condition. \(ConditionKeys.help)")
+        default: return failAtPath(node.place, "this is not a condition. \(ConditionKeys.help)")
         }
     }
 
@@ -210,7 +210,10 @@ extension ConfigReader {
         let wanted = "{ to: 1, rename: { name: full_name } }"
         guard let keys = mapping(node, keys: ["to", "rename", "convert", "remove"], wanted: wanted) else { return nil }
         guard let target = keys["to"] else {
-            return failHere(node.place, "\"to\" is missing: the version that objects have afterwards; write \(wanted)")
+            return failAtPath(
+                node.place,
+                "\"to\" is missing: the version that objects have afterwards; write \(wanted)"
+            )
         }
         var migration = Migration(to: integer(target, in: 1...1_000_000) ?? 0)
         if let renames = keys["rename"].flatMap({ pairs($0, wanted: "names before, each with the name after") }) {

@@ -12,13 +12,13 @@ extension PropertyDraft: ConfigSection {
             let places = reader.section(value, into: &self)
             let relations = ["model", "models", "keyed"].filter { places[$0] != nil }
             if relations.count > 1 {
-                reader.errorHere(
+                reader.errorAtPath(
                     places[relations[1]],
                     "\"model\" (one object), \"models\" (a list of them) and \"keyed\" (an object of them) exclude each other"
                 )
             }
             if let both = places["parts"], places["from"] != nil {
-                reader.errorHere(both, "\"parts\" says where the value comes from; remove \"from\"")
+                reader.errorAtPath(both, "\"parts\" says where the value comes from; remove \"from\"")
             }
             isNamed = places["from"] != nil || places["parts"] != nil
         } else if let text = reader.text(value, wanted: "the member it is read from, or { from: …, as: …, model: … }") {
@@ -46,7 +46,7 @@ extension PropertyDraft: ConfigSection {
                     draft.declaration.parts = pairs.compactMap { name, _, value in
                         reader.text(value, wanted: "the name of a member").map { .init(name: name, from: $0) }
                     }
-                    if pairs.isEmpty { reader.errorHere(node.place, "it names no member; write { start: location }") }
+                    if pairs.isEmpty { reader.errorAtPath(node.place, "it names no member; write { start: location }") }
                 },
             """
             How it is shown in the mapped view: \(Converter.names.joined(separator: ", ")), or a longer form such as \
@@ -108,7 +108,7 @@ extension PropertyDraft: ConfigSection {
                 guard let bounds = reader.bounds(node) else { return nil }
                 let (low, high) = (count(bounds.low), count(bounds.high))
                 guard (bounds.low == nil) == (low == nil), (bounds.high == nil) == (high == nil)
-                else { return reader.failHere(node.place, "a length is a whole number") }
+                else { return reader.failAtPath(node.place, "a length is a whole number") }
                 return .length(minimum: low, maximum: high)
             },
         "The regular expression that a whole string must match.":
@@ -152,7 +152,7 @@ extension ConfigKey<PropertyDraft> {
             do {
                 _ = try ValueChecker([check])
                 draft.declaration.checks.append(check)
-            } catch { reader.errorHere(node.place, "\(error)") }
+            } catch { reader.errorAtPath(node.place, "\(error)") }
         }
     }
 }

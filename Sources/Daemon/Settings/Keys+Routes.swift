@@ -185,7 +185,7 @@ extension RouteDraft {
                 let wanted = "{ model: [User], root: users }"
                 let keys = reader.mapping(element, keys: ["model", "root"], wanted: wanted)
                 guard let node = keys?["model"], let root = keys?["root"] else {
-                    reader.errorHere(element.place, "\"model\" and \"root\" are wanted; write \(wanted)")
+                    reader.errorAtPath(element.place, "\"model\" and \"root\" are wanted; write \(wanted)")
                     continue
                 }
                 guard let model = reader.bodyModel(node), let path = reader.root(root) else { continue }
@@ -213,7 +213,7 @@ extension ConfigReader {
             )
             return path
         case nil:
-            return failHere(
+            return failAtPath(
                 node.place,
                 "\"\(path)\" is not a key path; \(BodyRule.complaint(aboutRoot: path) ?? "write names with dots between them")"
             )
@@ -223,16 +223,16 @@ extension ConfigReader {
     fileprivate mutating func bodyModel(_ node: Node) -> RouteDraft.Model? {
         if node.mapping != nil {
             guard let keys = mapping(node, keys: ["keyed"], wanted: "{ keyed: User }") else { return nil }
-            guard let model = keys["keyed"] else { return failHere(node.place, "write { keyed: User }") }
+            guard let model = keys["keyed"] else { return failAtPath(node.place, "write { keyed: User }") }
             return text(model, wanted: "the name of a model").map { ($0, .keyed, model.place) }
         }
         guard let names = texts(node, wanted: "the name of a model, in brackets for a list") else { return nil }
         guard names.count == 1 else {
-            return failHere(node.place, "write one model, in brackets if the body is a list of its objects")
+            return failAtPath(node.place, "write one model, in brackets if the body is a list of its objects")
         }
         let name = names[0].text
         if node.sequence == nil, name.hasPrefix("["), name.hasSuffix("]") {
-            return failHere(node.place, "the brackets of a list go outside the quotes; write model: \(name)")
+            return failAtPath(node.place, "the brackets of a list go outside the quotes; write model: \(name)")
         }
         return (name, node.sequence == nil ? .one : .many, names[0].place)
     }

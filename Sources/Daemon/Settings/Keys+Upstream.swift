@@ -163,16 +163,16 @@ extension ConfigKey<UpstreamDraft> {
                 credential.settings.source = .file(file.path)
                 do {
                     try credential.settings.read(file.path)
-                } catch { reader.under("from") { $0.errorHere(file.place, "\(error)") } }
+                } catch { reader.under("from") { $0.errorAtPath(file.place, "\(error)") } }
                 if credential.settings.expires != nil {
-                    reader.errorHere(
+                    reader.errorAtPath(
                         node.place,
                         "\"expires\" is for a \"command\"; a file is read again when it changes"
                     )
                 }
             case (nil, let words?): credential.settings.source = .command(words)
             case (.some, .some):
-                reader.errorHere(node.place, "\"from\" and \"command\" are two sources; remove one")
+                reader.errorAtPath(node.place, "\"from\" and \"command\" are two sources; remove one")
             case (nil, nil): break
             }
             draft.settings.credential = credential.settings
@@ -195,8 +195,11 @@ extension ConfigKey<UpstreamDraft> {
                         draft.settings.aliases.append(alias)
                         continue
                     }
-                    reader.errorHere(place, "\"/\" stands for itself; use \"url\" to say where the API begins upstream")
-                } catch { reader.errorHere(place, "\(error)") }
+                    reader.errorAtPath(
+                        place,
+                        "\"/\" stands for itself; use \"url\" to say where the API begins upstream"
+                    )
+                } catch { reader.errorAtPath(place, "\(error)") }
             }
         }
     }
@@ -280,7 +283,7 @@ extension CredentialDraft: ConfigSection {
             ConfigKey("command", .list(.text), example: "[gh, auth, token]") { (node, draft, reader) in
                 guard let words = reader.checkedTexts(node, { _ in nil }) else { return }
                 guard words.first?.isEmpty == false else {
-                    return reader.errorHere(
+                    return reader.errorAtPath(
                         node.place,
                         "there is no program; write it with its arguments: [gh, auth, token]"
                     )
@@ -304,7 +307,7 @@ extension ConfigKey<ConfigDraft> {
             comparing: { [Configuration.Upstream].changes($0.settings.upstreams, &$1.settings.upstreams) }
         ) { node, draft, reader in
             guard let pairs = reader.pairs(node, wanted: "names of upstreams, each with its keys") else { return }
-            if pairs.isEmpty { reader.errorHere(node.place, "there is none; name one, with its url") }
+            if pairs.isEmpty { reader.errorAtPath(node.place, "there is none; name one, with its url") }
             draft.upstreams = pairs.map { name, place, value in
                 var upstream = UpstreamDraft(settings: .init(name: name), place: place)
                 reader.check(name: name, at: place, of: "an upstream")
@@ -326,7 +329,7 @@ extension ConfigReader {
     /// Reports a name that cannot be one of an upstream or a webhook.
     mutating func check(name: String, at place: Place?, of what: String) {
         if UpstreamName.isValid(name) { return }
-        errorHere(
+        errorAtPath(
             place,
             "\"\(name)\" is not a name for \(what); write a letter followed by letters, digits, \"_\" or \"-\""
         )

@@ -148,10 +148,10 @@ extension ConfigKey<WebhookDraft> {
             (node, draft, reader) in
             guard let pairs = reader.pairs(node, wanted: "key paths, each with the model of the object there")
             else { return }
-            if pairs.isEmpty { reader.errorHere(node.place, "there is none; write for example `{ user: User }`") }
+            if pairs.isEmpty { reader.errorAtPath(node.place, "there is none; write for example `{ user: User }`") }
             for (path, place, value) in pairs {
                 if let complaint = BodyRule.complaint(aboutRoot: path) {
-                    reader.errorHere(place, "\"\(path)\" is not a key path: \(complaint)")
+                    reader.errorAtPath(place, "\"\(path)\" is not a key path: \(complaint)")
                     continue
                 }
                 guard let model = reader.text(value, wanted: "the name of a model") else { continue }

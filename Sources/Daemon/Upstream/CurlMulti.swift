@@ -84,7 +84,7 @@ final class CurlMulti {
     private func act(on socket: curl_socket_t, mask: Int32) {
         var running: Int32 = 0
         // What has come of a response goes to its worker at once.
-        loop.holdingWakes {
+        loop.deferringWakes {
             entering { _ = curl_multi_socket_action(handle, socket, mask, &running) }
             reportCompleted()
             worked?()

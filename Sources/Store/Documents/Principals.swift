@@ -5,7 +5,7 @@ extension ObjectStore {
     /// The id of a principal's digest; a new one is made durable, unless another process keeps the writer waiting.
     public func principal(_ digest: [UInt8]) async throws(StoreError) -> PrincipalID {
         if let known = try await existingPrincipal(digest) { return known }
-        return try await unlessHeldUp { [core] () async throws(StoreError) in
+        return try await unlessBlocked { [core] () async throws(StoreError) in
             try await core.commit(.principal, .durable) { try $0.principal(digest) }
         }
     }

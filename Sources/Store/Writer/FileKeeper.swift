@@ -13,7 +13,7 @@ struct FileKeeper {
     init(core: StoreCore) { self.core = core }
 
     /// How long the writer may sleep before the next check, in microseconds.
-    var checkInterval: Int64 { isWALUsed || core.foreignLocks.isHeldUp ? 1_000_000 : 3_600_000_000 }
+    var checkInterval: Int64 { isWALUsed || core.foreignLocks.isBlocked ? 1_000_000 : 3_600_000_000 }
 
     /// Runs after a batch: evicts if the file is too large, and keeps the WAL short.
     ///
@@ -89,7 +89,7 @@ struct FileKeeper {
 
     /// Runs when there is nothing to do: empties the WAL.
     mutating func idle(_ session: WriterSession) {
-        if core.foreignLocks.isHeldUp {
+        if core.foreignLocks.isBlocked {
             _ = isWithinBound
             // Only a write shows whether another process still locks the file.
             if (try? session.transaction {}) != nil { core.foreignLocks.end(.writing) }

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Whoever may read the files may lock them: SQLite's locks are advisory, and a shared lock on one byte of the WAL's
 /// index stops every writer. The writer waits for a lock as long as other programs usually need; requests that wait for
-/// the writer go on without it long before that (`isHeldUp`). After half of the wait, the watch says who holds the
+/// the writer go on without it long before that (`isBlocked`). After half of the wait, the watch says who holds the
 /// lock. After all of it, and until something is committed again, every write fails almost at once, and responses are
 /// passed on as they are when the disk is full. Locks that are held for moments, again and again, are reported once
 /// they have taken as long together.
@@ -59,7 +59,7 @@ final class ForeignLockWatch: Sendable {
     private let notify: @Sendable (StoreNotice) -> Void
     private let state = Mutex(State())
     private let lockedOut = Atomic<Bool>(false)
-    private let heldUp = Atomic<Bool>(false)
+    private let blocked = Atomic<Bool>(false)
 
     init(store path: String, notify: @escaping @Sendable (StoreNotice) -> Void) {
         locks = ForeignLocks(store: path)
@@ -73,7 +73,7 @@ final class ForeignLockWatch: Sendable {
     var isLockedOut: Bool { lockedOut.load(ordering: .relaxed) }
 
     /// Whether requests must not wait for the writer, because it waits for another process; relaxed loads.
-    var isHeldUp: Bool { heldUp.load(ordering: .relaxed) || isLockedOut }
+    var isBlocked: Bool { blocked.load(ordering: .relaxed) || isLockedOut }
 
     /// The process that holds the lock, as a phrase; nil if no lock is known.
     var holder: String? { isLockedOut ? state.withLock { $0.known?.holder } : nil }
@@ -81,18 +81,18 @@ final class ForeignLockWatch: Sendable {
     /// The same; or the process that locks the file for moments, again and again.
     var reportedHolder: String? {
         state.withLock { state in
-            state.count(asWaiting: heldUp.load(ordering: .relaxed))
+            state.count(asWaiting: blocked.load(ordering: .relaxed))
             return state.known?.holder ?? state.repeated
         }
     }
 
     /// Has a function called each time the writer is held up.
-    func observe(_ heldUp: @escaping @Sendable () -> Void) { state.withLock { $0.observers.append(heldUp) } }
+    func observe(_ blocked: @escaping @Sendable () -> Void) { state.withLock { $0.observers.append(blocked) } }
 
     /// Has a function called once if the writer is held up, or is already; returns a number to cancel it by.
-    func onceHeldUp(_ action: @escaping @Sendable () -> Void) -> Int? {
+    func onceBlocked(_ action: @escaping @Sendable () -> Void) -> Int? {
         let number = state.withLock { state -> Int? in
-            guard !isHeldUp else { return nil }
+            guard !isBlocked else { return nil }
             state.waiterCount += 1
             state.waiters[state.waiterCount] = action
             return state.waiterCount
@@ -103,10 +103,10 @@ final class ForeignLockWatch: Sendable {
 
     func cancel(_ number: Int) { state.withLock { $0.waiters[number] = nil } }
 
-    private func holdUp() {
-        guard !heldUp.load(ordering: .relaxed) else { return }
+    private func block() {
+        guard !blocked.load(ordering: .relaxed) else { return }
         let actions = state.withLock { state in
-            heldUp.store(true, ordering: .relaxed)
+            blocked.store(true, ordering: .relaxed)
             defer { state.waiters = [:] }
             return state.observers + state.waiters.values
         }
@@ -138,7 +138,7 @@ final class ForeignLockWatch: Sendable {
             let isReported = isKnown || state.repeated != nil
             return (.now - state.waitingSince, state.waitedLately, state.patience, isReported)
         }
-        if waited >= Self.patienceOfRequests { holdUp() }
+        if waited >= Self.patienceOfRequests { block() }
         if !isKnown, waited >= Self.patience / 2 {
             begin(.writing)
         } else if !isReported, waitedLately >= Self.patience / 2 {
@@ -162,7 +162,7 @@ final class ForeignLockWatch: Sendable {
 
     /// Notes that something was committed, so that the lock is gone.
     func end(_ cause: Cause) {
-        if cause == .writing, heldUp.load(ordering: .relaxed) { heldUp.store(false, ordering: .relaxed) }
+        if cause == .writing, blocked.load(ordering: .relaxed) { blocked.store(false, ordering: .relaxed) }
         guard isLockedOut, state.withLock({ $0.known?.cause == cause }) else { return }
         state.withLock { $0.known = nil }
         lockedOut.store(false, ordering: .relaxed)
@@ -224,28 +224,28 @@ struct ForeignLocks: Sendable {
 
 extension ObjectStore {
     /// Whether requests must not wait for commits, because the writer waits for another process.
-    public var isHeldUp: Bool { core.foreignLocks.isHeldUp }
+    public var isBlocked: Bool { core.foreignLocks.isBlocked }
 
     /// Has a function called, on the writer's thread, each time commits are held up by another process.
-    public func observe(heldUp: @escaping @Sendable () -> Void) { core.foreignLocks.observe(heldUp) }
+    public func observe(blocked: @escaping @Sendable () -> Void) { core.foreignLocks.observe(blocked) }
 
     /// Like `flush`, but does not wait for another process; returns whether everything queued earlier is committed or has failed.
-    public func flushUnlessHeldUp() async -> Bool {
+    public func flushUnlessBlocked() async -> Bool {
         do {
-            try await unlessHeldUp { [self] () async throws(StoreError) in await flush() }
+            try await unlessBlocked { [self] () async throws(StoreError) in await flush() }
             return true
         } catch { return false }
     }
 
     /// Does something for which the writer is needed; fails as soon as another process keeps the writer waiting, and
     /// goes on nevertheless.
-    func unlessHeldUp<Value: Sendable>(_ work: @escaping @Sendable () async throws(StoreError) -> Value)
+    func unlessBlocked<Value: Sendable>(_ work: @escaping @Sendable () async throws(StoreError) -> Value)
         async throws(StoreError) -> Value
     {
         let core = core
         return try await result { done in
             let first = FirstResult(done)
-            let number = core.foreignLocks.onceHeldUp {
+            let number = core.foreignLocks.onceBlocked {
                 first.give(.failure(.lockedOut("\(ForeignLocks.unknownHolder) keeps it locked")))
             }
             Task {

@@ -400,13 +400,13 @@ enum HarmlessSignals {
     /// Lets them wait until the daemon can handle them; called before any other thread starts, as threads inherit this.
     static func hold() {
         _ = hadTerminal
-        setHeld(SIG_BLOCK)
+        mask(SIG_BLOCK)
     }
 
     /// Delivers to this thread those that waited, and all that follow.
-    static func release() { setHeld(SIG_UNBLOCK) }
+    static func release() { mask(SIG_UNBLOCK) }
 
-    private static func setHeld(_ how: Int32) {
+    private static func mask(_ how: Int32) {
         var signals = sigset_t()
         sigemptyset(&signals)
         for number in handled { sigaddset(&signals, number) }

@@ -90,7 +90,7 @@ extension ProxyCore {
     private func explained(_ live: LiveMode, _ request: ProxyRequest, _ found: ReadyResponse?, mode: Mode)
         -> (stream: ExplainedStream, Plan.Inquiry)
     {
-        let plan = unheldPlan(request, LookUpResult(whole: found), mode)
+        let plan = planWithoutHold(request, LookUpResult(whole: found), mode)
         let inquiry = inquiry(ofStream: request, plan, found)
         if case .over = live {
             let status = CacheStatus.refused("live-over")

@@ -5,7 +5,7 @@ package import Upstream
 
 /// What happens to a request, and why: the one answer that serving, streams and explanations share.
 ///
-/// A pure function of the request, what is stored, the mode and the time makes it; then `Fetches.settled` adds what holds the
+/// A pure function of the request, what is stored, the mode and the time makes it; then `Fetches.withHold` adds what holds the
 /// upstream's requests back, in this one place.
 package enum Plan: Sendable {
     case serve(ReadyResponse, CacheUse, Reason)
@@ -148,15 +148,15 @@ extension Plan {
         /// Other responses stored under the request's key; the upstream may select one of them.
         var variants: [Variant] = []
         /// The tag of a response that is stored for another principal.
-        var across: AcrossTag?
+        var across: TagAcrossPrincipals?
         var parts: ReadyResponse?
         /// Whether only the bytes that `parts` lacks are requested.
         var completes = false
         var isConditional = true
         /// Whether it joins a fetch under way.
         var isCollapsed = false
-        /// This machine's turn to fetch the response for all machines; nil without one.
-        var turn: FleetTurn?
+        /// This machine's fetch of the response for all machines; nil without one.
+        var fleetFetch: FleetFetch?
 
         init(_ request: ProxyRequest, stored: ReadyResponse? = nil) {
             (self.request, self.stored) = (request, stored)

@@ -96,8 +96,8 @@ extension Plan {
         switch self {
         case .serve(let ready, let use, _), .serveAndRefresh(let ready, let use, _, _):
             use.cacheStatus(of: ready, sent: sent ?? ready.response.status, isCollapsed: false, now: now).text
-        case .ask(let inquiry): inquiry.request.forwarded(isCollapsed: inquiry.isCollapsed).text
-        case .write(let request): request.forwardedAsWrite.text
+        case .ask(let inquiry): inquiry.request.statusWhenForwarded(isCollapsed: inquiry.isCollapsed).text
+        case .write(let request): request.statusOfWrite.text
         case .refuse(let problem), .refuseAndExpire(let problem): problem.cacheStatus.text
         case .held(_, _, let instead): instead.cacheStatus(sent: sent, now: now)
         }

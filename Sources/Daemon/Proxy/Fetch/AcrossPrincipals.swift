@@ -41,7 +41,7 @@ struct RecipeTags: Sendable {
 }
 
 /// A tag that a request carries because a response is stored for another principal.
-package enum AcrossTag: Sendable {
+package enum TagAcrossPrincipals: Sendable {
     /// One that the upstream never gave, in place of the one for a stored response: a 304 would show that it does not compare tags.
     case wrong(EntityTag, of: DocumentID)
     /// The one that the upstream gives this request's principal for the bytes of a stored response, if they are current.
@@ -62,7 +62,7 @@ package enum AcrossTag: Sendable {
 }
 
 /// Whether an upstream's 304s, and its entity tags, can be relied on.
-struct AcrossTrust {
+struct TrustAcrossPrincipals {
     /// How long the upstream is trusted after it has distinguished a wrong tag from a right one, in ns.
     private static let trial: UInt64 = 3_600_000_000_000
     /// After how many responses in a row that do not follow the recipe it is no longer used.
@@ -125,16 +125,16 @@ extension Fetches {
         upstream.settings.validateAcross != .off && trust(in: upstream).isUsed
     }
 
-    private func trust(in upstream: ProxiedUpstream) -> AcrossTrust {
+    private func trust(in upstream: ProxiedUpstream) -> TrustAcrossPrincipals {
         if let known = acrossTrust[upstream.storeKey], known.number == upstream.number { return known }
-        return AcrossTrust(of: upstream)
+        return TrustAcrossPrincipals(of: upstream)
     }
 
     /// The tag for a request that asks for a document as another principal has it; nil for none.
     ///
     /// - Parameter isAlone: whether nothing else is validated, so that every 304 is one to this tag.
     func acrossTag(_ expected: EntityTag, of document: DocumentID, for request: ProxyRequest, isAlone: Bool)
-        -> AcrossTag?
+        -> TagAcrossPrincipals?
     {
         guard validatesAcross(request.upstream) else { return nil }
         if trust(in: request.upstream).isProved(at: loop.now) { return .expected(expected, of: document) }
@@ -180,7 +180,8 @@ extension Fetches {
         change(upstream, "the upstream's entity tags no longer follow the recipe") { $0.noted(fits: fits) }
     }
 
-    private func change(_ upstream: ProxiedUpstream, _ reason: String, _ change: (inout AcrossTrust) -> Bool) {
+    private func change(_ upstream: ProxiedUpstream, _ reason: String, _ change: (inout TrustAcrossPrincipals) -> Bool)
+    {
         var trust = trust(in: upstream)
         let isEnd = change(&trust)
         acrossTrust[upstream.storeKey] = trust

@@ -17,7 +17,7 @@ extension Fetches {
     func recordRetryAfter(of head: UpstreamHead, to request: ProxyRequest, _ reservation: BackOffs.Reservation?) {
         let metrics = counters(of: request.upstream)
         if let limit = RateLimitFields.limit(head.fields, now: wall) { metrics.record { $0.recordLimit(limit) } }
-        request.upstream.newestLimits?.record(head.fields, of: request.key.principal)
+        request.upstream.newestRateLimit?.record(head.fields, of: request.key.principal)
         let isFree = head.status == 304 && request.upstream.settings.budget.hasFreeNotModified
         if let reservation { backOffs.end(reservation, isCounted: !isFree) }
         let backOff = backOffs.record(head, for: request, reservation, now: loop.now, wall: wall)
@@ -303,7 +303,7 @@ extension BackOffs {
     }
 
     private mutating func hear(_ new: Budget, at place: Place, after reservation: Reservation?, now: UInt64) {
-        note(place) { $0.words = new.common(at: now) }
+        note(place) { $0.stated = new.common(at: now) }
         var new = new
         // The upstream says what is left for all machines.
         if let one = together[place], one.isAlone { new.divide(among: one.machines) }

@@ -192,7 +192,7 @@ extension Fetches {
             isAwaited: isAwaited,
             findCoverage: coverage(of: ready.response, in: fetch),
             resembled: fetch.released ?? fetch.validation.across?.document,
-            stored: fetch.turn.flatMap { sharing(ready, share, of: fetch, $0) },
+            stored: fetch.fleetFetch.flatMap { sharing(ready, share, of: fetch, $0) },
             done: done
         )
     }

@@ -53,7 +53,7 @@ final class Fetches {
     /// The circuits of upstreams that have failed to respond, by their ids.
     var circuits: [String: RunningCircuit] = [:]
     /// What was found out on validating the responses of upstreams across principals, by the upstreams' ids.
-    var acrossTrust: [String: AcrossTrust] = [:]
+    var acrossTrust: [String: TrustAcrossPrincipals] = [:]
     private var refreshes = Refreshes()
     /// Work that waits for other threads, by number.
     var waiting: [Int: () -> Void] = [:]
@@ -61,9 +61,9 @@ final class Fetches {
     /// What becomes of the requests that are being planned again, by number.
     var planned: [Int: (Plan) -> Void] = [:]
     /// Counts the bytes of bodies that fetches buffer, or that slow clients of a finished fetch have yet to take.
-    let held = HeldBytes()
-    /// The maximum of `held`; past it fetches only relay, at the pace of their clients.
-    var heldLimit: Int { 8 * configuration.value.settings.limits.document }
+    let bufferedBytes = BufferedBytes()
+    /// The maximum of `bufferedBytes`; past it fetches only relay, at the pace of their clients.
+    var bufferLimit: Int { 8 * configuration.value.settings.limits.document }
 
     init(of proxy: ProxyCore) {
         (self.proxy, loop) = (proxy, proxy.loop)
@@ -162,7 +162,7 @@ final class Fetches {
     /// Fetches once without conditions for all clients whom a 304 did not help.
     ///
     /// A background refresh has no clients. It continues all the same, because every further refresh would get the same 304.
-    func askAgain(_ relays: [Relay], insteadOf useless: RunningFetch) {
+    func refetch(for relays: [Relay], insteadOf useless: RunningFetch) {
         guard let first = relays.first else {
             guard let subject = useless.refreshes, !useless.isInvalidated else { return }
             useless.refreshes = nil
@@ -354,17 +354,17 @@ final class Fetches {
 }
 
 /// A count of bytes in memory; any thread.
-final class HeldBytes: Sendable {
+final class BufferedBytes: Sendable {
     let count = Atomic<Int>(0)
 
     /// Some of the bytes, which count until the last reference to this value is gone.
     final class Share: Sendable {
         private let bytes: Int
-        private let held: HeldBytes
+        private let bytesInAll: BufferedBytes
 
-        init(_ bytes: Int, of held: HeldBytes) { (self.bytes, self.held) = (bytes, held) }
+        init(_ bytes: Int, of bytesInAll: BufferedBytes) { (self.bytes, self.bytesInAll) = (bytes, bytesInAll) }
 
-        deinit { held.count.subtract(bytes, ordering: .relaxed) }
+        deinit { bytesInAll.count.subtract(bytes, ordering: .relaxed) }
     }
 }
 
@@ -372,13 +372,13 @@ final class HeldBytes: Sendable {
 extension Fetches {
     /// Counts buffered bytes of a body; returns false if there are too many, so that the fetch must drop them.
     func reserve(_ bytes: Int) -> Bool {
-        held.count.add(bytes, ordering: .relaxed).newValue <= heldLimit
+        bufferedBytes.count.add(bytes, ordering: .relaxed).newValue <= bufferLimit
     }
 
     /// Stops counting bytes once none of these clients has any of them left to take; the charge is 0 then.
     func release(_ charge: inout Int, after replies: @autoclosure () -> [any Recipient] = []) {
         guard charge > 0 else { return }
-        let share = HeldBytes.Share(charge, of: held)
+        let share = BufferedBytes.Share(charge, of: bufferedBytes)
         charge = 0
         // The last callback that holds the share ends it, on the thread of its worker: this loop need not wake up for it.
         for reply in replies() where reply.backlog > 0 { reply.onDrain(below: 1) { withExtendedLifetime(share) {} } }
@@ -386,7 +386,7 @@ extension Fetches {
 
     /// Runs `work` on this loop once everything handed to the store so far is committed, or while another process holds that up.
     func afterCommits(_ work: @escaping (_ areCommitted: Bool) -> Void) {
-        after({ [cache] in await cache.store.flushUnlessHeldUp() }, then: work)
+        after({ [cache] in await cache.store.flushUnlessBlocked() }, then: work)
     }
 
     /// Runs `step` on other threads, then `work` on this loop with its result.

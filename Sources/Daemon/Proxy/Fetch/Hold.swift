@@ -54,7 +54,7 @@ extension Fetches {
     /// A plan as it is carried out now: what it would send may join a fetch under way, be held back, or be put off.
     ///
     /// - Parameter assembled: the mapped view of the request's object, if it is known.
-    func settled(_ plan: Plan, assembled: ReadyResponse? = nil) -> Plan {
+    func withHold(_ plan: Plan, assembled: ReadyResponse? = nil) -> Plan {
         switch plan {
         case .ask(var inquiry):
             inquiry.isCollapsed = joined(by: inquiry.request) != nil
@@ -93,7 +93,7 @@ extension Fetches {
 
     /// Carries a plan out if it is held back; returns false if it is not.
     @discardableResult
-    func holdsBack(_ plan: Plan, _ relay: Relay) -> Bool {
+    func carryOutHold(of plan: Plan, _ relay: Relay) -> Bool {
         guard case .held(let hold, let wanted, let instead) = plan else { return false }
         heldBack(by: hold, relay.request)
         if relay.reply.isRequest, let stored = wanted.inquiry?.stored { cache.postponeInquiry(about: stored) }
@@ -113,7 +113,7 @@ extension Fetches {
         let plan = Plan.ask(inquiry).held(by: hold(on: inquiry, isForClient: relay.reply.isRequest), now: now)
         guard case .held(let hold, _, instead: .refuse(let problem)) = plan, case .outage = hold, stored == nil,
             relay.reply.isRequest, Assembly(relay.request) != nil
-        else { return holdsBack(plan, relay) }
+        else { return carryOutHold(of: plan, relay) }
         heldBack(by: hold, relay.request)
         assemble(for: relay, as: hold.use, problem, nil)
         return true

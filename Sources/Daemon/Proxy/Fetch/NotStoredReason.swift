@@ -95,7 +95,7 @@ package struct NotStoredReason: Error, Sendable, Equatable {
             )
         case .notUnderstood:
             self.init(reason.rawValue, .upstream, "its status is not understood, and the upstream said \(said)")
-        case .askAgain: self.init(reason.rawValue, .standard, "its status holds for its own request only")
+        case .momentaryStatus: self.init(reason.rawValue, .standard, "its status holds for its own request only")
         case .interim, .notModified: self.init(reason.rawValue, .standard, "its status is not that of a whole response")
         case .partial: self = .part
         case .method: self.init(reason.rawValue, .standard, "responses to \(request.message.method) are not stored")

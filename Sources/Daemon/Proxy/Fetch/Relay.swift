@@ -1,7 +1,7 @@
-package import CachePolicy
+import CachePolicy
 import EventLoops
-package import HTTPSemantics
-package import HTTPServer
+import HTTPSemantics
+import HTTPServer
 import Settings
 import Upstream
 
@@ -53,7 +53,7 @@ final class Relay {
         let length = fields.contentLength
         fields.remove(.contentLength)
         let isStored = storing != nil && isKept
-        var status = request.forwarded(isStored: isStored, isCollapsed: !isLeader)
+        var status = request.statusWhenForwarded(isStored: isStored, isCollapsed: !isLeader)
         if let storing {
             let policy = request.upstream.applying(storing.policy, request.overrides)
             status.timeToLive = policy.timeToLive(at: now)
@@ -64,12 +64,12 @@ final class Relay {
             hasResponded = true
             status.forwardStatus = head.status
             fields = StoredFields.notModified(fields)
-            request.decorate(&fields, of: head.status, with: status)
+            request.prepareForClient(&fields, of: head.status, with: status)
             withheldNotModified = fields
             if !withholdsEnd { release() }
             return
         }
-        request.decorate(&fields, of: head.status, with: status)
+        request.prepareForClient(&fields, of: head.status, with: status)
         // If the length is unknown, the response ends with framing, not with a body byte.
         if withholdsEnd, let length, length > 0 { bytesBeforeEnd = length - 1 }
         let (code, phrase) = (head.status, head.reasonPhrase)
@@ -119,167 +119,5 @@ final class Relay {
         guard !hasResponded, !end.isEmpty else { return }
         reply.write(end)
         end = []
-    }
-}
-
-/// The recipient of a fetch's response: a client's `Reply`, or something that transforms it first.
-///
-/// It gets the response once, in one of three ways: begun, written, and finished or aborted, as it arrives; whole, from what is
-/// stored; or refused. It is called on the upstream loop; its callbacks come on any thread.
-protocol Recipient: AnyObject {
-    /// Sends a 1xx response ahead of the final one.
-    func informational(status: Int, fields: Fields)
-
-    /// Begins a response whose body follows as it arrives.
-    ///
-    /// - Parameter isKept: whether the fetch buffers the pieces too, so that holding them takes no further memory.
-    func begin(status: Int, reason: String?, fields: Fields, framing: BodyFraming, isKept: Bool)
-    func write(_ piece: [UInt8])
-    /// Sends what was written at once if it may, instead of at the end of the turn.
-    func flush()
-    /// The fetch no longer buffers the pieces written, nor those that follow.
-    func keptNoLonger()
-    func finish()
-    /// Ends a truncated response.
-    func abort()
-
-    func respond(status: Int, fields: Fields, body: [UInt8])
-
-    /// Serves a whole response that is stored, or might be.
-    ///
-    /// - Parameter cookies: new ones for this client alone; a replayed response already contains its own.
-    func serve(
-        _ ready: ReadyResponse,
-        for request: ProxyRequest,
-        as cacheUse: CacheUse,
-        isCollapsed: Bool,
-        cookies: [Field],
-        now: Int64
-    )
-
-    /// Sends a problem document instead of a response.
-    ///
-    /// - Parameter status: how far the request got; without it, the kind of problem decides.
-    func refuse(_ problem: ProblemDocument, _ status: CacheStatus?)
-
-    /// The bytes written here that the client has not taken yet.
-    var backlog: Int { get }
-
-    /// Calls back once when the backlog is below `limit` bytes, or the client is gone.
-    func onDrain(below limit: Int, _ callback: @escaping @Sendable () -> Void)
-
-    /// Calls back once if the client disconnects before the response is finished.
-    func onDisconnect(_ callback: @escaping @Sendable () -> Void)
-
-    /// Whether it stands for a client's request, which is counted.
-    var isRequest: Bool { get }
-}
-
-extension Reply: Recipient {
-    var isRequest: Bool { true }
-
-    /// The connection holds the written bytes and counts them itself.
-    func keptNoLonger() {}
-
-    func begin(status: Int, reason: String?, fields: Fields, framing: BodyFraming, isKept: Bool) {
-        start(status: status, reason: reason, fields: fields, framing: framing)
-    }
-
-    package func finish() { finish(trailers: [:]) }
-
-    /// Serves a stored response: evaluates the conditions, adds `Age` and `Cache-Status`.
-    func serve(
-        _ ready: ReadyResponse,
-        for request: ProxyRequest,
-        as cacheUse: CacheUse,
-        isCollapsed: Bool = false,
-        cookies: [Field] = [],
-        now: Int64
-    ) {
-        guard
-            let (status, fields, body) = message(
-                ready,
-                for: request,
-                as: cacheUse,
-                isCollapsed: isCollapsed,
-                cookies: cookies,
-                now: now
-            )
-        else { return refuse(.notCached) }
-        respond(status: status, fields: fields, body: body)
-    }
-
-    /// Serves a response once its commit is foreseen; its last byte, and so its end, waits for the commit.
-    ///
-    /// If there is no commit after all, the connection is cut.
-    ///
-    /// - Returns: false if the commit is not foreseen: then nothing is sent.
-    func serve(
-        _ ready: ReadyResponse,
-        for request: ProxyRequest,
-        as cacheUse: CacheUse,
-        with commit: AwaitedCommit,
-        now: Int64
-    ) async -> Bool {
-        guard let (status, fields, body) = message(ready, for: request, as: cacheUse, now: now) else {
-            refuse(.notCached)
-            return true
-        }
-        let allButLast = Array(body.dropLast())
-        commit.whenForeseen { [self] in
-            start(status: status, fields: fields, framing: .length(body.count))
-            write(allButLast)
-        }
-        guard await commit.isForeseen() else { return false }
-        if await commit.isStored() {
-            write(Array(body.suffix(1)))
-            finish()
-        } else {
-            abort()
-        }
-        return true
-    }
-
-    /// The message that serves a stored response; nil if its parts do not contain what is wanted.
-    private func message(
-        _ ready: ReadyResponse,
-        for request: ProxyRequest,
-        as cacheUse: CacheUse,
-        isCollapsed: Bool = false,
-        cookies: [Field] = [],
-        now: Int64
-    ) -> (status: Int, fields: Fields, body: [UInt8])? {
-        guard let content = ServedContent(of: ready, for: request.message, now: now) else { return nil }
-        var (code, fields, body) = content.message(from: ready)
-        let status = ready.addHistory(
-            to: &fields,
-            as: cacheUse,
-            sent: code,
-            isCollapsed: isCollapsed,
-            because: request.reason.detail?.word,
-            now: now
-        )
-        request.note?.served(as: status)
-        let replays = request.upstream.settings.cookies == .replay
-        var own = Fields(cookies.filter { !replays || !$0.isNamed("set-cookie") })
-        request.upstream.rewriteLinks(in: &own, for: request.base)
-        fields.append(contentsOf: own)
-        request.upstream.addCORS(to: &fields, for: request.message.fields)
-        return (code, fields, body)
-    }
-
-    /// Sends a problem document.
-    ///
-    /// - Parameter status: how far the request got; without it, the kind of problem decides.
-    package func refuse(_ problem: ProblemDocument, _ status: CacheStatus? = nil) {
-        var fields = Fields()
-        fields.append("Content-Type", ProblemDocument.mediaType)
-        fields.append("Cache-Control", "no-store")
-        if let retryAfter = problem.retryAfter { fields.append("Retry-After", String(retryAfter)) }
-        let status = status ?? problem.cacheStatus
-        status.append(to: &fields)
-        note?.recordOutcome(.error)
-        note?.served(as: status)
-        respond(status: problem.status, fields: fields, body: problem.bytes)
     }
 }

@@ -25,7 +25,7 @@ final class RunningFetch: TransferDelegate {
     /// What the request has reserved of a rate limit.
     var reservation: BackOffs.Reservation?
     /// Shares the response with other machines; nil if they do not share it.
-    let turn: FleetTurn?
+    let fleetFetch: FleetFetch?
     /// The document that this fetch refreshes in the background.
     var refreshes: Refreshes.Subject?
     /// Another principal's document that a 304 has released, and that the whole response is compared with.
@@ -82,7 +82,7 @@ final class RunningFetch: TransferDelegate {
         self.fetches = fetches
         start = fetches.cache.now
         requestTime = fetches.now
-        turn = inquiry.turn ?? fetches.turn(of: inquiry.request)
+        fleetFetch = inquiry.fleetFetch ?? fetches.fleetFetch(of: inquiry.request)
         token = fetches.invalidations.token
         number = fetches.cache.memory.number(at: inquiry.stored?.entry.digest ?? inquiry.request.digest)
         state = Fetch(isRefresh: refreshes != nil, limit: inquiry.request.upstream.daemon.limits.document)
@@ -233,9 +233,10 @@ final class RunningFetch: TransferDelegate {
         var meaning: Fetch.Head
         (meaning, storing, containsObjects) = fetches.meaning(of: head, in: self)
         if isInvalidated { recordKnown(false) }
-        if let turn, meaning.kind == .ordinary, storing == nil, !StatusFacts.isServerError(head.status), !isInvalidated
+        if let fleetFetch, meaning.kind == .ordinary, storing == nil, !StatusFacts.isServerError(head.status),
+            !isInvalidated
         {
-            turn.refuse()
+            fleetFetch.refuse()
         }
         if let stored, StatusFacts.isFailure(head.status, head.fields) {
             let able = relays.filter { stored.maySubstitute(at: fetches.now, for: $0.relay.request) }
@@ -291,7 +292,7 @@ final class RunningFetch: TransferDelegate {
         case .fail(let ids): fetches.failed(error ?? .cancelled, self, relays: take(ids))
         case .fetchApart(let ids): fetches.askApart(take(ids), by: storing?.selection, stored: stored)
         case .fetchWhole(let ids): fetches.askForWhole(take(ids), insteadOf: self)
-        case .fetchUnconditionally(let ids): fetches.askAgain(take(ids), insteadOf: self)
+        case .fetchUnconditionally(let ids): fetches.refetch(for: take(ids), insteadOf: self)
         case .supersede: fetches.supersede(self, by: nil)
         case .explainLoss(.tooLarge):
             fetches.record(.tooLarge(limit: request.upstream.daemon.limits.document), in: self)
@@ -301,7 +302,7 @@ final class RunningFetch: TransferDelegate {
             // Storing takes time that clients need not wait for; if many fetches run, fewer and larger turns are faster.
             if fetches.runsOne {
                 for (_, relay) in relays { relay.reply.flush() }
-                fetches.loop.sendHeldWakes()
+                fetches.loop.sendDeferredWakes()
             }
             handle(.admitted(admit()))
         case .freshen: fetches.applyNotModified(to: self)

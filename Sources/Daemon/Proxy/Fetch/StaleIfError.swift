@@ -33,7 +33,7 @@ extension Fetches {
 
     /// - Parameter error: what became of the request; nil if it was not sent.
     func refuse(_ relay: Relay, _ problem: ProblemDocument, _ error: UpstreamError?) {
-        relay.reply.refuse(problem, error.map { relay.request.failed($0) })
+        relay.reply.refuse(problem, error.map { relay.request.statusOfFailure($0) })
     }
 }
 

@@ -12,7 +12,7 @@ struct Variant: Sendable {
     /// The bytes of its `VarySelection`, which identify it in the store.
     let selection: [UInt8]
     /// The validators to ask the upstream with.
-    let validators: Preconditions.Stored
+    let validators: Validators
     /// Whether a 304 must have a strong tag, because the response is for requests with other `OtherFields`.
     var needsStrongTag = false
 
@@ -25,16 +25,16 @@ struct Variant: Sendable {
 /// The stored responses that one request validates, and the selection of those that a 304 to it confirms (RFC 9111 §4.3).
 package struct Validation: Sendable {
     /// The response that would be served if it were fresh.
-    package private(set) var chosen: Preconditions.Stored?
+    package private(set) var chosen: Validators?
     /// Others, validated by their tags, the newest first.
     private(set) var variants: [Variant] = []
     /// The tag of a response that is stored for another principal.
-    package private(set) var across: AcrossTag?
+    package private(set) var across: TagAcrossPrincipals?
 
     /// Validates nothing: the upstream sends the whole response.
     static let none = Validation(chosen: nil, variants: [])
 
-    init(chosen: Preconditions.Stored?, variants: [Variant], across: AcrossTag? = nil) {
+    init(chosen: Validators?, variants: [Variant], across: TagAcrossPrincipals? = nil) {
         self.chosen = chosen
         self.variants = variants.filter { $0.validators.entityTag != nil }
         self.across = across
@@ -44,7 +44,7 @@ package struct Validation: Sendable {
     ///
     /// If the stored response differs from what the upstream sent, the request has no conditions, whatever else is stored: a 304
     /// would confirm bytes that are no longer served.
-    init(_ request: ProxyRequest, stored: ReadyResponse?, variants: [Variant], across: AcrossTag? = nil) {
+    init(_ request: ProxyRequest, stored: ReadyResponse?, variants: [Variant], across: TagAcrossPrincipals? = nil) {
         let isOfParts = request.isForParts && stored?.isPartial == true && !request.hasConditions
         guard request.asksForItself || isOfParts, stored?.isClean != false,
             stored.map({ $0.response.form == .asReceived && $0.response.doubts.isEmpty }) != false
@@ -84,7 +84,7 @@ package struct Validation: Sendable {
         return tags.count == 1 ? EntityTag(tags[0]) : nil
     }
 
-    private var candidates: [Preconditions.Stored] { (chosen.map { [$0] } ?? []) + variants.map(\.validators) }
+    private var candidates: [Validators] { (chosen.map { [$0] } ?? []) + variants.map(\.validators) }
 
     enum Selected {
         case chosen
@@ -128,7 +128,7 @@ extension Fetches {
             // Its objects may have changed since the request was sent, so it is read from the store.
             let (request, selection) = (fetch.request, variant.selection)
             after({ [cache] in
-                _ = await cache.store.flushUnlessHeldUp()
+                _ = await cache.store.flushUnlessBlocked()
                 // A variant that cannot be read counts as gone.
                 let found = try? await cache.store.documents(at: request.key) { $0 == selection }
                 return cache.current(found ?? [], for: request).first?.response

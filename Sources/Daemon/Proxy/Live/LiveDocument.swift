@@ -31,7 +31,7 @@ final class LiveDocument {
     let key: Key
     let request: ProxyRequest
     private(set) var following: Following
-    private(set) var readers: [Int: LiveReader] = [:]
+    private(set) var readers: [Int: LiveClient] = [:]
     var watched = WatchedObjects()
     /// The inquiry under way, or the one being examined.
     private(set) var inquiry: LiveInquiry?
@@ -50,7 +50,7 @@ final class LiveDocument {
 
     var isOver: Bool { following.isOver }
 
-    func add(_ reader: LiveReader, _ mode: LiveMode, _ number: Int, now: UInt64) {
+    func add(_ reader: LiveClient, _ mode: LiveMode, _ number: Int, now: UInt64) {
         readers[number] = reader
         handle(.joined(Following.Reader(number, mode), now: now))
     }

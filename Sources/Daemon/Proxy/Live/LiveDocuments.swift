@@ -52,7 +52,7 @@ final class LiveDocuments {
         let limits = request.upstream.daemon.limits
         memory.limit = 8 * limits.document
         let window = limits.relayWindow
-        let reader = LiveReader(reply, note: request.note, loop: loop, window: window, metrics: metrics)
+        let reader = LiveClient(reply, note: request.note, loop: loop, window: window, metrics: metrics)
         let document = document(of: request)
         lastNumber += 1
         document.add(reader, mode, lastNumber, now: loop.now)
@@ -156,5 +156,5 @@ final class LiveDocuments {
         }
     }
 
-    private var allReaders: [LiveReader] { documents.values.flatMap(\.readers.values) }
+    private var allReaders: [LiveClient] { documents.values.flatMap(\.readers.values) }
 }

@@ -87,7 +87,7 @@ extension LiveEvent {
     init(_ kind: Kind, _ ready: ReadyResponse, as cacheUse: CacheUse, isCollapsed: Bool = false, now: Int64) {
         var fields = ready.fields
         let (status, age) = (ready.response.status, max(0, ready.policy.age(at: now)))
-        ready.addHistory(to: &fields, as: cacheUse, sent: status, isCollapsed: isCollapsed, now: now)
+        ready.addAgeAndCacheStatus(to: &fields, as: cacheUse, sent: status, isCollapsed: isCollapsed, now: now)
         self.init(kind: kind, status: status, age: age, fields: Self.shown(fields), body: LiveBody(ready.body))
     }
 

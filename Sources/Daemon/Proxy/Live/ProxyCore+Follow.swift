@@ -28,7 +28,7 @@ extension ProxyCore {
         let isUnfindable = isBehind && cache.inMemory(document.request, now: now)?.isClean != true
         let found = isUnfindable ? nil : await newest(of: document)
         let mode = modes.current
-        let plan = unheldPlan(document.request, LookUpResult(whole: found), mode)
+        let plan = planWithoutHold(document.request, LookUpResult(whole: found), mode)
         let refusal = refusal(of: document.request, plan, mode)
         let stored = await stored(by: plan, found, for: document)
         guard !document.isOver else { return }

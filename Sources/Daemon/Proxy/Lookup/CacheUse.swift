@@ -116,7 +116,7 @@ extension StoredPolicy {
 extension ReadyResponse {
     /// Adds the fields that report a response's age and how it came to be served; returns the latter.
     @discardableResult
-    func addHistory(
+    func addAgeAndCacheStatus(
         to fields: inout Fields,
         as cacheUse: CacheUse,
         sent: Int,
@@ -128,7 +128,7 @@ extension ReadyResponse {
         var status = cacheUse.cacheStatus(of: self, sent: sent, isCollapsed: isCollapsed, now: now)
         // What is served in place of an error says itself what it shows.
         if case .substituted = cacheUse {} else if status.isForwarded { status.add(cause: inquiry) }
-        if !status.isForwarded { upstream.newestLimits?.renew(&fields, of: key.principal) }
+        if !status.isForwarded { upstream.newestRateLimit?.renew(&fields, of: key.principal) }
         status.append(to: &fields)
         return status
     }

@@ -75,7 +75,7 @@ package struct CachedResponse: Sendable {
         (migrated?.count ?? 0) + fields.byteCount + key.url.utf8.count + key.context.utf8.count + 8 * objects.count
     }
 
-    var validators: Preconditions.Stored { Preconditions.Stored(fields: fields, policy: policy) }
+    var validators: Validators { Validators(fields: fields, policy: policy) }
 
     /// Whether a 304 makes it the response to a request that differs in its `OtherFields`, too.
     var isReleasable: Bool {

@@ -27,9 +27,9 @@ extension ProxyCore {
         let isArriving = cache.isArriving(request)
         if isArriving, !isLast {
             // While another process holds up the commit, the upstream is asked: what is on disk is older.
-            guard !cache.store.isHeldUp else { return (inMemoryAlone(request), true) }
+            guard !cache.store.isBlocked else { return (inMemoryAlone(request), true) }
             cache.store.submitFlush()
-            await cache.memory.arrivalEnds(at: request.digest) { [store = cache.store] in store.isHeldUp }
+            await cache.memory.arrivalEnds(at: request.digest) { [store = cache.store] in store.isBlocked }
             return (nil, false)
         }
         guard isArriving || cache.store.mayHave(request.digest) else { return (inMemoryAlone(request), true) }
@@ -122,7 +122,7 @@ struct LookUpResult: Sendable {
     /// Other variants that a 304 may confirm.
     var variants: [Variant] = []
     /// The tag of a response that is stored for another principal.
-    var across: AcrossTag?
+    var across: TagAcrossPrincipals?
     /// Offline, if there is no whole: the mapped view of the object that the URL stands for, made of what is known of it.
     var assembled: ReadyResponse?
 }

@@ -262,7 +262,7 @@ extension Fetches {
     /// Whether both are of one representation, by a strong tag (RFC 9110 §15.3.7.3).
     private func isSame(_ known: ReadyResponse, _ fields: Fields) -> Bool {
         guard let tag = fields[first: "etag"].flatMap({ EntityTag($0) }) else { return false }
-        return known.preconditions.entityTag?.matchesStrongly(tag) ?? false
+        return known.validators.entityTag?.matchesStrongly(tag) ?? false
     }
 
     /// The policy of the combined parts: the newest response's, with the fields that it did not repeat.

@@ -31,9 +31,9 @@ package final class ReadyResponse: MemoryResident {
     /// The same for a 304.
     let notModifiedHead: [UInt8]
     /// The rate-limit fields at the ends of both heads, if newer ones take their place; nil if they are sent as they are.
-    let limits: Limits?
+    let withoutRateLimit: WithoutRateLimit?
     package let body: [UInt8]
-    let preconditions: Preconditions.Stored
+    let validators: Validators
     /// Whether it is restricted to requests that agree in their `OtherFields`, and the digest of these; nil for none.
     let isForSameOtherFields: Bool
     let otherFields: Digest128?
@@ -55,7 +55,7 @@ package final class ReadyResponse: MemoryResident {
     private let storedObjects: Mutex<[ObjectID]>
 
     /// The limited resource, and the lengths of both heads without the rate-limit fields.
-    struct Limits {
+    struct WithoutRateLimit {
         let resource: String?
         let headCount: Int
         let notModifiedCount: Int
@@ -122,23 +122,23 @@ package final class ReadyResponse: MemoryResident {
         variant =
             response.selection.bytes + (rendering.dependsOnBase ? [0] + base.bytes : [])
             + (source == nil ? [] : [0, view.rawValue])
-        var stored = Preconditions.Stored(fields: rendering.fields, policy: response.policy)
+        var stored = Validators(fields: rendering.fields, policy: response.policy)
         // Bytes other than the upstream's have no date of last change, so that ranges cannot be combined by it.
         if !rendering.fields.contains(.lastModified) { stored.lastModified = nil }
         // Its `Date` is that of the received bytes, which a client may have from before.
         if response.isBodyComposed || response.isAssembled { stored.date = nil }
-        preconditions = stored
+        validators = stored
         var (fields, limitLines) = (rendering.fields, Fields())
-        if upstream.newestLimits != nil {
+        if upstream.newestRateLimit != nil {
             limitLines = fields.filter(RateLimitFields.isOne)
             fields.removeAll(where: RateLimitFields.isOne)
         }
         var head = Self.head(response.status, fields, length: body.count)
         var notModifiedHead = Self.head(304, StoredFields.notModified(fields), length: nil)
-        limits =
-            upstream.newestLimits == nil
+        withoutRateLimit =
+            upstream.newestRateLimit == nil
             ? nil
-            : Limits(
+            : WithoutRateLimit(
                 resource: RateLimitFields.resource(rendering.fields),
                 headCount: head.count,
                 notModifiedCount: notModifiedHead.count
@@ -250,7 +250,7 @@ package final class ReadyResponse: MemoryResident {
     /// Whether the request's conditions show that the client already has this response.
     func isNotModified(_ request: borrowing RequestHead, now: Int64) -> Bool {
         let conditions = Preconditions(fields: request.conditions, now: now)
-        return conditions.isNotModified(method: "GET", against: preconditions)
+        return conditions.isNotModified(method: "GET", against: validators)
     }
 
     private static func head(_ status: Int, _ fields: Fields, length: Int?) -> [UInt8] {
@@ -347,7 +347,7 @@ struct Rendering {
         if isChanged, body.contains(where: { $0 >= 0x80 }) { Self.nameUTF8(in: &fields) }
         // In a part a link may be cut in two, and bytes are counted by their position in the upstream's body.
         if response.status != 206, upstream.settings.rewriteLinks, view != .raw, upstream.isJSON(fields),
-            let rewritten = upstream.links(for: base).rewritten(body: body)
+            let rewritten = upstream.linkRewriter(for: base).rewritten(body: body)
         {
             body = rewritten
             dependsOnBase = true
@@ -355,7 +355,7 @@ struct Rendering {
         }
         let isRewriting = upstream.settings.rewriteLinks
         let rewrite = { (text: [UInt8]) in
-            isRewriting ? upstream.links(for: base).rewritten(body: text) ?? text : text
+            isRewriting ? upstream.linkRewriter(for: base).rewritten(body: text) ?? text : text
         }
         // The mapped view is made of the body, migrated to the models' current versions.
         if view == .mapped,

@@ -133,7 +133,7 @@ extension ResponseCache {
     ///
     /// - Parameter length: the length of its body; nil if that is not known yet.
     func keeps(_ length: Int?, withObjects containsObjects: Bool) -> Bool {
-        if containsObjects, store.isHeldUp { return false }
+        if containsObjects, store.isBlocked { return false }
         return hasRoom(for: length) || !containsObjects && (length ?? 0) <= memory.largest
     }
 

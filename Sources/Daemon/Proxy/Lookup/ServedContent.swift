@@ -17,7 +17,7 @@ package enum ServedContent: Equatable {
     /// Nil if only parts of the response are known, and they do not contain the requested range.
     package init?(of ready: ReadyResponse, for request: Request, now: Int64) {
         let conditions = Preconditions(fields: request.fields, now: now)
-        if conditions.isNotModified(method: request.method, against: ready.preconditions) {
+        if conditions.isNotModified(method: request.method, against: ready.validators) {
             self = .notModified
             return
         }
@@ -38,7 +38,7 @@ package enum ServedContent: Equatable {
         let condition = request.fields.all("if-range")
         guard !condition.isEmpty else { return field }
         let isPermitted =
-            condition.count == 1 && RangeField.permits(ifRange: condition[0], ready.preconditions, now: now)
+            condition.count == 1 && RangeField.permits(ifRange: condition[0], ready.validators, now: now)
         return isPermitted ? field : nil
     }
 

@@ -147,11 +147,11 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
 
     /// Returns when the commit of a response that is on its way is over, or by `endWaiting`; at once if there is none.
     ///
-    /// - Parameter isHeldUp: whether commits are held up, so that the call returns at once.
-    func arrivalEnds(at digest: Digest128, unless isHeldUp: () -> Bool = { false }) async {
+    /// - Parameter isBlocked: whether commits are held up, so that the call returns at once.
+    func arrivalEnds(at digest: Digest128, unless isBlocked: () -> Bool = { false }) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let waits = shard(digest).lock.withLock { shard in
-                guard shard.residences[digest]?.isArriving ?? false, !isHeldUp() else { return false }
+                guard shard.residences[digest]?.isArriving ?? false, !isBlocked() else { return false }
                 shard.waiters[digest, default: []].append { continuation.resume() }
                 return true
             }

@@ -44,7 +44,7 @@ package final class ProxiedUpstream: Sendable {
     /// Each route's rules on queries, by its index; nil if it has none.
     let keyRules: [KeyRules?]
     /// The upstream's links; each request determines the address to rewrite them to.
-    private let links: LinkRewriter
+    private let linkRewriter: LinkRewriter
     /// The names under which a proxy in front of this server serves it by HTTPS.
     private let secureHosts: [OwnHost]
     /// Fields that select no variant, because they are not sent upstream.
@@ -63,7 +63,7 @@ package final class ProxiedUpstream: Sendable {
     /// The names of the fields in its recipe for entity tags, in lower case; nil if responses are not validated across principals.
     let tagFields: [String]?
     /// The rate-limit fields for what is served from the cache; nil if that has the fields that it was stored with.
-    let newestLimits: NewestLimits?
+    let newestRateLimit: NewestRateLimit?
     /// The field of the upstream's own credential, in lower case, which no client may send; nil if it has none.
     let credentialField: String?
 
@@ -89,7 +89,12 @@ package final class ProxiedUpstream: Sendable {
         hasReads = settings.routes.contains { $0.read != nil }
         graphQLPaths = settings.routes.filter { $0.read == .graphQL }
             .compactMap { try? RoutePattern($0.declaration.path) }
-        links = LinkRewriter(upstream: "\(url)", authority: "", prefix: prefix, rewritesAll: settings.rewriteLinks)
+        linkRewriter = LinkRewriter(
+            upstream: "\(url)",
+            authority: "",
+            prefix: prefix,
+            rewritesAll: settings.rewriteLinks
+        )
         secureHosts = settings.hosts.compactMap { OwnHost($0) }.filter(\.isSecure)
         let passesView = (settings.routes + settings.errors).allSatisfy { $0.body == nil }
         self.passesView = passesView
@@ -109,7 +114,7 @@ package final class ProxiedUpstream: Sendable {
         secretInResponses = KnownFields(secret.map(\.field))
         tagFields = settings.validateAcross == .computed ? settings.etag.fields : nil
         // In a shared cache one principal stands for many credentials.
-        newestLimits = settings.budget.fields == .newest && !settings.shared ? NewestLimits() : nil
+        newestRateLimit = settings.budget.fields == .newest && !settings.shared ? NewestRateLimit() : nil
         credentialField = settings.credential?.header.lowercased()
         var policy = CachePolicySettings()
         policy.isShared = settings.shared
@@ -279,13 +284,15 @@ package final class ProxiedUpstream: Sendable {
     /// Rewrites the links in a response's fields to the address that a client used; returns whether there were any.
     @discardableResult
     func rewriteLinks(in fields: inout Fields, for base: ClientAuthority) -> Bool {
-        guard links.concerns(fields) else { return false }
+        guard linkRewriter.concerns(fields) else { return false }
         let former = fields
-        links(for: base).rewrite(&fields)
+        linkRewriter(for: base).rewrite(&fields)
         return fields != former
     }
 
-    func links(for base: ClientAuthority) -> LinkRewriter { links.leading(to: base.authority, by: scheme(for: base)) }
+    func linkRewriter(for base: ClientAuthority) -> LinkRewriter {
+        linkRewriter.leading(to: base.authority, by: scheme(for: base))
+    }
 
     /// The scheme by which a client has used an address: `http`, unless a proxy serves the name by HTTPS according to `hosts:`.
     func scheme(for base: ClientAuthority) -> String {

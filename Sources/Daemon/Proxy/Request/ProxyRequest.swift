@@ -304,7 +304,7 @@ extension ProxyRequest {
     }
 
     /// Prepares a relayed response's fields for the client: rewrites links, and adds and notes `Cache-Status`.
-    func decorate(_ fields: inout Fields, of code: Int, with status: CacheStatus) {
+    func prepareForClient(_ fields: inout Fields, of code: Int, with status: CacheStatus) {
         upstream.rewriteLinks(in: &fields, for: base)
         if fields.contains(.altSvc) { fields.remove(.altSvc) }
         Via.append(to: &fields)
@@ -323,20 +323,20 @@ extension ProxyRequest {
     }
 
     /// `Cache-Status` of a response that comes from the upstream, as far as the request decides it.
-    func forwarded(isStored: Bool = false, isCollapsed: Bool = false) -> CacheStatus {
+    func statusWhenForwarded(isStored: Bool = false, isCollapsed: Bool = false) -> CacheStatus {
         var status = CacheStatus.forwarded(reason.forward, isStored: isStored, isCollapsed: isCollapsed)
         status.detail = overrides.cache == .never ? "never-by-route" : reason.detail?.word
         return status
     }
 
     /// `Cache-Status` of the response to a write.
-    var forwardedAsWrite: CacheStatus {
+    var statusOfWrite: CacheStatus {
         var status = CacheStatus.forwarded(reason.forward)
         status.detail = notRead?.rawValue
         return status
     }
 
-    func failed(_ error: UpstreamError) -> CacheStatus {
+    func statusOfFailure(_ error: UpstreamError) -> CacheStatus {
         var status = CacheStatus.forwarded(reason.forward)
         status.detail = error.label
         return status
@@ -346,7 +346,7 @@ extension ProxyRequest {
     func hasCurrent(status: Int, fields: Fields, now: Int64) -> Bool {
         let conditions = Preconditions(fields: message.fields, now: now)
         guard !conditions.isEmpty else { return false }
-        let sent = Preconditions.Stored(status: status, fields: fields, now: now)
+        let sent = Validators(status: status, fields: fields, now: now)
         return conditions.isNotModified(method: message.method, against: sent)
     }
 }
@@ -405,7 +405,7 @@ extension CacheKey {
 extension ReadyResponse {
     /// The request fields for the one gap between stored parts, conditional on the representation being the same.
     var fieldsAskingForGap: [Field] {
-        guard let gap = parts?.gap, let tag = preconditions.entityTag else { return [] }
+        guard let gap = parts?.gap, let tag = validators.entityTag else { return [] }
         return [Field("Range", "bytes=\(gap.lowerBound)-\(gap.upperBound - 1)"), Field("If-Range", tag.bytes)]
     }
 
@@ -413,7 +413,7 @@ extension ReadyResponse {
     ///
     /// - Parameter limit: of the whole's length; a larger whole would not be stored.
     func isCompletable(limit: Int) -> Bool {
-        guard let tag = preconditions.entityTag, !tag.isWeak, !tag.isOwn, let parts, let length = parts.length
+        guard let tag = validators.entityTag, !tag.isWeak, !tag.isOwn, let parts, let length = parts.length
         else { return false }
         return parts.gap != nil && length <= limit
     }

@@ -14,7 +14,7 @@ package final class ReadBody: Sendable {
     /// Of the media type and the canonical JSON: 32 hexadecimal digits.
     let digest: String
     /// The memory of the bytes, as long as the request uses them.
-    private let share: HeldBytes.Share?
+    private let share: BufferedBytes.Share?
 
     /// The most that is read of a body; a larger one is passed on.
     package static let byteLimit = 1 << 20
@@ -30,7 +30,7 @@ package final class ReadBody: Sendable {
         _ fields: Fields,
         of upstream: String,
         _ persisted: PersistedQueries,
-        share: HeldBytes.Share? = nil
+        share: BufferedBytes.Share? = nil
     ) throws(NotReadReason) {
         guard bytes.count <= Self.byteLimit else { throw .tooLarge }
         guard let outline = JSONOutline(bytes) else { throw .notJSON }
@@ -80,7 +80,7 @@ extension IncomingRequest {
         _ bytes: [UInt8],
         _ kind: ReadingPost,
         _ persisted: PersistedQueries,
-        share: HeldBytes.Share?
+        share: BufferedBytes.Share?
     ) -> IncomingRequest {
         do throws(NotReadReason) {
             return reading(try ReadBody(bytes, kind, message.fields, of: upstream.storeKey, persisted, share: share))
@@ -102,7 +102,7 @@ extension ProxyCore {
         }
         guard let body = message.body else { return incoming }
         let length = body.declaredLength ?? ReadBody.byteLimit
-        let share = HeldBytes.Share(length, of: fetches.held)
+        let share = BufferedBytes.Share(length, of: fetches.bufferedBytes)
         guard fetches.reserve(length) else { return incoming.passed(because: .noMemory) }
         guard let bytes = try await body.collectUnlessLarger(than: ReadBody.byteLimit)
         else { return incoming.passed(because: .tooLarge) }

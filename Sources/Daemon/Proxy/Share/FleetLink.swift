@@ -83,9 +83,11 @@ package struct SharedExpense: Sendable {
     /// Requests that were sent; negative if more were given back.
     package var requests: Int64
     /// The upstream's words, if a response had any.
-    package var words: Budget.Common?
+    package var stated: Budget.Common?
 
-    package init(requests: Int64 = 0, words: Budget.Common? = nil) { (self.requests, self.words) = (requests, words) }
+    package init(requests: Int64 = 0, stated: Budget.Common? = nil) {
+        (self.requests, self.stated) = (requests, stated)
+    }
 }
 
 /// What the server says of a rate limit.

@@ -48,15 +48,15 @@ extension ProxyCore {
         }
         fleetSearches[request.digest] = []
         let moment = moment(at: request.digest)
-        var turn: FleetTurn?
+        var fleetFetch: FleetFetch?
         var found: (plan: Plan, commit: AwaitedCommit)?
         switch await fleet.link.find(key) {
         case .document(let document):
             found = await admit(document, for: request, insteadOf: inquiry.stored, since: moment)
-        case .mine: turn = FleetTurn(fleet, key, isAwaited: true)
+        case .mine: fleetFetch = FleetFetch(fleet, key, isAwaited: true)
         case .alone: break
         }
-        let plan = if let found { found.plan } else { await self.plan(request).plan.taking(turn) }
+        let plan = if let found { found.plan } else { await self.plan(request).plan.taking(fleetFetch) }
         for waiter in fleetSearches.removeValue(forKey: request.digest) ?? [] { waiter.resume() }
         return (plan, found?.commit)
     }
@@ -129,7 +129,7 @@ extension ProxyCore {
         let mode = modes.current
         guard request.message.method == "GET", !request.hasConditions, request.range == nil, !ready.body.isEmpty,
             !ready.needsRendering(for: request), Plan(withoutLookUp: request, mode: mode) == nil,
-            case .serve(let served, let use, let reason) = unheldPlan(request, LookUpResult(whole: ready), mode),
+            case .serve(let served, let use, let reason) = planWithoutHold(request, LookUpResult(whole: ready), mode),
             served === ready
         else { return nil }
         return .serve(served, use, reason)
@@ -148,9 +148,9 @@ extension ProxyCore {
     nonisolated func hold(_ reply: Reply, of incoming: IncomingRequest) {
         guard let fleet else { return }
         let (upstream, name, note) = (incoming.upstream.storeKey, incoming.upstream.name, incoming.note)
-        reply.hold(upTo: incoming.upstream.daemon.limits.relayWindow / 2) { response in
+        reply.buffer(upTo: incoming.upstream.daemon.limits.relayWindow / 2) { response in
             Task {
-                let position = await fleet.settled(in: upstream)
+                let position = await fleet.announcedPosition(in: upstream)
                 response.release { fields in
                     // Otherwise other machines will not know what it shows.
                     if note?.isKnown != false { PositionField.add(position, to: &fields, of: name) }
@@ -176,14 +176,14 @@ extension ProxyCore {
 }
 
 extension Plan {
-    /// The plan with this machine's turn to fetch the response, if it fetches it.
-    fileprivate func taking(_ turn: FleetTurn?) -> Plan {
+    /// The plan with this machine's fetch for the fleet, if it fetches it.
+    fileprivate func taking(_ fleetFetch: FleetFetch?) -> Plan {
         switch self {
         case .ask(var inquiry):
-            inquiry.turn = turn
+            inquiry.fleetFetch = fleetFetch
             return .ask(inquiry)
         case .serveAndRefresh(let ready, let use, let reason, var inquiry):
-            inquiry?.turn = turn
+            inquiry?.fleetFetch = fleetFetch
             return .serveAndRefresh(ready, use, reason, inquiry)
         case .serve, .write, .refuse, .refuseAndExpire, .held: return self
         }
@@ -227,14 +227,14 @@ extension CachedResponse {
 }
 
 extension Fetches {
-    /// A turn for a response that is shared if it can be, although no other machine waits for it.
-    func turn(of request: ProxyRequest) -> FleetTurn? {
+    /// A fetch for a response that is shared if it can be, although no other machine waits for it.
+    func fleetFetch(of request: ProxyRequest) -> FleetFetch? {
         guard let fleet, let key = request.sharedKey else { return nil }
-        return FleetTurn(fleet, key, isAwaited: false)
+        return FleetFetch(fleet, key, isAwaited: false)
     }
 
     /// What shares a response once it is stored; nil if it may not be shared.
-    func sharing(_ ready: ReadyResponse, _ share: DiskShare, of fetch: RunningFetch, _ turn: FleetTurn)
+    func sharing(_ ready: ReadyResponse, _ share: DiskShare, of fetch: RunningFetch, _ fleetFetch: FleetFetch)
         -> (@Sendable ([ObjectName]) -> Void)?
     {
         let (response, lifetime) = (ready.response, ready.policy.timeToLive(at: now))
@@ -242,7 +242,7 @@ extension Fetches {
             response.status != 206, response.body.count <= SharedDocument.bodyByteLimit, response.form == .asReceived,
             !response.selection.hasFixedCoding, !ready.policy.flags.contains(.noCache)
         else {
-            turn.refuse()
+            fleetFetch.refuse()
             return nil
         }
         // It is not stored, but the reader's policy is made of the response as it was received.
@@ -260,7 +260,7 @@ extension Fetches {
         return { names in
             var document = document
             document.objects = names
-            Task { [document] in await turn.share(document) }
+            Task { [document] in await fleetFetch.share(document) }
         }
     }
 }

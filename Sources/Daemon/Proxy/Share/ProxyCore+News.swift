@@ -27,7 +27,7 @@ extension ProxyCore {
     /// Begins to announce objects that will no longer be known; nil without a fleet.
     func announcement(in upstream: String) -> LossAnnouncement? {
         guard let fleet, fleet.link.shares(upstream) else { return nil }
-        return LossAnnouncement(fleet: fleet, turn: fleet.begin(in: upstream))
+        return LossAnnouncement(fleet: fleet, announcement: fleet.begin(in: upstream))
     }
 
     /// Has every other machine carry out a clean of each shared upstream that it concerns; returns their names.
@@ -54,8 +54,8 @@ extension ObjectStore {
     func showValues(to fleet: FleetSharing) {
         showValues(where: { fleet.link.shares($0) }) { values in
             func announce(_ event: FleetNews.Event) {
-                let turn = fleet.begin(in: values.upstream)
-                Task { await fleet.announce(FleetNews(event, start: values.start, end: values.end), turn) }
+                let announcement = fleet.begin(in: values.upstream)
+                Task { await fleet.announce(FleetNews(event, start: values.start, end: values.end), announcement) }
             }
             if !values.observation.objects.isEmpty { announce(.observed(values.observation)) }
             guard !values.oversized.isEmpty else { return }
@@ -68,15 +68,15 @@ extension ObjectStore {
 /// Announces that objects are no longer known.
 struct LossAnnouncement {
     fileprivate let fleet: FleetSharing
-    fileprivate let turn: FleetSharing.Turn
+    fileprivate let announcement: FleetSharing.Announcement
 
     func announce(_ objects: [BoundObject], paths: Set<String> = [], at time: Int64) async {
         guard !objects.isEmpty || !paths.isEmpty else { return withdraw() }
-        let invalidation = Invalidation(of: turn.upstream, paths: paths, objects: objects, at: time)
-        await fleet.announce(FleetNews(.invalidated(invalidation), start: time, end: time), turn)
+        let invalidation = Invalidation(of: announcement.upstream, paths: paths, objects: objects, at: time)
+        await fleet.announce(FleetNews(.invalidated(invalidation), start: time, end: time), announcement)
     }
 
-    func withdraw() { fleet.end(turn) }
+    func withdraw() { fleet.end(announcement) }
 }
 
 /// A write that other machines know to be under way.
@@ -85,24 +85,24 @@ struct AnnouncedWrite: Sendable {
     let upstream: String
     let number = UInt64.random(in: .min ... .max)
 
-    func begin() -> FleetSharing.Turn { fleet.begin(in: upstream) }
+    func begin() -> FleetSharing.Announcement { fleet.begin(in: upstream) }
 
     /// Announces what the write has made outdated, and what its response has shown.
     ///
     /// - Parameters:
     ///   - completion: its objects, and their values.
-    ///   - turn: begun before that was visible.
+    ///   - announcement: begun before that was visible.
     func end(
         _ invalidation: Invalidation,
         _ completion: WriteCompletion,
-        _ turn: FleetSharing.Turn,
+        _ announcement: FleetSharing.Announcement,
         since start: Int64,
         at end: Int64
     ) async {
         var invalidation = invalidation
         invalidation.objects = completion.objects
         let event = FleetNews.Event.wrote(number, invalidation, shown: completion.shown)
-        await fleet.announce(FleetNews(event, start: start, end: end), turn)
+        await fleet.announce(FleetNews(event, start: start, end: end), announcement)
     }
 
     /// Announces that the write has changed nothing.

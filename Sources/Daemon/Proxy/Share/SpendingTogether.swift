@@ -91,11 +91,11 @@ extension Fetches {
     func shareSpending(of request: ProxyRequest) {
         let changes = backOffs.takeChanges()
         guard !changes.isEmpty, let fleet, fleet.link.shares(request.upstream.storeKey) else { return }
-        for (place, change) in changes where change.requests != 0 || change.words != nil {
+        for (place, change) in changes where change.requests != 0 || change.stated != nil {
             guard let limit = sharedLimit(place, of: request) else { continue }
             let call = backOffs.begin(change.requests, at: place)
             Task(executorPreference: loop.taskExecutor) { [proxy] in
-                await proxy.spend(call, change.words, at: place, limit, fleet)
+                await proxy.spend(call, change.stated, at: place, limit, fleet)
             }
         }
     }
@@ -128,12 +128,12 @@ extension ProxyCore {
 
     fileprivate func spend(
         _ call: SpendingTogether.Call,
-        _ words: Budget.Common?,
+        _ stated: Budget.Common?,
         at place: BackOffs.Place,
         _ limit: SharedLimit,
         _ fleet: FleetSharing
     ) async {
-        let reply = await fleet.link.spend(SharedExpense(requests: call.requests, words: words), of: limit)
+        let reply = await fleet.link.spend(SharedExpense(requests: call.requests, stated: stated), of: limit)
         fetches.backOffs.end(call, reply, at: place, now: loop.now)
     }
 }

@@ -33,7 +33,7 @@ extension ProxyCore {
     private func process(_ delivery: IncomingDelivery) async throws(ProblemDocument) {
         let proof = try delivery.proof(now: wall)
         var charge = 0
-        defer { heldDeliveries -= charge }
+        defer { bufferedDeliveries -= charge }
         let body = try await collect(delivery.message.body, &charge)
         switch try await delivery.examine(body, proof, cache.store) {
         case .nothing(let event):
@@ -52,9 +52,9 @@ extension ProxyCore {
             guard whole.count + bytes.count <= IncomingDelivery.byteLimit else {
                 throw .webhookTooLarge(limit: IncomingDelivery.byteLimit)
             }
-            guard heldDeliveries + bytes.count <= Self.deliveryRoom else { throw .webhookBusy }
+            guard bufferedDeliveries + bytes.count <= Self.deliveryRoom else { throw .webhookBusy }
             charge += bytes.count
-            heldDeliveries += bytes.count
+            bufferedDeliveries += bytes.count
             whole += bytes
         }
         return whole

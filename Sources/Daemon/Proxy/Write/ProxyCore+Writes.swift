@@ -14,7 +14,7 @@ extension ProxyCore {
         guard !cache.uncommittedWrites.isFull else { return reply.refuse(.storeFailed(.queueFull)) }
         guard await waitsForTurn(request, reply) else { return }
         // While it waited, others may have spent what was left. Nothing is sent then, so nothing may have changed.
-        if fetches.holdsBack(fetches.settled(.write(request)), Relay(request, reply, isLeader: true)) { return }
+        if fetches.carryOutHold(of: fetches.withHold(.write(request)), Relay(request, reply, isLeader: true)) { return }
         let suspect: SuspectID
         do {
             let further = request.upstream.routeInvalidations(by: request, status: nil)
@@ -73,7 +73,7 @@ extension ProxyCore {
         let write = outcome.completed(as: effect, of: request, suspect: suspect, start: start, end: cache.now)
         var invalidation = write.invalidation
         // What the store commits is visible at once.
-        let turn = announced?.begin()
+        let announcement = announced?.begin()
         invalidate(invalidation)
         let token = fetches.invalidations.token
         var completion = WriteCompletion(objects: write.boundObjects)
@@ -81,7 +81,9 @@ extension ProxyCore {
             completion = try await cache.store.complete(write)
             invalidation.paths.formUnion(completion.removed)
         } catch { retryLater(write, of: upstream, because: error) }
-        if let announced, let turn { await announced.end(invalidation, completion, turn, since: start, at: write.time) }
+        if let announced, let announcement {
+            await announced.end(invalidation, completion, announcement, since: start, at: write.time)
+        }
         let targetIsUntouched = fetches.invalidations.change(since: token, for: request) != .invalidated
         // Repeated, because responses read from disk before the commit may have returned to memory meanwhile.
         invalidation.time = cache.now

@@ -114,7 +114,8 @@ final class RunningWrite: TransferDelegate {
             let received = state.body.joined()
             let upstream = request.upstream
             let rewritten =
-                upstream.settings.rewriteLinks ? upstream.links(for: request.base).rewritten(body: received) : nil
+                upstream.settings.rewriteLinks
+                ? upstream.linkRewriter(for: request.base).rewritten(body: received) : nil
             let mapped = request.view == .mapped ? outcome?.mapped(rewritten ?? received, for: request) : nil
             let body = mapped?.body ?? rewritten ?? received
             begin(with: body, mapped, isChanged: rewritten != nil)
@@ -122,7 +123,7 @@ final class RunningWrite: TransferDelegate {
             reply.finish()
         case .fail:
             let error = error ?? .cancelled
-            reply.refuse(.upstreamFailed(error, upstream: request.upstream.name), request.failed(error))
+            reply.refuse(.upstreamFailed(error, upstream: request.upstream.name), request.statusOfFailure(error))
         }
     }
 
@@ -135,7 +136,7 @@ final class RunningWrite: TransferDelegate {
         if let body { length = body.count }
         if isChanged { for name in Rendering.fieldsOfBytes { fields.remove(name) } }
         if let mapped { Rendering.describe(mapped, in: &fields) }
-        request.decorate(&fields, of: head.status, with: request.forwardedAsWrite)
+        request.prepareForClient(&fields, of: head.status, with: request.statusOfWrite)
         let framing = BodyFraming(ofBodyWith: length)
         reply.start(status: head.status, reason: head.reasonPhrase, fields: fields, framing: framing)
     }

@@ -51,7 +51,7 @@ struct WriteOutcome: Sendable {
                 url: request.upstream.url(of: request.target),
                 status: head.status,
                 fields: head.fields,
-                links: request.upstream.links(for: request.base)
+                linkRewriter: request.upstream.linkRewriter(for: request.base)
             ).map { String(decoding: $0, as: UTF8.self) }
         }
         let showsState = ["PATCH", "PUT"].contains(request.message.method) && head?.status != 201
@@ -178,7 +178,7 @@ struct WriteOutcome: Sendable {
         let lines = fields.all("content-location")
         guard lines.count == 1 else { return false }
         let target = URIReference(request.upstream.url(of: request.target))
-        let links = request.upstream.links(for: request.base)
-        return InvalidationTargets.target(of: lines[0], at: target, links: links) == target.target
+        let linkRewriter = request.upstream.linkRewriter(for: request.base)
+        return InvalidationTargets.target(of: lines[0], at: target, linkRewriter: linkRewriter) == target.target
     }
 }

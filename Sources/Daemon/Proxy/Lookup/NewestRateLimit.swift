@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// Programs such as go-github take the fields of every response as current. So what is served from the cache has the newest ones,
 /// in place of those it was stored with, and `X-From-Cache`. Any thread.
-final class NewestLimits: Sendable {
+final class NewestRateLimit: Sendable {
     private struct Key: Hashable {
         let principal: PrincipalID
         let resource: String?

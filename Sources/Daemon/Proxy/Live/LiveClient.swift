@@ -7,7 +7,7 @@ import HTTPServer
 ///
 /// It is written no faster than the client reads. Newer states replace waiting ones, so that at most one state and one notice
 /// wait, however many come. A client that reads nothing is cut off. The upstream loop only.
-final class LiveReader {
+final class LiveClient {
     let note: RequestNote?
     private let stream: EventStream
     private let metrics: LiveMetrics
