@@ -3,7 +3,7 @@ import HTTPSemantics
 package import HTTPServer
 package import Logging
 package import Proxy
-package import Store
+import Store
 import Synchronization
 
 /// The recordings of a running daemon, controlled by its admin side, below one folder.
@@ -164,14 +164,16 @@ extension Recordings {
     /// Makes a recording of stored responses, as a client would receive them now, in the order of their arrival.
     ///
     /// Of several variants of one response it contains the newest.
-    package func freeze(_ name: String, _ selection: FreezeSelection, of store: ObjectStore)
+    package func freeze(_ name: String, _ selection: FreezeSelection, of cache: ResponseCache)
         async throws(RecordingError)
         -> RecordingSummary
     {
         try Self.check(name)
         let folder = RecordingFolder("\(root)/\(name)")
         guard !folder.hasManifest else { throw RecordingError(name, "there is a recording of this name already") }
-        let rows = try await Self.rows(selection, store)
+        // What clients have got a moment ago is in it, too.
+        _ = await cache.store.flushUnlessBlocked()
+        let rows = try await Self.rows(selection, cache.store)
         let recording = try RecordingWriter(folder, config: config, recorded: Date().timeIntervalSince1970)
         let writer = RedactedWriter(recording, upstreams: upstreams)
         let known = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
@@ -182,7 +184,7 @@ extension Recordings {
                     summary.skipped[.read, default: 0] += 1
                     continue
                 }
-                guard let upstream = known[row.upstream], let document = try await Self.document(row, selection, store)
+                guard let upstream = known[row.upstream], let document = try await Self.document(row, selection, cache)
                 else { continue }
                 var fields = ResponseCache.fields(of: document)
                 // Lengths are computed at replay.
@@ -242,11 +244,11 @@ extension Recordings {
         return found
     }
 
-    private static func document(_ row: DocumentRow, _ selection: FreezeSelection, _ store: ObjectStore)
+    private static func document(_ row: DocumentRow, _ selection: FreezeSelection, _ cache: ResponseCache)
         async throws(RecordingError) -> StoredDocument?
     {
         do throws(StoreError) {
-            return try await store.document(row.id, showing: selection.model)
+            return try await cache.store.document(row.id, showing: selection.model).flatMap(cache.current)
         } catch { throw RecordingError("the store", error.description) }
     }
 }

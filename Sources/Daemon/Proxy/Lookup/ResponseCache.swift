@@ -69,7 +69,7 @@ package final class ResponseCache: Sendable {
     ///
     /// Call it after reading; every reading of documents does. It applies what is on its way to disk, drops an age that is no longer
     /// known, and marks as outdated what may be older than a write that the disk does not have.
-    func current(_ document: StoredDocument) -> StoredDocument? {
+    package func current(_ document: StoredDocument) -> StoredDocument? {
         var document = document
         switch memory.change(of: document.id, at: store.hasher.digest(document.key)) {
         case .dropped: return nil
