@@ -297,12 +297,11 @@ public final class ObjectStore: Sendable {
         core.submit(.freshening, .batched, { try $0.restrict(id, policy: policy) }, done: { _ in })
     }
 
-    /// Removes the documents of these paths of an upstream, for every principal and with any query.
+    /// Removes the documents of an invalidation's paths, for every principal and with any query.
     ///
-    /// A later `receive` for one of these paths stores nothing if its request was sent before this call.
-    public func invalidate(_ paths: Set<String>, of upstream: String) async throws(StoreError) {
-        let time = core.clock.now()
-        try await core.commit(.invalidation, .prompt) { try $0.invalidate(paths, of: upstream, at: time) }
+    /// A later `receive` for one of these paths stores nothing if its request was sent before the invalidation.
+    public func removePaths(of invalidation: Invalidation) async throws(StoreError) {
+        try await core.commit(.invalidation, .prompt) { try $0.removePaths(of: invalidation) }
     }
 
     /// Removes one document soon, without notice: the listener would also drop later responses under its key.

@@ -61,7 +61,7 @@ import Testing
             try await bench.store.firstCovered(ofURL: "/x", context: "", upstream: "github") { $0.stored.id }
         )
         #expect(try await bench.store.covered(id)?.stored.body == Array("first".utf8))
-        try await bench.store.invalidate(["/x"], of: "github")
+        try await bench.store.removePaths(of: Invalidation(of: "github", paths: ["/x"], at: bench.store.clock.now()))
         #expect(try await bench.store.covered(id)?.stored.body == nil)
         #expect(try await found(bench, "/x") == nil)
         await bench.store.close()

@@ -77,7 +77,7 @@ import Testing
         let bench = try bench()
         let end = Gate()
         let flood = await flood(bench, until: end)
-        let suspect = try await bench.store.markSuspect(upstream: "github", urls: ["/issues"])
+        let suspect = try await bench.store.markSuspect(Invalidation(of: "github", paths: ["/issues"], at: 0))
         var change = write(bench, "/issues")
         change.suspect = suspect
         // What was queued before an invalidation is not stored after it, in whichever order they were done.

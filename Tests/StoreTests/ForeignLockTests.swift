@@ -56,7 +56,9 @@ import Testing
         let locked = StoreError.lockedOut("\(name) keeps it locked")
         for _ in 0..<20 {
             #expect(await failure { try await bench.receive("/during", "1") } == locked)
-            let suspect = await failure { _ = try await bench.store.markSuspect(upstream: "github", urls: ["/before"]) }
+            let suspect = await failure {
+                _ = try await bench.store.markSuspect(Invalidation(of: "github", paths: ["/before"], at: 0))
+            }
             #expect(suspect == locked)
             #expect(try await bench.body("/before") == "1")
             #expect(try await bench.store.count().documents == 1)
@@ -88,7 +90,11 @@ import Testing
         #expect(reason.contains("(sqlite3) reads an old state"), "\(reason)")
         #expect(notices.current.count == 1)
         // What a write may change is small, and still recorded.
-        #expect(await failure { _ = try await bench.store.markSuspect(upstream: "github", urls: ["/before"]) } == nil)
+        #expect(
+            await failure {
+                _ = try await bench.store.markSuspect(Invalidation(of: "github", paths: ["/before"], at: 0))
+            } == nil
+        )
         reader.end()
         #expect(await eventually { bench.store.statistics.lockHolder == nil })
         try await bench.receive("/after", "1")

@@ -83,7 +83,7 @@ import Testing
             bench.store.receive(bench.response("/pages/\(document)", "[]", issues)) { _ in }
         }
         await bench.store.flush()
-        try await bench.store.invalidate(["/none"], of: "github")
+        try await bench.store.removePaths(of: Invalidation(of: "github", paths: ["/none"], at: bench.store.clock.now()))
         #expect(self.count("_versions", bench) == 1)
         #expect(self.count("_spilled", bench) == 0)
         await bench.store.close()

@@ -57,7 +57,9 @@ struct ObjectTests {
         #expect(try await bench.body("/issues") == list)
         #expect(try await bench.document("/issues", principal: mine)?.form == .composed)
         #expect(try await bench.store.documents(at: bench.key("/issues", context: "de")).first?.form == .asReceived)
-        try await bench.store.invalidate(["/issues"], of: "github")
+        try await bench.store.removePaths(
+            of: Invalidation(of: "github", paths: ["/issues"], at: bench.store.clock.now())
+        )
         #expect(try await bench.store.count().documents == 1)
         #expect(!bench.store.mayHave(bench.store.hasher.digest(bench.key("/issues"))))
         await bench.store.close()
@@ -66,7 +68,9 @@ struct ObjectTests {
     @Test func `a response that was requested before an invalidation is not stored`() async throws {
         let bench = try Bench()
         let early = bench.response("/issues/1", #"{"id":1,"title":"early"}"#, issue)
-        try await bench.store.invalidate(["/issues/1"], of: "github")
+        try await bench.store.removePaths(
+            of: Invalidation(of: "github", paths: ["/issues/1"], at: bench.store.clock.now())
+        )
         #expect(try await bench.store.receive(early).document == nil)
         #expect(try await bench.store.count().objects == 0)
         try await bench.receive("/issues/1", #"{"id":1,"title":"late"}"#, issue)
@@ -144,9 +148,9 @@ struct ObjectTests {
         let bench = try Bench()
         try await bench.receive("/issues/1", #"{"id":1}"#, issue)
         try await bench.receive("/issues/2", #"{"id":2}"#, issue)
-        let suspect = try await bench.store.markSuspect(upstream: "github", urls: ["/issues/2"])
+        let suspect = try await bench.store.markSuspect(Invalidation(of: "github", paths: ["/issues/2"], at: 0))
         try await bench.store.clear(suspect)
-        _ = try await bench.store.markSuspect(upstream: "github", urls: ["/issues/1", "/issues/9"])
+        _ = try await bench.store.markSuspect(Invalidation(of: "github", paths: ["/issues/1", "/issues/9"], at: 0))
         await bench.store.close()
         let again = try Bench(folder: bench.folder, time: bench.time)
         #expect(again.notices == [.suspectsDropped(documents: 1)])

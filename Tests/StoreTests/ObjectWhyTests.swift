@@ -59,7 +59,9 @@ struct ObjectWhyTests {
         try await bench.receive("/users/1?page=2", #"{"id":1,"login":"ada"}"#, user)
         for number in 40..<80 { try await bench.receive("/other/\(number)", #"{"id":\#(number + 50)}"#, user) }
         #expect(try account(try await why(bench, "User", "1"), "/login") == [#""ada" <- GET /users/1?page=2"#])
-        try await bench.store.invalidate(["/users/1"], of: "github")
+        try await bench.store.removePaths(
+            of: Invalidation(of: "github", paths: ["/users/1"], at: bench.store.clock.now())
+        )
         let after = try await why(bench, "User", "1")
         #expect(try account(after, "/login") == [#""ada" <- GET /users/1?page=2"#])
         #expect(after.sources.values.allSatisfy { !$0.isStored })
@@ -181,7 +183,9 @@ struct ObjectWhyTests {
         let bench = try Bench()
         try await bench.receive("/users/1", #"{"id":1,"login":"ada"}"#, user)
         let id = try await object(bench, "User", "1")
-        try await bench.store.invalidate(["/users/1"], of: "github")
+        try await bench.store.removePaths(
+            of: Invalidation(of: "github", paths: ["/users/1"], at: bench.store.clock.now())
+        )
         let page = try await bench.store.documents(showing: id, patience: .zero)
         #expect(page.rows.isEmpty)
         #expect(page.next == nil)

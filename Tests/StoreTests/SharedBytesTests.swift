@@ -168,7 +168,7 @@ import Testing
         // A list is nothing that a text could share, nor is what was never stored.
         try await Self.receive(bench, "/other", Self.opaque, of: two, like: list)
         try await Self.receive(bench, "/more", Self.opaque, of: two, like: DocumentID(rawValue: 1 << 40))
-        try await bench.store.invalidate(["/text"], of: "github")
+        try await bench.store.removePaths(of: Invalidation(of: "github", paths: ["/text"], at: bench.store.clock.now()))
         try await Self.receive(bench, "/text", Self.opaque, of: two, like: first)
         #expect(try await Self.body(bench, "/text", of: two) == Self.opaque)
         #expect(try await Self.mistakes(bench) == [])
@@ -323,7 +323,9 @@ import Testing
                 _ = try await bench.store.clean(CleanFilter(model: "User", identity: "1"))
                 forget(1..<9) { $0.hasPrefix("/issues") }
             case 87..<90:
-                try await bench.store.invalidate([url], of: "github")
+                try await bench.store.removePaths(
+                    of: Invalidation(of: "github", paths: [url], at: bench.store.clock.now())
+                )
                 forget(1..<9) { $0.split(separator: "?")[0] == url.split(separator: "?")[0] }
             case 90..<93:
                 evicted += bench.store.statistics.evicted

@@ -222,10 +222,13 @@ extension Bench {
         (write.method, write.bound) = ("PATCH", BoundObject(model: "Issue", identity: "2"))
         try await bench.store.complete(write)
         _ = try await bench.store.markSuspect(
-            upstream: "github",
-            urls: ["/users/3"],
-            objects: [BoundObject(model: "User", identity: "3")],
-            patterns: []
+            Invalidation(
+                of: "github",
+                paths: ["/users/3"],
+                patterns: [],
+                objects: [BoundObject(model: "User", identity: "3")],
+                at: 0
+            )
         )
         return bench
     }

@@ -45,7 +45,7 @@ import Testing
     @Test func `a write that was under way when the daemon ended removes an undivided response`() async throws {
         let bench = try bench()
         try await bench.receive("/issues?more", Self.list(11), issues)
-        _ = try await bench.store.markSuspect(upstream: "github", urls: ["/elsewhere"])
+        _ = try await bench.store.markSuspect(Invalidation(of: "github", paths: ["/elsewhere"], at: 0))
         await bench.store.close()
         let again = try Bench(folder: bench.folder, time: bench.time) { $0.objectLimit = 10 }
         #expect(try await again.body("/issues?more") == nil)

@@ -314,16 +314,16 @@ struct WriteMarkTests: WriteMarkFixtures {
         try await bench.receive("/v1/x/y", "{}")
         let pattern = InvalidationPattern(base: "/v1", pattern: try RoutePattern("x/*"))
         _ = try await bench.store.markSuspect(
-            upstream: "github",
-            urls: ["/issues/1"],
-            objects: [first],
-            patterns: [pattern]
+            Invalidation(of: "github", paths: ["/issues/1"], patterns: [pattern], objects: [first], at: 0)
         )
         let suspect = try await bench.store.markSuspect(
-            upstream: "github",
-            urls: ["/search"],
-            objects: [BoundObject(model: "Issue", identity: "2")],
-            patterns: [pattern]
+            Invalidation(
+                of: "github",
+                paths: ["/search"],
+                patterns: [pattern],
+                objects: [BoundObject(model: "Issue", identity: "2")],
+                at: 0
+            )
         )
         try await bench.store.clear(suspect)
         await bench.store.close()

@@ -1,4 +1,5 @@
 import HTTPSemantics
+import Proxy
 package import Recording
 import Settings
 

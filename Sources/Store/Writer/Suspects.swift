@@ -1,22 +1,15 @@
 import GRDB
-public import Mapping
+import Mapping
 
 /// Records suspects: what a write in progress may change, in case of a crash.
 extension ObjectStore {
-    /// Records URLs that a write is about to change; the record is on disk when this returns.
+    /// Records what a write is about to make outdated; the record is on disk when this returns.
     ///
-    /// If the process dies before the suspect is cleared, the next opening of the store removes the documents of these
-    /// URLs and those that match the patterns. It also marks objects as changed: those of the path and those that these
+    /// If the process dies before the suspect is cleared, the next opening of the store removes the documents of the
+    /// paths and those that match the patterns. It also marks objects as changed: the given ones and those that these
     /// documents represent.
-    public func markSuspect(
-        upstream: String,
-        urls: Set<String>,
-        objects: [BoundObject] = [],
-        patterns: [InvalidationPattern] = []
-    ) async throws(StoreError) -> SuspectID {
-        try await core.commit(.suspect, .durable) { session in
-            try session.markSuspect(upstream: upstream, urls: urls, objects: objects, patterns: patterns)
-        }
+    public func markSuspect(_ invalidation: Invalidation) async throws(StoreError) -> SuspectID {
+        try await core.commit(.suspect, .durable) { try $0.markSuspect(invalidation) }
     }
 
     /// Clears a suspect, durably.
@@ -26,13 +19,13 @@ extension ObjectStore {
 }
 
 extension WriterSession {
-    func markSuspect(upstream: String, urls: Set<String>, objects: [BoundObject], patterns: [InvalidationPattern])
-        throws -> SuspectID
-    {
-        let suspect = numbers.suspect.increment()
-        for url in urls { try query("INSERT OR IGNORE INTO _suspects VALUES (?, ?, ?)").run(suspect, upstream, url) }
-        for object in objects { try write(object, of: upstream, suspect: suspect) }
-        for pattern in patterns {
+    func markSuspect(_ invalidation: Invalidation) throws -> SuspectID {
+        let (suspect, upstream) = (numbers.suspect.increment(), invalidation.upstream ?? "")
+        for path in invalidation.paths {
+            try query("INSERT INTO _suspects VALUES (?, ?, ?)").run(suspect, upstream, path)
+        }
+        for object in invalidation.objects { try write(object, of: upstream, suspect: suspect) }
+        for pattern in invalidation.patterns {
             try query("INSERT INTO _suspect_patterns VALUES (?, ?, ?, ?)")
                 .run(suspect, upstream, pattern.base, pattern.pattern.text)
         }

@@ -95,16 +95,22 @@ extension WriterSession {
         return id
     }
 
-    /// Removes every document of these paths, and blocks responses to requests sent until a time.
+    /// Removes every document of an invalidation's paths, and blocks responses to requests sent until its time.
     ///
     /// Responses to later requests show the new state. They are stored, because their clients have seen it.
-    func invalidate(_ paths: some Sequence<String>, of upstream: String, at time: Int64) throws {
-        for path in paths {
+    ///
+    /// - Parameter isLate: whether it comes from another machine, so that documents requested after its time are there and stay.
+    func removePaths(of invalidation: Invalidation, isLate: Bool = false) throws {
+        guard let upstream = invalidation.upstream else { return }
+        for path in invalidation.paths {
             let pathHash = hasher.pathHash(upstream: upstream, url: path)
-            bans.banPath(pathHash, at: time, knownAt: clock.now())
-            let found = try query("SELECT id FROM _documents WHERE place = ?")
-                .all(pathHash) { $0.id(0, as: DocumentID.self) }
-            for id in found { try deleteDocument(id) }
+            bans.banPath(pathHash, at: invalidation.time, knownAt: clock.now())
+            let found = try query("SELECT id, observation FROM _documents WHERE place = ?")
+                .all(pathHash) { ($0.id(0, as: DocumentID.self), $0.id(1, as: ObservationID.self)) }
+            for (id, observation) in found
+            where try !isLate || self.observation(observation).start <= invalidation.time {
+                try deleteDocument(id)
+            }
         }
     }
 

@@ -242,15 +242,7 @@ extension WriterSession {
             // It may have no objects so far; the marks outlast that.
             scope = try self.scope(.init(upstream: upstream, principal: principal, context: observation.context))
         }
-        for path in invalidation.paths {
-            let pathHash = hasher.pathHash(upstream: upstream, url: path)
-            bans.banPath(pathHash, at: time, knownAt: clock.now())
-            let found = try query("SELECT id, observation FROM _documents WHERE place = ?")
-                .all(pathHash) { ($0.id(0, as: DocumentID.self), $0.id(1, as: ObservationID.self)) }
-            for (id, observation) in found where try self.observation(observation).start <= time {
-                try deleteDocument(id)
-            }
-        }
+        try removePaths(of: invalidation, isLate: true)
         let method = values?.observation.write ?? ""
         let source = MarkSource(method: method, path: invalidation.paths.min() ?? "")
         for object in invalidation.objects {

@@ -41,7 +41,9 @@ extension WriterSession {
         try mark(subjects.filter { $0.own?.isTombstone != true })
         var further = write.effect == .absent || isDeletionShown(by: subjects, write) ? [] : write.collections
         if let created = path(ofCreated: subjects, by: write) { further.append(created) }
-        try invalidate(write.paths.union(further), of: write.upstream, at: write.time)
+        var invalidation = write.invalidation
+        invalidation.paths.formUnion(further)
+        try removePaths(of: invalidation)
         if write.effect != .absent { try invalidateUndivided(of: write.upstream, at: write.time) }
         blockResponses(before: write, to: subjects)
         if let suspect = write.suspect { try clear(suspect) }

@@ -19,10 +19,13 @@ extension ProxyCore {
         do {
             let further = request.upstream.routeInvalidations(by: request, status: nil)
             suspect = try await cache.store.markSuspect(
-                upstream: request.upstream.storeKey,
-                urls: Set(request.suspects + further.paths),
-                objects: request.upstream.written(request),
-                patterns: further.patterns
+                Invalidation(
+                    of: request.upstream.storeKey,
+                    paths: Set(request.suspects + further.paths),
+                    patterns: further.patterns,
+                    objects: request.upstream.written(request),
+                    at: cache.now
+                )
             )
         } catch {
             // After an unrecorded write an old response might still be served, so the request is not sent.
@@ -98,7 +101,7 @@ extension ProxyCore {
         var invalidation = Invalidation(of: request.upstream.storeKey, paths: [path], at: cache.now)
         invalidate(invalidation)
         do {
-            try await cache.store.invalidate([path], of: request.upstream.storeKey)
+            try await cache.store.removePaths(of: invalidation)
         } catch { log.storeFailed("an invalidation could not be stored", error) }
         invalidation.time = cache.now
         invalidate(invalidation)
