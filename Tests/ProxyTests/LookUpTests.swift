@@ -70,7 +70,7 @@ import Testing
             let base = ClientAuthority(authority: "localhost")
             let ready = ReadyResponse(response, digest: request.digest, upstream: upstream, base: base)
             let (cache, disk) = (proxy.cache, DiskShare(of: response, to: request))
-            cache.admit(ready, sent: cache.now, age: 0, match: nil, writtenAt: nil, onDisk: disk)
+            cache.admit(Arrival(ready: ready, sent: cache.now, share: disk))
             await cache.store.flush()
             cache.memory.remove(request.digest)
         }

@@ -45,7 +45,7 @@ import Testing
 
     private func keep(_ ready: ReadyResponse, writtenAt: Int64? = nil) {
         let share = DiskShare(of: ready.response, to: request)
-        cache.admit(ready, sent: cache.now, age: 0, match: nil, writtenAt: writtenAt, onDisk: share)
+        cache.admit(Arrival(ready: ready, sent: cache.now, writtenAt: writtenAt, share: share))
     }
 
     /// The same response as a 304 has renewed it.
@@ -219,15 +219,7 @@ import Testing
         let tag = ("ETag", "\"\(String(decoding: digest, as: UTF8.self))\"")
         let ready = ProxyFixture.answer([tag, ("Cache-Control", "max-age=60")], of: upstream, for: request)
         let share = DiskShare(of: ready.response, to: request)
-        cache.admit(
-            ready,
-            sent: cache.now,
-            age: 0,
-            match: nil,
-            writtenAt: nil,
-            onDisk: share,
-            findCoverage: { _ in .received }
-        )
+        cache.admit(Arrival(ready: ready, sent: cache.now, share: share, findCoverage: { _ in .received }))
         await store.flush()
         let offered = try #require(try await cache.latestOfAnyone(for: request))
         #expect(await cache.released(offered.document, by: Fields())?.body == Array("{}".utf8))

@@ -32,23 +32,14 @@ extension WriterSession {
 
     /// A document whose objects have been merged.
     struct NewDocument {
-        var key: CacheKey
-        var variant: [UInt8]
-        var status: Int64
-        /// The length of the body as received.
-        var length: Int64
-        var head: [UInt8]
-        var policy: [UInt8]
-        var pins: [Pin]
-        var skeleton: [UInt8]?
-        /// The body, where there is no skeleton.
-        var literal: [UInt8]
-        var keyed: [Int]
-        /// Whether it is not known which objects it contains.
-        var isUndivided: Bool
-        var coverage: TagCoverage?
-        /// As in `ReceivedDocument`.
-        var resembled: DocumentID?
+        let received: ReceivedDocument
+        let prepared: PreparedBody
+        let pins: [Pin]
+        let coverage: TagCoverage?
+
+        /// Nil if the body is stored as it is.
+        var skeleton: [UInt8]? { prepared.isExact ? prepared.decomposed?.skeleton : nil }
+        var keyed: [Int] { prepared.isExact ? prepared.decomposed?.keyed ?? [] : [] }
     }
 
     /// Writes the rows of a document; `verified` is the commit sequence at which it shows the newest values, or 0.
@@ -60,7 +51,7 @@ extension WriterSession {
         observation: ObservationID,
         verified: CommitNumber
     ) throws -> DocumentID {
-        let id = numbers.document.increment()
+        let (id, received) = (numbers.document.increment(), document.received)
         try use(observation, by: 1)
         try query(
             """
@@ -69,11 +60,13 @@ extension WriterSession {
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """
         ).run(values: [
-            id, digest, pathHash, scope, document.key.url, document.variant, document.status, observation, verified,
-            document.length, document.head, document.policy, document.coverage?.rawValue,
+            id, digest, pathHash, scope, received.key.url, received.variant, Int64(received.status), observation,
+            verified,
+            Int64(received.body.count), received.head, received.policy, document.coverage?.rawValue,
         ])
-        let shared = try document.resembled.flatMap { try share(document, with: $0) }
-        let literal = shared == nil && document.skeleton == nil ? document.literal : nil
+        let shared = try received.resembled.flatMap { try share(document, with: $0) }
+        let (skeleton, keyed) = (document.skeleton, document.keyed)
+        let literal = shared == nil && skeleton == nil ? received.body : nil
         let compressed = literal.flatMap(compressor.compress)
         try query(
             """
@@ -81,13 +74,13 @@ extension WriterSession {
             VALUES (?, ?, ?, ?, ?, ?, ?)
             """
         ).run(values: [
-            id, Pins.encode(document.pins), shared == nil ? document.skeleton : nil,
-            compressed == nil ? literal : nil,
-            shared == nil && !document.keyed.isEmpty ? StoredBody.encode(document.keyed).sql : .null, shared,
-            compressed,
+            id, Pins.encode(document.pins), shared == nil ? skeleton : nil, compressed == nil ? literal : nil,
+            shared == nil && !keyed.isEmpty ? StoredBody.encode(keyed).sql : .null, shared, compressed,
         ])
         try query("INSERT INTO _used VALUES (?, ?)").run(id, seconds)
-        if document.isUndivided { try query("INSERT INTO _undivided VALUES (?, ?)").run(id, document.key.upstream) }
+        if document.prepared.isUndivided {
+            try query("INSERT INTO _undivided VALUES (?, ?)").run(id, received.key.upstream)
+        }
         // This must precede the commit: a look-up must never miss a stored document.
         presence.insert([digest.low])
         effects.inserted.append(digest)

@@ -5,24 +5,10 @@ extension WriterSession {
     /// Stores a response, whose `findCoverage` gave `coverage`: document, versions and objects, all in this
     /// transaction.
     func receive(_ response: QueuedResponse, _ coverage: TagCoverage?, _ prepared: PreparedBody) throws -> Receipt {
-        let (document, pathHash) = (response.document, response.pathHash)
+        let document = response.document
         let key = document.key
-        let occurrences = prepared.decomposed?.occurrences ?? []
-        let label = try principalLabel(key.principal)
         var receipt = Receipt(sequence: numbers.sequence, warnings: prepared.warnings)
-        // The principal was forgotten meanwhile.
-        guard let label else { return receipt }
-        let verdict = bans.verdict(
-            on: document,
-            queuedAt: response.time,
-            pathHash: pathHash,
-            principal: label,
-            objects: occurrences,
-            isUndivided: prepared.isUndivided
-        )
-        if verdict != .stored, let written = bans.write(before: document, to: pathHash) {
-            try mark(rootOf: prepared, writtenBy: written, of: key)
-        }
+        let verdict = try verdict(on: response, prepared)
         if try verdict == .dropped || document.isShared && mayBeRefused(document) { return receipt }
 
         receipt.sequence = nextSequence()
@@ -42,13 +28,12 @@ extension WriterSession {
         // While the document is there, so are its versions; the commit of this response leaves both.
         let known = try document.resembled.map { try KnownVersions(of: $0, in: database) } ?? .none
         let origin = Int64(bitPattern: digest.low)
-        let (start, end, division) = (document.start, document.end, document.dividedBy)
         let observation = newObservation(
-            start: start,
-            end: end,
+            start: document.start,
+            end: document.end,
             kind: document.kind,
             document: origin,
-            dividedBy: division
+            dividedBy: document.dividedBy
         )
         let observed = try observe(
             prepared,
@@ -63,7 +48,7 @@ extension WriterSession {
             collectingNews: showsValues(of: document)
         )
         try show(observed, by: document)
-        if document.namesObjects { receipt.names = Array(Set(occurrences.map(\.name))) }
+        if document.namesObjects { receipt.names = Array(Set(prepared.decomposed?.occurrences.map(\.name) ?? [])) }
         (receipt.objects, receipt.isObserved) = (observed.objects, true)
         receipt.warnings += observed.warnings
         // The changes by this response itself now have sequences.
@@ -83,30 +68,34 @@ extension WriterSession {
         if mayHavePredecessors, predecessors.isEmpty { try displaceVariants(of: key, under: digest) }
         // Nothing comes between this and the commit, and writing the document takes a while.
         if endsTransaction, !receipt.isDirty { response.foresee() }
-        let skeleton = prepared.isExact ? prepared.decomposed?.skeleton : nil
         receipt.document = try insert(
-            NewDocument(
-                key: key,
-                variant: document.variant,
-                status: Int64(document.status),
-                length: Int64(document.body.count),
-                head: document.head,
-                policy: document.policy,
-                pins: observed.pins,
-                skeleton: skeleton,
-                literal: document.body,
-                keyed: skeleton == nil ? [] : prepared.decomposed?.keyed ?? [],
-                isUndivided: prepared.isUndivided,
-                coverage: coverage,
-                resembled: document.resembled
-            ),
+            NewDocument(received: document, prepared: prepared, pins: observed.pins, coverage: coverage),
             digest: digest,
-            pathHash: pathHash,
+            pathHash: response.pathHash,
             scope: scope,
             observation: observation.id,
             verified: receipt.isDirty ? .zero : receipt.sequence
         )
         return receipt
+    }
+
+    /// How much of a response is stored; one that came too late marks the object that a write has named.
+    private func verdict(on response: QueuedResponse, _ prepared: PreparedBody) throws -> Bans.Verdict {
+        let (document, pathHash) = (response.document, response.pathHash)
+        // Without it the principal was forgotten meanwhile.
+        guard let label = try principalLabel(document.key.principal) else { return .dropped }
+        let verdict = bans.verdict(
+            on: document,
+            queuedAt: response.time,
+            pathHash: pathHash,
+            principal: label,
+            objects: prepared.decomposed?.occurrences ?? [],
+            isUndivided: prepared.isUndivided
+        )
+        if verdict != .stored, let written = bans.write(before: document, to: pathHash) {
+            try mark(rootOf: prepared, writtenBy: written, of: document.key)
+        }
+        return verdict
     }
 
     /// Whether values are known that are newer than those of a document being stored.

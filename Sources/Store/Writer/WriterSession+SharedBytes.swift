@@ -75,7 +75,7 @@ extension WriterSession {
         guard let known else { return nil }
         let stored = try StoredBody(document: other, in: database)
         guard stored.skeleton == document.skeleton, stored.keyed == document.keyed,
-            document.skeleton != nil || stored.literal == document.literal
+            document.skeleton != nil || stored.literal == document.received.body
         else { return nil }
         if known != .zero {
             try query("UPDATE _shared_bodies SET documents = documents + 1 WHERE id = ?").run(known)

@@ -181,20 +181,20 @@ extension Fetches {
     ) -> Bool {
         let writtenAt: Int64? = if case .written(let time) = fetch.change { time } else { nil }
         let share = DiskShare(of: ready.response, to: fetch.request)
-        return cache.admit(
-            ready,
+        let arrival = Arrival(
+            ready: ready,
             sent: fetch.start,
             age: ready.response.policy.knownAge,
             match: match,
             writtenAt: writtenAt,
-            since: fetch.number,
-            onDisk: share,
+            number: fetch.number,
+            share: share,
             isAwaited: isAwaited,
             findCoverage: coverage(of: ready.response, in: fetch),
-            resembled: fetch.released ?? fetch.validation.across?.document,
-            stored: fetch.fleetFetch.flatMap { sharing(ready, share, of: fetch, $0) },
-            done: done
+            resembled: fetch.released ?? fetch.validation.across?.document
         )
+        let stored = fetch.fleetFetch.flatMap { sharing(ready, share, of: fetch, $0) }
+        return cache.admit(arrival, stored: stored, done: done)
     }
 
     /// Admits a POST's response as its target's representation, after the write's invalidation.
@@ -204,7 +204,7 @@ extension Fetches {
         let match = request.upstream.bodyMatch("GET", request.route, url: url, status: status, fields: fields)
         let ready = ReadyResponse(posted, for: request)
         let share = DiskShare(of: posted, to: request)
-        cache.admit(ready, sent: cache.now, age: 0, match: match, writtenAt: nil, onDisk: share)
+        cache.admit(Arrival(ready: ready, sent: cache.now, match: match, share: share))
     }
 
     /// Drops the response stored for a fetch's request, because it is outdated.

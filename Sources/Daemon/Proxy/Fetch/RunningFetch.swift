@@ -316,10 +316,7 @@ final class RunningFetch: TransferDelegate {
         relay.begin(
             head,
             storing: storing,
-            isKept: fetches.cache.keeps(
-                head.fields.contentLength,
-                withObjects: containsObjects
-            ),
+            isKept: fetches.cache.hasPlace(for: head.fields.contentLength, withObjects: containsObjects),
             withholdsEnd: containsObjects,
             now: fetches.now
         )
@@ -341,13 +338,13 @@ final class RunningFetch: TransferDelegate {
         let (isValid, size, cache) = (!isInvalidated, response.body.count, fetches.cache)
         // Its objects are known with their commit.
         recordKnown(!isInvalidated && !containsObjects)
-        if !cache.keeps(size, withObjects: isWithheld) { fetches.record(.unwritable, in: self) }
+        if !cache.hasPlace(for: size, withObjects: isWithheld) { fetches.record(.unwritable, in: self) }
         served = ServedResponse(
             ready: ready,
             use: { request in
                 let reason = request.reason.forward
                 guard isValid else { return .unkept(reason) }
-                guard cache.keeps(size, withObjects: isWithheld) else { return .unkept(reason, because: .unwritable) }
+                guard cache.hasPlace(for: size, withObjects: isWithheld) else { return .unkept(reason, because: .unwritable) }
                 return isPart ? .completed(reason) : .fetched(reason)
             },
             cookies: head.cookies

@@ -357,7 +357,7 @@ extension ResponseCache {
     func hasRoom(for length: Int?) -> Bool { (length ?? Int.max - 1) < refusedLength.load(ordering: .relaxed) }
 
     /// Runs on the writer's thread, and nowhere else.
-    func noteRoom(for length: Int, _ result: Result<Receipt, StoreError>) {
+    func recordRoom(for length: Int, _ result: Result<Receipt, StoreError>) {
         let refused = refusedLength.load(ordering: .relaxed)
         switch result {
         case .success where length >= refused: refusedLength.store(.max, ordering: .relaxed)

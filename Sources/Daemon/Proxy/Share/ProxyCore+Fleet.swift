@@ -88,17 +88,19 @@ extension ProxyCore {
         // A commit that fails would leave its client with half a response.
         let isBegun = isOnly && cache.hasRoom(for: response.body.count)
         let commit = AwaitedCommit()
-        let containsObjects = cache.admit(
-            ready,
+        let arrival = Arrival(
+            ready: ready,
             sent: document.sent,
             age: response.policy.knownAge,
             match: match,
-            writtenAt: nil,
-            since: moment.number,
-            onDisk: .whole(head: head),
+            number: moment.number,
+            share: .whole(head: head),
             isAwaited: true,
             shared: document,
-            needsCommit: !isCertain,
+            needsCommit: !isCertain
+        )
+        let containsObjects = cache.admit(
+            arrival,
             foreseen: isBegun ? commit.foresee : nil,
             stored: { _ in commit.succeed() },
             done: { _ in commit.finish() }
