@@ -207,7 +207,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `what was dropped is not validated for another principal, nor released, while the disk still has it`()
+    @Test func `a dropped response is neither validated nor released for another principal while it is on disk`()
         async throws
     {
         let upstream = try ProxyFixture.upstream { settings in

@@ -60,7 +60,7 @@ struct ConfigIncludeTests {
         ("[+A, -B]", "[-A, +?c]", ["+A", "-B", "-A", "+?c"]), ("[+A]", "+B", ["+A", "+B"]), ("[+A]", "[B]", ["B"]),
         ("[+A]", "[all]", ["all"]), ("[A]", "[+B]", ["A", "+B"]), ("[+A]", "[]", []),
     ])
-    func `signed words add to those of an included file, others replace them`(
+    func `principal fields with a sign add to those of an included file, others replace them`(
         _ lower: String,
         _ upper: String,
         _ words: [String]

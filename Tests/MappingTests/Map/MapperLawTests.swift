@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(arguments: 0..<8 as Range<UInt64>)
-    func `map, unmap, map is stable`(seed: UInt64) throws {
+    func `mapping, mapping back and mapping again gives the same mapped view`(seed: UInt64) throws {
         let mapper = try mapper()
         var generator = BodyGenerator(seed: seed &+ 900, isHostile: seed % 2 == 1)
         var tried = 0
