@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test(arguments: ["3800000000", "4503599627370496", "999999999"])
-    func `a limit that ends in 2090 is one that ends within the hour`(reset: String) throws {
+    func `a limit that is reset in 2090 holds back for an hour at most`(reset: String) throws {
         let origin = try Origin { _ in .json("{}", Self.limit(0, reset: reset)) }
         let larder = try BudgetFixture.daemon(origin)
         #expect(try BudgetFixture.get(larder, 1).status == 200)

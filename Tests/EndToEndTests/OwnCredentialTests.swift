@@ -17,7 +17,7 @@ import Testing
         Configs.plain(origin, upstream: ["credential: { \(source), scheme: Bearer }"])
     }
 
-    @Test func `a credential's file is read again when it changes, and what is stored stays valid`() throws {
+    @Test func `a credential's file is read again when it changes, and stored responses stay valid`() throws {
         let origin = try origin(Monitor(["one", "two"]))
         let folder = TemporaryFolder()
         let file = try folder.write("one\n", to: "token")

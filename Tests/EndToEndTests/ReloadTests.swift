@@ -255,7 +255,7 @@ import Testing
         #expect(try check().end == .exited(78))
     }
 
-    @Test func `a daemon for a recording says that its config stays`() throws {
+    @Test func `a daemon that records refuses to reload its config`() throws {
         let origin = try Origin { _ in .json("[]") }
         let folder = TemporaryFolder()
         let larder = try Larder(

@@ -57,7 +57,7 @@ import Testing
         #expect(again.paths.last == "/meanwhile")
     }
 
-    @Test func `what is announced while the server is away is kept, and announced when it is back`() async throws {
+    @Test func `news announced while the server is away are kept, and announced when it is back`() async throws {
         let server = try RedisServer()
         let (one, other) = (try Machine(server), try Machine(server))
         await one.waitUntilConnected()
@@ -398,7 +398,7 @@ import Testing
         return machines
     }
 
-    @Test func `a response that one machine shares, another finds as it was received`() async throws {
+    @Test func `a response that one machine shares is found by another as it was received`() async throws {
         let server = try RedisServer()
         let machines = try await machines(server)
         try await machines[0].share(#"{"a":1}"#)

@@ -184,7 +184,7 @@ struct NewsQueueTests {
         #expect(events(queue) == [write(1), suspect(2), write(3)])
     }
 
-    @Test func `when the queue is full, an upstream's waiting news become one that invalidates all its documents`() {
+    @Test func `when the queue is full, an upstream's waiting news are replaced by one that invalidates all`() {
         var queue = NewsQueue()
         for number in 0..<NewsQueue.capacity { queue.append(write(UInt64(number)), in: number == 0 ? "b" : "a") }
         queue.append(write(70_000, at: 9), in: "a")

@@ -306,7 +306,7 @@ extension Int: MemberValue {
     }
 
     @Test(arguments: [false, true])
-    func `served values never go back with deliveries that come late and again`(isCoarse: Bool) {
+    func `served values never go back with late and repeated deliveries`(isCoarse: Bool) {
         for changes in Self.fewTruths {
             // All responses have a stamp, none has one, or all but one.
             for odd in -2..<3 {

@@ -367,7 +367,7 @@ import Testing
     }
 
     @Test(arguments: [(1, 3), (2, 1), (3, 0)])
-    func `in every order of events each stream ends up with what a GET gets, and the upstream is asked once`(
+    func `in every order of events each stream ends with the response to a GET, and asks the upstream once`(
         maxClients: Int,
         maxMishaps: Int
     ) throws {

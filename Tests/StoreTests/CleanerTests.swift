@@ -64,7 +64,8 @@ struct CleanerTests {
         await bench.store.close()
     }
 
-    @Test func `one object of a list goes with the list, and the others of it stay known`() async throws {
+    @Test func `a clean of one object removes the lists that show it, and their other objects stay known`() async throws
+    {
         let bench = try Bench()
         let list = (1...500).map { #"{"id":\#($0),"title":"title-\#($0)"}"# }.joined(separator: ",")
         try await bench.receive("/issues", "[\(list)]", issues)

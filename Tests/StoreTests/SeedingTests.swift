@@ -116,9 +116,7 @@ struct SeedingTests {
         await again.store.close()
     }
 
-    @Test func `a write that is complete later is newer, and one without a response puts the seed in doubt`()
-        async throws
-    {
+    @Test func `a later write is newer than a seed`() async throws {
         let bench = try bench()
         try await seed(bench, #"{"id":1,"login":"seeded"}"#)
         try await bench.receive("/users/1", #"{"id":1,"login":"seeded"}"#, user)

@@ -232,7 +232,10 @@ struct SharingTests {
         await bench.store.close()
     }
 
-    @Test func `too many remembered values block what was requested before the last of them`() throws {
+    @Test
+    func `if too many values are remembered, older ones are dropped, and their latest time is returned`()
+        throws
+    {
         var recent = RecentObservations()
         func name(_ number: Int) -> RecentObservations.Name {
             .init(upstream: "u", principal: [], context: "", model: "M", identity: "\(number)")
@@ -316,7 +319,7 @@ struct SharingTests {
         await bench.store.close()
     }
 
-    @Test func `a pattern removes what it matches`() async throws {
+    @Test func `another machine's invalidation of a pattern removes the documents that it matches`() async throws {
         let bench = try Bench()
         try await bench.receive("/teams/1/users", "[]", users)
         try await bench.receive("/teams", "x")
