@@ -79,7 +79,7 @@ import Testing
 
     // MARK: The table
 
-    @Test func `an unknown path is 404, an unknown method 405 with what is allowed`() async throws {
+    @Test func `an unknown path gets 404, and an unknown method 405 with the allowed ones`() async throws {
         #expect(try await ask("GET", "/nothing").status == 404)
         #expect(try await ask("GET", "/objects").status == 404)
         let response = try await ask("DELETE", "/mode")

@@ -51,7 +51,7 @@ import Testing
         #expect(status(try await running.request("/api/held")).contains("hit; ttl=7"))
     }
 
-    @Test func `what memory has stays for an upstream that is unchanged, and is read anew for one that has changed`()
+    @Test func `responses in memory stay if their upstream is unchanged, and are read again if it has changed`()
         async throws
     {
         let origin = try NamedOrigin("one")
@@ -79,7 +79,7 @@ import Testing
         #expect(memory.statistics.responses == before)
     }
 
-    @Test func `an upstream that is gone is as unknown as one that never was, and a new one is served`() async throws {
+    @Test func `a removed upstream is unknown, and an added one is served`() async throws {
         let origin = try NamedOrigin("one")
         let gone = "  gone: { url: \(origin.url), prefix: /gone, hosts: [gone.example] }\n"
         let kept = "  kept: { url: \(origin.url), prefix: /kept }\n"
@@ -115,7 +115,7 @@ import Testing
         #expect(origin.count == 3)
     }
 
-    @Test func `what was fetched with a credential is not served with another`() async throws {
+    @Test func `a response fetched with the former credential is not served with the new one`() async throws {
         let (origin, folder) = (try NamedOrigin("one"), TemporaryFolder())
         func config(_ token: String) throws -> String {
             let path = try folder.write(token, to: token)
@@ -147,7 +147,7 @@ import Testing
         #expect(other.count == 1)
     }
 
-    @Test func `a stream under way goes on with its upstream, and the next one follows the new one`() async throws {
+    @Test func `a stream under way keeps its upstream, and the next stream has the new one`() async throws {
         let (old, new) = (try NamedOrigin("old"), try NamedOrigin("new"))
         let running = try RunningCore("upstreams: { api: { url: \(old.url), prefix: /api } }")
         async let underWay = running.request("/api/held", "Larder-Live: once")
@@ -184,7 +184,7 @@ import Testing
         #expect(status(try await running.request("/second/x")).contains("hit"))
     }
 
-    @Test func `other models apply to what is stored and to what comes`() async throws {
+    @Test func `changed models apply to stored responses and to one under way`() async throws {
         let origin = try NamedOrigin("one")
         func config(_ rest: String) -> String {
             """
@@ -212,8 +212,7 @@ import Testing
         #expect(try await running.core.store.count().models == ["Thing": 1])
     }
 
-    @Test func `models that are older than the stored objects are refused, and nothing has changed then`() async throws
-    {
+    @Test func `models older than the stored objects are refused, and the former config stays in force`() async throws {
         let (origin, other) = (try NamedOrigin("one"), try NamedOrigin("two"))
         func config(_ rest: String, _ upstreams: String = "") -> String {
             """
@@ -232,7 +231,7 @@ import Testing
         #expect(status(try await running.request("/api/x")).contains("hit"))
     }
 
-    @Test func `what is read at the start only is named, and the rest applies`() async throws {
+    @Test func `settings that need a restart are named, and the other changes apply`() async throws {
         let upstreams = "upstreams: { api: { url: http://127.0.0.1:9, prefix: /api } }"
         let running = try RunningCore(upstreams)
         let changes = try await running.replace(
@@ -262,9 +261,7 @@ import Testing
         #expect(origin.count == 40)
     }
 
-    @Test func `what was prepared for a new configuration is used, or given up if the configuration is refused`()
-        async throws
-    {
+    @Test func `preparations for a config are used, or abandoned if the config is refused`() async throws {
         let used = Monitor<[String]>([])
         let origin = try NamedOrigin("one")
         let upstreams = "upstreams: { api: { url: \(origin.url) } }"

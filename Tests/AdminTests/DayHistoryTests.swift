@@ -18,7 +18,7 @@ import Testing
         day.intervals(metrics.routeTotals, now: now).mapValues { $0.values.reduce(0) { $0 + $1.requests } }
     }
 
-    @Test func `each request counts once, by what somebody on call wants to know`() {
+    @Test func `each request counts once, as a hit, stale, forwarded or failed`() {
         let day = DayHistory(now: noon)
         for outcome in Outcome.allCases { count("users/{id}", outcome) }
         count("users/{id}", .miss, status: 503)
@@ -30,7 +30,7 @@ import Testing
         #expect(figures?.requests == UInt64(Outcome.allCases.count + 2))
     }
 
-    @Test func `a request belongs to the interval in which it ended, for a day`() {
+    @Test func `a request counts in the interval in which it ended, and an interval is kept for a day`() {
         var day = DayHistory(now: noon)
         count(nil, .miss)
         day.advance(to: metrics.routeTotals, now: noon + 590)
@@ -45,7 +45,7 @@ import Testing
         #expect(sum(day, at: noon + 200_000) == [:])
     }
 
-    @Test func `a clock that is set back loses nothing`() {
+    @Test func `when the clock is set back no request is lost`() {
         var day = DayHistory(now: noon)
         count(nil, .miss)
         day.advance(to: metrics.routeTotals, now: noon + 600)
@@ -56,7 +56,7 @@ import Testing
         #expect(sum(day, at: noon + 600) == [noon / 600: 2, noon / 600 + 1: 1])
     }
 
-    @Test func `an interval keeps the busiest routes, and the others together`() {
+    @Test func `an interval keeps the busiest routes, and counts the others together`() {
         var day = DayHistory(now: noon)
         for number in 1...DayHistory.seriesLimit + 20 { count("route/\(number)", .miss, times: number) }
         day.advance(to: metrics.routeTotals, now: noon + 600)

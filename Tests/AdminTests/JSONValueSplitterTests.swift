@@ -39,16 +39,16 @@ struct JSONValueSplitterTests {
     @Test(arguments: [
         ("{}\nnonsense\n{}", 2), ("{}\n{\"a\":}\n", 2), ("{}}", 1), ("[1,]", 1), ("[1 2]", 1), ("[,1]", 1), ("]", 1),
         ("\u{FEFF}{}", 1), ("{\"a\":1]}", 1), ("[1}\n", 1), ("{},{}", 1),
-    ]) func `what is not JSON is named by its line`(text: String, line: Int) {
+    ]) func `malformed JSON is reported with its line`(text: String, line: Int) {
         #expect(throws: JSONValueSplitter.Failure(line: line, reason: .malformed)) { try values(text) }
     }
 
     @Test(arguments: [("{}\n{\"a\":1\n{\"a\":2}\n", 2), ("[{},\n{}", 1), ("{}\n\"a", 2), ("{}\n[", 2)])
-    func `what is not closed is named by the line in which it begins`(text: String, line: Int) {
+    func `an unclosed value is reported with the line in which it begins`(text: String, line: Int) {
         #expect(throws: JSONValueSplitter.Failure(line: line, reason: .cutShort)) { try values(text) }
     }
 
-    @Test func `a value has a limit, a text none`() throws {
+    @Test func `the length of each value is limited, and that of the whole text is not`() throws {
         let text = String(repeating: "{\"a\":1}\n", count: 1_000)
         #expect(try values(text, limit: 7).count == 1_000)
         #expect(throws: JSONValueSplitter.Failure(line: 2, reason: .tooLong(limit: 6))) {

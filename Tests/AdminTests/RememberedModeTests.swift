@@ -6,7 +6,7 @@ import Testing
 @testable import Settings
 
 struct RememberedModeTests {
-    @Test func `a mode holds until the config says another one than when it was set`() throws {
+    @Test func `a mode that was set holds until the config names another one than at that time`() throws {
         let folder = TemporaryFolder()
         let remembered = RememberedMode(besideStore: folder.file("larder.db"))
         #expect(remembered.mode(configured: .online) == .online)
@@ -17,7 +17,7 @@ struct RememberedModeTests {
         #expect(remembered.mode(configured: .online) == .online)
     }
 
-    @Test func `the mode of the config need not be remembered`() throws {
+    @Test func `setting the mode that the config names removes the file`() throws {
         let folder = TemporaryFolder()
         let remembered = RememberedMode(besideStore: folder.file("larder.db"))
         try remembered.remember(.online, configured: .online)
@@ -28,7 +28,7 @@ struct RememberedModeTests {
     }
 
     @Test(arguments: ["", "offline", "sideways online", "offline online more", "offline sideways"])
-    func `a file that says nothing is no mode`(text: String) throws {
+    func `a file that does not contain exactly two modes is ignored`(text: String) throws {
         let folder = TemporaryFolder()
         try folder.write(text, to: "larder.db.mode")
         #expect(RememberedMode(besideStore: folder.file("larder.db")).mode(configured: .online) == .online)

@@ -5,7 +5,7 @@ import Testing
 @Suite("A bounded table")
 struct BoundedTableTests {
     @Test(arguments: [2, 3, 4, 100])
-    func `a table never has more entries than its limit, and still has those set last`(limit: Int) {
+    func `a table never has more entries than its limit, and keeps the latest`(limit: Int) {
         var table = BoundedTable<Int, Int>(limit: limit)
         for number in 0..<1_000 {
             table[number] = number
@@ -73,7 +73,7 @@ struct BoundedTableTests {
         #expect(calls == 0)
     }
 
-    @Test func `what was computed is remembered, and made again once it is forgotten`() {
+    @Test func `a computed value is kept, and computed again once it has been dropped`() {
         let memo = Memo<Int, Int>(limit: 2)
         let calls = Atomic<Int>(0)
         func value(_ key: Int) -> Int {

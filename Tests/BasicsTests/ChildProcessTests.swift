@@ -17,17 +17,17 @@ struct ChildProcessTests {
         return (String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self), status)
     }
 
-    @Test func `it has the variables and descriptors that it was given`() throws {
+    @Test func `a started program has the variables and descriptors that it was given`() throws {
         let (output, status) = try run("cat; echo \"$WORD\"", ["WORD": "hello"])
         #expect(output == "hello\n" && status == 0)
     }
 
-    @Test func `a signal that is ignored here ends it`() throws {
+    @Test func `a signal that the parent ignores ends the program`() throws {
         signal(SIGPIPE, SIG_IGN)
         #expect(try run("kill -PIPE $$").status & 0x7F == SIGPIPE)
     }
 
-    @Test func `one that is not there cannot be started`() {
+    @Test func `a program that does not exist cannot be started`() {
         #expect(throws: ChildProcess.StartError.self) { try ChildProcess.start(["/no/such/program"], [:]) }
     }
 }

@@ -10,7 +10,7 @@ struct RecentListTests {
     }
 
     @Test(arguments: 1...5)
-    func `it has the last elements in their order, as many as its limit`(limit: Int) {
+    func `a recent list has the last elements in order, as many as its limit`(limit: Int) {
         for count in 0..<12 {
             let list = list(0..<count, limit: limit)
             #expect(Array(list) == Array((0..<count).suffix(limit)))
@@ -18,7 +18,7 @@ struct RecentListTests {
         }
     }
 
-    @Test func `after a removal it goes on in order, up to its limit`() {
+    @Test func `after a removal a recent list goes on in order, up to its limit`() {
         var list = list(0..<7, limit: 5)
         list.removeAll { $0.isMultiple(of: 2) }
         #expect(Array(list) == [3, 5])
@@ -26,7 +26,7 @@ struct RecentListTests {
         #expect(Array(list) == [7, 8, 9, 10, 11])
     }
 
-    @Test func `a position without an element is a mistake`() async {
+    @Test func `reading a position without an element traps`() async {
         await #expect(processExitsWith: .failure) {
             let list = RecentList<Int>(limit: 3)
             _ = list[0]

@@ -2,7 +2,7 @@ import Basics
 import Glibc
 import Testing
 
-@Test func `a clock of the system goes on, in nanoseconds`() {
+@Test func `the system's clocks advance, and are read in nanoseconds`() {
     let begun = SystemClock.nanoseconds(CLOCK_MONOTONIC)
     usleep(1_000)
     let elapsed = SystemClock.nanoseconds(CLOCK_MONOTONIC) - begun

@@ -23,18 +23,18 @@ struct TimestampTests {
         "1900-02-29T00:00:00Z", "2023-04-31T00:00:00Z", "2023-13-01T00:00:00Z", "2023-00-01T00:00:00Z",
         "2023-01-00T00:00:00Z", "2023-01-01T24:00:00Z", "2023-01-01T00:00:00", "2023-01-01T00:00:00+0200",
     ])
-    func `what is no point in time is not read`(text: String) { #expect(Timestamp(Array(text.utf8)) == nil) }
+    func `text that is no point in time is not read`(text: String) { #expect(Timestamp(Array(text.utf8)) == nil) }
 
     @Test(arguments: [
         (0, "1970-01-01T00:00:00.000Z"), (1_700_000_000_250, "2023-11-14T22:13:20.250Z"),
         (-1, "1969-12-31T23:59:59.999Z"), (-1000, "1969-12-31T23:59:59.000Z"), (-1001, "1969-12-31T23:59:58.999Z"),
         (.min, "0000-01-01T00:00:00.000Z"), (.max, "9999-12-31T23:59:59.999Z"),
     ])
-    func `a time in milliseconds has three digits of them, before 1970 too`(milliseconds: Int64, text: String) {
+    func `a time in milliseconds is written with three decimals, also before 1970`(milliseconds: Int64, text: String) {
         #expect(Timestamp.text(milliseconds: milliseconds) == text)
     }
 
-    @Test func `a date is the one that the system's library finds`() {
+    @Test func `dates agree with those of the system's library`() {
         for seconds in stride(from: -62_167_219_200, to: 253_402_300_800, by: 47_111_117) {
             var (time, parts) = (time_t(seconds), tm())
             gmtime_r(&time, &parts)

@@ -48,7 +48,7 @@ import Testing
             ([("RateLimit", #""x";r=-999999999999999;t=999999999999999"#)], 3_600),
         ] as [([(String, String)], UInt64)]
     )
-    func `a limit that is used up ends at its reset, by the upstream's clock, or after an hour`(
+    func `a used-up limit ends at its reset by the upstream's clock, or after an hour`(
         _ lines: [(String, String)],
         _ seconds: UInt64
     ) throws {
@@ -81,7 +81,7 @@ import Testing
         #expect(Self.budget(("X-RateLimit-Remaining", "many")) == nil)
     }
 
-    @Test func `below the reserve the background stops, then what can be replaced, and the rest goes on to the end`()
+    @Test func `below the reserve background requests stop, then those with a stale response, and the rest at zero`()
         throws
     {
         for (remaining, admitted) in [
@@ -97,7 +97,9 @@ import Testing
         #expect(Self.admitted(try Self.left(0), after: 60) == [true, true, true])
     }
 
-    @Test func `a request reserves one when it is sent, and gets it back where it is not counted`() throws {
+    @Test func `a request reserves one unit when it is sent, and gets it back if the upstream does not count it`()
+        throws
+    {
         var budget = try Self.left(2)
         let (first, second) = (budget.reserve(), budget.reserve())
         #expect(Self.admitted(budget) == [false, false, false])
@@ -109,7 +111,7 @@ import Testing
         #expect(budget.isUsedUp(at: 1_000 * Self.second))
     }
 
-    @Test func `what a response says is left replaces what was computed, unless a later request's response came first`()
+    @Test func `a response's count replaces the computed one, unless the response to a later request came first`()
         throws
     {
         var budget = try Self.left(50)
@@ -128,7 +130,7 @@ import Testing
         #expect(budget.remaining == 90)
     }
 
-    @Test func `requests under way are not spent twice, whichever of them a response has counted`() throws {
+    @Test func `requests under way are not spent twice, whichever of them a response's count includes`() throws {
         var budget = try Self.left(20)
         let sent = (0..<20).map { _ in budget.reserve() }
         #expect(budget.remaining == 0)
@@ -149,7 +151,7 @@ import Testing
         }
     }
 
-    @Test func `overlapping responses of a former period change nothing, and those of a later one count`() throws {
+    @Test func `overlapping responses of an earlier period change nothing, and those of a later period count`() throws {
         var budget = try Self.left(50, for: 600)
         let (old, new) = (budget.reserve(), budget.reserve())
         budget.end(new, isCounted: true)

@@ -86,7 +86,7 @@ import Testing
         #expect(!own.contains("if-none-match") && !own.contains("if-range"))
     }
 
-    @Test func `Origin is what the config says, and a view goes to a Larder behind this one`() {
+    @Test func `Origin is sent as configured, and Larder-View only to a Larder behind this one`() {
         let request = fields([("Origin", "http://localhost:3000"), ("Larder-View", "mapped"), ("Larder-Live", "on")])
         let via = ("Via", "1.1 larder")
         #expect(

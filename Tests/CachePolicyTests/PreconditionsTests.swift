@@ -154,7 +154,7 @@ import Testing
         #expect(Freshening.outcome(ofHead: weak, stored: strong, length: nil) == .invalidate)
     }
 
-    @Test func `a validator that the stored response lacks contradicts it, an unknown length does not`() {
+    @Test func `a HEAD with a tag that the stored response lacks invalidates it, an unknown length does not`() {
         #expect(Freshening.outcome(ofHead: fields([("ETag", "\"a\"")]), stored: Fields(), length: nil) == .invalidate)
         #expect(
             Freshening.outcome(ofHead: fields([("Content-Length", "1")]), stored: Fields(), length: nil) == .refresh

@@ -56,7 +56,7 @@ import Testing
         #expect(left.matchesWeakly(right) == weak)
     }
 
-    @Test func `a list of tags is read, whatever stands between`() {
+    @Test func `a list of tags is read, and anything else in it is skipped`() {
         let condition = EntityTagCondition(lines: [bytes("\"a\", W/\"b,c\" ,,x"), bytes("\"d\\\", \"e\"")])
         #expect(condition?.bytes == bytes("\"a\", W/\"b,c\", \"d\\\", \"e\""))
         #expect(EntityTagCondition(lines: [bytes(" * ")]) == .any)

@@ -39,7 +39,7 @@ import Testing
         return origin.requests.map { $0["If-None-Match"] == nil ? 200 : 304 }
     }
 
-    @Test func `after a trial and a comparison a new token costs a 304`() throws {
+    @Test func `once a route's tags have been tested, a new token costs a 304`() throws {
         let origin = try Self.origin()
         let larder = try Self.daemon(origin)
         let first = try Self.get(larder, "/users/1", 1)
@@ -91,7 +91,7 @@ import Testing
         #expect(origin.requests.map { $0["If-None-Match"] } == [nil, nil, nil, nil])
     }
 
-    @Test func `clients of another address do not profit`() throws {
+    @Test func `responses are not validated across the addresses of clients`() throws {
         let origin = try Self.origin()
         let folder = TemporaryFolder()
         let socket = folder.file("api.sock")

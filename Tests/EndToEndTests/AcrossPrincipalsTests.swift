@@ -41,7 +41,7 @@ import Testing
     /// What a request that went upstream asked for.
     private static func condition(_ request: Origin.Request?) -> String? { request?["If-None-Match"] }
 
-    @Test func `a new token gets a stored response for a 304, as a document of its own`() throws {
+    @Test func `a new token gets a stored response for the cost of a 304, and then has its own document`() throws {
         let github = try GitHubOrigin(["/repos/o/r1": .repository(1)])
         let larder = try Self.daemon(github)
         let first = try Self.get(larder, "/repos/o/r1", Self.token("a"))
@@ -68,9 +68,7 @@ import Testing
         #expect(try larder.waitForObjects(3, of: "Repository"))
     }
 
-    @Test func `tokens that rotate cost the whole responses that one everlasting token costs, and one for the trial`()
-        throws
-    {
+    @Test func `rotating tokens cost as many whole responses as a permanent token, and one more as a test`() throws {
         let paths = (1...4).map { "/repos/o/r\($0)" }
         /// The whole responses of a day in which pages change now and then.
         func cost(_ token: (_ hour: Int, _ job: Int) -> String) throws -> (fulls: Int, all: Int) {
@@ -122,7 +120,9 @@ import Testing
         #expect(github.notModified > 30)
     }
 
-    @Test func `an upstream that answers 304 to everything releases nothing, and is no longer asked`() throws {
+    @Test func `an upstream that answers 304 to everything is recognised, and no longer asked with others' tags`()
+        throws
+    {
         let github = try GitHubOrigin(["/repos/o/r1": .repository(1), "/repos/o/r2": .repository(2)])
         let larder = try Self.daemon(github)
         for path in ["/repos/o/r1", "/repos/o/r2"] { _ = try Self.get(larder, path, Self.token("a")) }
@@ -139,7 +139,7 @@ import Testing
         #expect(Self.condition(github.requests.last) == nil)
     }
 
-    @Test func `tags that no longer follow the recipe end its use with one warning`() throws {
+    @Test func `tags that no longer follow the recipe end validation across principals, with one warning`() throws {
         let path = "/repos/o/r1"
         let github = try GitHubOrigin([path: .repository(1)])
         let larder = try Self.proved(github, path)
@@ -153,9 +153,7 @@ import Testing
         #expect(larder.log.components(separatedBy: "no longer validated across principals").count == 2)
     }
 
-    @Test func `a 304 without the entity tag that was asked about is ignored, and the response is fetched whole`()
-        throws
-    {
+    @Test func `a 304 without the entity tag of the request is ignored, and the whole response is fetched`() throws {
         let path = "/repos/o/r1"
         let github = try GitHubOrigin([path: .repository(1)])
         let larder = try Self.proved(github, path)
@@ -165,7 +163,7 @@ import Testing
         #expect(github.requests.map { Self.condition($0) != nil } == [true, false])
     }
 
-    @Test func `what a clean has removed meanwhile is fetched whole`() throws {
+    @Test func `a response that a clean removes during its validation is fetched whole`() throws {
         let path = "/repos/o/r1"
         let github = try GitHubOrigin([path: .repository(1)])
         let larder = try Self.proved(github, path)
@@ -184,7 +182,7 @@ import Testing
         #expect(github.requests.count == 2)
     }
 
-    @Test func `a body that repeats a credential, of whomever, is never another's`() throws {
+    @Test func `a body that repeats a credential is not validated for the principals that it concerns`() throws {
         let (first, second, third) = (Self.token("a"), Self.token("b"), Self.token("c"))
         let github = try GitHubOrigin([
             "/repos/o/r1": .repository(1),
@@ -225,7 +223,7 @@ import Testing
         #expect(Self.condition(github.requests.last) == nil)
     }
 
-    @Test func `links are each principal's own`() throws {
+    @Test func `a principal never gets the Link field of another one's response`() throws {
         let path = "/repos/o/r1"
         var page = GitHubOrigin.Page.repository(1)
         page.ownFields = ["Link": #"<https://api.github.com/next?page=2>; rel="next""#]
@@ -243,7 +241,7 @@ import Testing
         #expect(other.cacheStatus.contains("fwd-status=304"))
     }
 
-    @Test func `indented JSON is released by the tag of what was not indented, which is weak then`() throws {
+    @Test func `indented JSON is served after a 304 to the tag of minified JSON, with a weak tag`() throws {
         let path = "/repos/o/r1"
         let github = try GitHubOrigin([path: .repository(1)])
         let larder = try Self.daemon(github)
@@ -255,7 +253,9 @@ import Testing
         #expect(github.notModified == 1)
     }
 
-    @Test func `a response whose objects have changed for one token is validated as it was received`() throws {
+    @Test func `a response is validated for another token as it was received, without later values of its objects`()
+        throws
+    {
         let list = #"[{"id":1,"name":"r1","full_name":"o/r1","description":"old"}]"#
         let github = try GitHubOrigin(["/user/repos": .init(body: list), "/repos/o/r9": .repository(9)])
         let larder = try Self.proved(github, "/repos/o/r9")
@@ -268,7 +268,7 @@ import Testing
         #expect(try Self.get(larder, "/user/repos", Self.token("b")).text == list)
     }
 
-    @Test func `a copy that survives a restart is still one`() throws {
+    @Test func `a response stored before a restart can be validated for another token`() throws {
         let path = "/repos/o/r1"
         let github = try GitHubOrigin([path: .repository(1)])
         let larder = try Self.daemon(github)

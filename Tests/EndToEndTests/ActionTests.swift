@@ -57,7 +57,7 @@ import Testing
 
     /// Without `object:` the last part of the path is taken for the identity.
     @Test(arguments: [true, false])
-    func `an action invalidates what shows its object although no route says which object its path names`(
+    func `an action invalidates what shows its object even if no route names the object of its path`(
         isDetailStored: Bool
     ) throws {
         let (origin, _) = try Self.shop()
@@ -74,7 +74,7 @@ import Testing
         for path in paths { #expect(try larder.get(path).text.contains("open"), "\(path)") }
     }
 
-    @Test func `a write without a word of its object makes outdated what shows the object that its path seems to name`()
+    @Test func `a write whose response lacks its object invalidates what shows the object that its path seems to name`()
         throws
     {
         let title = Monitor("a")
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `a DELETE makes outdated what shows the object that its path seems to name`() throws {
+    @Test func `a DELETE invalidates what shows the object that its path seems to name`() throws {
         let isThere = Monitor(true)
         let origin = try Origin { request in
             if request.method == "DELETE" {
@@ -113,7 +113,7 @@ import Testing
         #expect(try larder.get("/recent").text == "[]")
     }
 
-    @Test func `the end of an action leaves its object alive`() throws {
+    @Test func `a DELETE that ends an action does not delete the object`() throws {
         let (origin, state) = try Self.shop()
         state.withLock { $0 = "cancelled" }
         let larder = try Larder(config: Self.config(origin))
@@ -133,7 +133,7 @@ import Testing
         #expect(try larder.get("/orders/5").isHit)
     }
 
-    @Test func `an action without a response counts as one that happened, also after a crash`() throws {
+    @Test func `an action that was cut off by a crash counts as done`() throws {
         let gate = Gate()
         let (origin, state) = try Self.shop()
         let larder = try Larder(config: Self.config(origin))

@@ -12,7 +12,7 @@ import Testing
 
     // MARK: Bursts
 
-    @Test func `a burst before a limit is known overruns it by no more than what is under way then`() throws {
+    @Test func `a burst before the limit is known exceeds it by at most the requests under way`() throws {
         let github = try BudgetFixture.github()
         github.limit { $0.requests["core"] = 20 }
         github.delay(.milliseconds(30))
@@ -30,7 +30,7 @@ import Testing
         #expect(github.refusals == refusals)
     }
 
-    @Test func `a refusal holds back the requests that wait for their turn, too`() throws {
+    @Test func `a refusal also holds back the requests that wait for their turn`() throws {
         let github = try BudgetFixture.github()
         github.limit { $0.atOnce = 3 }
         github.delay(.milliseconds(30))
@@ -42,7 +42,7 @@ import Testing
         #expect(held.count >= 40 && held.allSatisfy { (1...60).contains(Int($0["Retry-After"] ?? "") ?? 0) })
     }
 
-    @Test func `a write that waits for the gap before it is refused if nothing is left by then`() throws {
+    @Test func `a write that waits for the gap between writes is refused if the limit is used up meanwhile`() throws {
         let github = try BudgetFixture.github()
         github.limit { $0.requests["core"] = 3 }
         let larder = try BudgetFixture.daemon(github.origin, "{ write_gap: 500ms }")
@@ -56,9 +56,7 @@ import Testing
     // MARK: Words
 
     @Test(arguments: [(429, nil), (403, nil), (403, "1100000000"), (429, "-5")] as [(Int, String?)])
-    func `a refusal that does not say until when is passed on, and holds nothing back`(status: Int, reset: String?)
-        throws
-    {
+    func `a refusal that names no end is passed on, and holds nothing back`(status: Int, reset: String?) throws {
         let page: FieldLines = ["Cache-Control": "max-age=0, stale-if-error=3600", "ETag": #""a""#]
         let origin = try Origin { _ in .json(#"{"id":1}"#, page) }
         let larder = try BudgetFixture.daemon(origin)
@@ -77,7 +75,7 @@ import Testing
     }
 
     @Test(arguments: ["3800000000", "4503599627370496", "999999999"])
-    func `a limit that ends in 2090 is one that ends within the hour`(reset: String) throws {
+    func `a limit that is reset in 2090 holds back for an hour at most`(reset: String) throws {
         let origin = try Origin { _ in .json("{}", Self.limit(0, reset: reset)) }
         let larder = try BudgetFixture.daemon(origin)
         #expect(try BudgetFixture.get(larder, 1).status == 200)
@@ -91,7 +89,7 @@ import Testing
     }
 
     @Test(arguments: ["99999999999999", "Fri, 01 Sep 2090 00:00:00 GMT"])
-    func `a refusal until 2090 is one for an hour`(retryAfter: String) throws {
+    func `a refusal until 2090 holds back for an hour`(retryAfter: String) throws {
         let origin = try Origin { _ in .json("{}", ["Retry-After": retryAfter], status: 429) }
         let larder = try BudgetFixture.daemon(origin)
         _ = try BudgetFixture.get(larder, 1)
@@ -100,7 +98,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `a limit whose clock jumps is what the newest response says`() throws {
+    @Test func `if a limit's reset jumps, the newest response counts`() throws {
         let now = Int(Date().timeIntervalSince1970)
         let words = Monitor([
             Self.limit(9, reset: "\(now + 3_000)"), Self.limit(8, reset: "\(now + 900_000)"),

@@ -7,7 +7,9 @@ import Testing
     private static let labels = ["; charset=ISO-8859-1", "; charset=windows-1252", "; charset=us-ascii", ""]
 
     @Test(arguments: labels)
-    func `a body that is not UTF-8 passes as received in every view, and moves nowhere`(_ label: String) throws {
+    func `a body that is not UTF-8 is passed on as received in every view, and changes no other document`(
+        _ label: String
+    ) throws {
         let type = "application/json\(label)"
         let latin = Array(#"{"id":7,"name":"Gro"#.utf8) + [0xDF] + Array(#""}"#.utf8)
         let list = #"[{"id":7,"name":"Groß"},{"id":8,"name":"Bo"}]"#
@@ -38,7 +40,10 @@ import Testing
         ("application/json", "application/json"),
         ("application/json; charset=utf-8", "application/json; charset=utf-8"),
     ])
-    func `text from other responses is UTF-8, and so the label says`(_ label: String, _ composed: String) throws {
+    func `composed text that is not ASCII is not labelled with another charset than UTF-8`(
+        _ label: String,
+        _ composed: String
+    ) throws {
         let name = Monitor("Gross")
         let origin = try Origin { request in
             request.path == "/users"

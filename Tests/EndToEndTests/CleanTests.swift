@@ -181,7 +181,7 @@ import Testing
         #expect(try larder.get("/users/1").status != 200)
     }
 
-    @Test func `a clean of one principal keeps what others fetch meanwhile, and nothing of that one`() throws {
+    @Test func `a clean of one principal removes its response under way, and keeps those of others`() throws {
         let gate = Gate()
         let origin = try Origin { _ in OriginResponse.json(#"{"id":1,"login":"ada"}"#, Fresh.hour).after(gate) }
         let larder = try Larder(config: Configs.blog(origin))

@@ -19,7 +19,7 @@ import Testing
         #expect(own != given)
     }
 
-    @Test func `a token that no client could send keeps it from starting`() throws {
+    @Test func `an admin token that is too short keeps the daemon from starting`() throws {
         let daemon = try ChildProcess(
             Larder.binary,
             ["serve", "--upstream", "http://127.0.0.1:9", "--store", TemporaryFolder().file("larder.db")],
@@ -66,7 +66,7 @@ import Testing
         )
     }
 
-    @Test func `a name of the environment is one of Larder's, for programs of other containers`() throws {
+    @Test func `names in LARDER_HOSTS are accepted as Host`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(
             arguments: ["--upstream", origin.url],

@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(arguments: ["stale", "remove", "keep"], [404, 410])
-    func `after a 404 or 410 the stored response is not served, although nothing is stored in its place`(
+    func `after a 404 or 410 the stored response is not served, even if the error may not be stored`(
         policy: String,
         status: Int
     ) throws {
@@ -178,7 +178,7 @@ import Testing
     }
 
     @Test(arguments: [#"{"deleted":true}"#, #"{"id":1}"#, #"{"id":1,"deleted":true}"#, #"{"id":1,"title":"a"}"#])
-    func `with on_delete: keep what the response to the DELETE leaves out is still known`(body: String) throws {
+    func `with on_delete: keep a member that the response to the DELETE lacks stays known`(body: String) throws {
         let origin = try Self.origin(Self.bodies()) { _ in .json(body) }
         let larder = try Larder(origin, config: Self.config(origin, "keep"))
         for _ in 0..<2 {
@@ -202,7 +202,9 @@ import Testing
         #expect(items.isHit)
     }
 
-    @Test func `with on_delete: keep an object is not shown as before a write whose effect nothing has shown`() throws {
+    @Test func `with on_delete: keep an object is fetched again if a write before its deletion left a member unknown`()
+        throws
+    {
         let list = #"[{"id":1,"title":"a","state":"open"}]"#
         let bodies = Monitor(["/items": list])
         let origin = try Self.origin(bodies) { _ in .json(#"{"id":1,"state":"closed"}"#) }
@@ -216,7 +218,9 @@ import Testing
         #expect(try !larder.get("/items").isHit)
     }
 
-    @Test func `with on_delete: keep what a part has shown since such a write does not make the rest known`() throws {
+    @Test func `with on_delete: keep an object is fetched again if only some members were shown since its last write`()
+        throws
+    {
         let bodies = Monitor([
             "/items": #"[{"id":1,"title":"a","state":"open"}]"#, "/other": #"{"items":[{"id":1,"title":"a"}]}"#,
         ])

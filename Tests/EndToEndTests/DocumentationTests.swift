@@ -76,7 +76,7 @@ import Testing
         return blocks
     }
 
-    @Test func `every block of the documentation is run or checked, or has a reason why not`() {
+    @Test func `every block of the documentation is run or checked, or is excepted with a reason`() {
         #expect(Self.all.count > 100)
         for block in Self.all where !["sh", "console", "yaml", "json", "python"].contains(block.kind) {
             #expect(
@@ -207,7 +207,9 @@ import Testing
 
     private static let pages = Set(all.filter { ["sh", "console"].contains($0.kind) && $0.reason == nil }.map(\.page))
 
-    @Test(arguments: pages.sorted()) func `each command prints what the page shows`(page: String) throws {
+    @Test(arguments: pages.sorted()) func `each command in the documentation prints what its page shows`(page: String)
+        throws
+    {
         let folder = TemporaryFolder()
         let run = try ChildProcess(
             "\(Repository.root)/scripts/run",
@@ -281,7 +283,7 @@ import Testing
 
     // MARK: Configs, JSON and Python
 
-    @Test func `every config is accepted`() throws {
+    @Test func `every config in the documentation is accepted`() throws {
         let group = try ChildProcess.run("id", ["-gn"]).trimmingCharacters(in: .newlines)
         for block in try Self.blocks("yaml") where !block.text.contains("format: 2\n") {
             let folder = TemporaryFolder()
@@ -307,7 +309,7 @@ import Testing
     )
 
     @Test(.enabled(if: schemas.isInstalled, "the schemas could not be installed from PyPI"))
-    func `compose files, manifests and workflows are valid, and so is the config in a manifest`() throws {
+    func `compose files, manifests and workflows in the documentation are valid`() throws {
         let folder = TemporaryFolder()
         let blocks = Self.all.filter { $0.page == "docs/containers.md" && $0.kind == "yaml" }
         #expect(blocks.count == 4)
@@ -336,7 +338,7 @@ import Testing
         }
     }
 
-    @Test func `all JSON parses, and the recording shown on the page of the format is valid`() throws {
+    @Test func `all JSON in the documentation parses, and the recording that it shows is valid`() throws {
         for block in try Self.blocks("json") {
             #expect(throws: Never.self, "\(block.page): \(block.text)") {
                 try JSONSerialization.jsonObject(with: Data(block.text.utf8))

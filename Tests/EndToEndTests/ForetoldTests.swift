@@ -4,7 +4,7 @@ import Testing
 
 /// What `/explain` foretells is what the next request gets, in generated states for generated requests.
 @Suite(.scripts) struct ForetoldTests {
-    @Test func `what explain foretells is what the next request gets, in every kind of state`() throws {
+    @Test func `explain foretells what the next request gets, in every kind of state`() throws {
         let walks = try together(6) { number -> (seen: Set<String>, mistake: String?) in
             let walk = try ForetoldWalk(seed: UInt64(number + 1))
             for step in 0..<200 {
@@ -31,7 +31,7 @@ import Testing
     }
 
     /// The request that waits for a commit is explained as one that waits.
-    @Test func `a response that is just arriving is awaited like by any request`() throws {
+    @Test func `explain counts a response that is not yet committed as stored`() throws {
         let origin = try Origin { request in .json(#"{"id":1,"name":"a"}"#, Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         for _ in 0..<20 {

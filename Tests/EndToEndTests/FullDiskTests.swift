@@ -86,7 +86,7 @@ struct FullDiskTests {
         #expect(larder.log.contains("the store cannot grow"), "\(larder.log)")
     }
 
-    @Test func `what a full disk has no room for is not called stored, until there is room again`() throws {
+    @Test func `while a disk is full Cache-Status does not say stored, and it does once there is room`() throws {
         let noise = (0..<200_000).map { _ in String(UInt64.random(in: .min ... .max)) }.joined(separator: ",")
         let origin = try Origin { _ in .json(#"{"id":1,"title":"\#(noise)"}"#, Fresh.hour) }
         let disk = try SmallDisk(megabytes: 20)

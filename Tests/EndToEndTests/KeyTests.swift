@@ -54,7 +54,7 @@ import Testing
           - { path: "items/{id}.json", key: { ignore: [a] } }
         """
 
-    @Test func `a rule with query: has its own key rules, and what it demands always counts`() throws {
+    @Test func `a rule with query: has its own key rules, and the parameters that it requires always count`() throws {
         let origin = try Self.counting()
         let larder = try Larder(config: Configs.plain(origin, top: ["routes:", Self.byQuery]))
         for (first, same, others) in [

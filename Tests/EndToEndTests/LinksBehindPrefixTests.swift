@@ -46,7 +46,7 @@ import Testing
         #expect(raw.text.contains(#""/v2/orders/2?page=2""#))
     }
 
-    @Test func `curl keeps its session`() throws {
+    @Test func `curl keeps the upstream's session cookie behind a prefix`() throws {
         let (larder, _) = try Self.shop()
         let jar = larder.folder.file("cookies")
         func curl(_ path: String) throws -> String {

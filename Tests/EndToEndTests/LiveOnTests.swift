@@ -80,7 +80,7 @@ import Testing
         #expect(follower.names == ["cached", "error", "unchanged"])
     }
 
-    @Test func `an upstream that is not asked because it cannot be reached has not returned`() throws {
+    @Test func `a request that is held back during an outage does not count as the upstream's return`() throws {
         let origin = try Origin { _ in .json(Self.old, Fresh.hour) }
         let larder = try Larder(config: Configs.plain(origin, top: Self.quick()))
         _ = try larder.get("/x")

@@ -58,7 +58,7 @@ import Testing
         #expect(try eventually { try larder.get("/users/3").isHit })
     }
 
-    @Test func `a response that a lock keeps from being stored is not called stored`() throws {
+    @Test func `while the store is locked Cache-Status does not say stored`() throws {
         let origin = try Self.origin()
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/users/1")

@@ -4,7 +4,7 @@ import Testing
 
 /// What `larder map` says of a body, and what the daemon makes of it, are the same.
 @Suite(.scripts) struct MappingAgreementTests: ModelFixtures {
-    @Test func `a model's migrations are applied to what was stored before, in the mapped view, too`() throws {
+    @Test func `a model's migrations are applied to what was stored before, also in the mapped view`() throws {
         let routes = #"routes: [ { path: "users/{id:#}", model: User }, { path: users, model: [User] } ]"#
         let (origin, larder) = try Self.daemon(
             "models: { User: { identity: id, properties: { fullName: name, created: created } } }\n" + routes,

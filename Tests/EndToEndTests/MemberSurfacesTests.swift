@@ -67,7 +67,7 @@ import Testing
         #expect(try Self.map(larder, "/events", shown, "--reverse", "--unconverted", "/2").errors.contains("in quotes"))
     }
 
-    @Test func `a list that declares it has each element once, and SQL shows all of them`() throws {
+    @Test func `a list with unique: true is shown with each element once, and in SQL with all of them`() throws {
         let body = #"{"id":1,"tags":["a","b","a"],"users":[{"id":7},{"id":8},{"id":7}]}"#
         let larder = try Self.daemon(
             """
@@ -113,7 +113,7 @@ import Testing
         #expect(other.errors.contains("not-written at /0/repo Hit: The response has another value"), "\(other.errors)")
     }
 
-    @Test func `a value that contradicts a header field of the response is reported on the way back`() throws {
+    @Test func `when mapping back, a value that contradicts a field of the response is reported`() throws {
         let larder = try Self.daemon(
             """
             models: { Item: { identity: id, properties: { tag: "@header.ETag" } } }

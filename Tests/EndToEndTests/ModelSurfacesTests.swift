@@ -72,7 +72,7 @@ import Testing
         #expect(try larder.get("/accs", Self.mapped).text == #"[{"id":7,"login":"n","plan":"q"}]"#)
     }
 
-    @Test func `every earlier response counts, once it is known of which model its object is`() throws {
+    @Test func `earlier responses of an object count once its concrete model is known`() throws {
         let bodies = [
             "/accs/7": #"{"id":7,"plan":"p"}"#, "/accs": #"[{"id":7,"login":"o","bio":"b"}]"#,
             "/repos": #"[{"id":1,"owner":{"id":7,"seats":2}}]"#,
@@ -95,9 +95,7 @@ import Testing
 
     // MARK: Null on a key path
 
-    @Test func `null in place of the object that a property is read from is known of the property, on every surface`()
-        throws
-    {
+    @Test func `null on a property's key path is shown as null on every surface`() throws {
         let mapping = """
             models: { Item: { identity: id, properties: { inner: m.in, deep: m.a.b } } }
             routes: [ { path: "items/{id:#}", model: Item }, { path: items, model: [Item] } ]
@@ -150,7 +148,7 @@ import Testing
         #expect(try larder.get("/users", Self.mapped).text == list.text)
     }
 
-    @Test func `an object that is identified by its name is shown for its name, and by its key path`() throws {
+    @Test func `an object that is identified by its name is shown in place of its name`() throws {
         let (_, larder) = try Self.daemon(
             """
             models:
@@ -173,7 +171,7 @@ import Testing
     }
 
     @Test(arguments: ["7", #"{"id":7}"#])
-    func `what an object shows by its identity alone is filled in, also at the end of a key path`(user: String) throws {
+    func `an object that shows only its identity is filled in, also at the end of a key path`(user: String) throws {
         let (_, larder) = try Self.daemon(
             """
             models:

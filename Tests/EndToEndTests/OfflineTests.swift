@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(arguments: ["Bearer ada", "Bearer bela"])
-    func `without the upstream, a list from before a write shows of an object what was served since`(writer: String)
+    func `without the upstream, a list from before a write shows the values served since the write`(writer: String)
         throws
     {
         let name = Monitor("old")

@@ -32,7 +32,7 @@ import Testing
         )
     }
 
-    @Test func `while an upstream refuses connections, requests get at once what a failure would bring`() throws {
+    @Test func `while an upstream refuses connections, requests get a stale response or 504 at once`() throws {
         let origin = try Self.origin()
         let larder = try Self.stored(origin)
         origin.stop()
@@ -66,7 +66,7 @@ import Testing
         #expect(larder.log.ranges(of: "the upstream cannot be reached").count == 1)
     }
 
-    @Test func `a held write was never sent, and a response that is stored stays`() throws {
+    @Test func `a write that is held back is not sent, and invalidates nothing`() throws {
         let origin = try Self.origin()
         let larder = try Self.stored(origin)
         origin.stop()
@@ -80,7 +80,7 @@ import Testing
         #expect(origin.count(method: "PUT") == 1)
     }
 
-    @Test func `a probe is a connection, never a request`() throws {
+    @Test func `a probe opens a connection, and sends no request`() throws {
         let origin = try Self.origin()
         let larder = try Self.stored(origin)
         origin.stop()
@@ -94,7 +94,7 @@ import Testing
         #expect(origin.count() == count + 1)
     }
 
-    @Test func `a server that hangs costs each stale response its patience at most, and is back at once`() throws {
+    @Test func `while a server hangs stale responses come within the patience, and new ones once it responds`() throws {
         let gate = Gate()
         let origin = try Self.origin()
         let larder = try Self.stored(origin, "timeouts: { first_byte: 1s }")
@@ -109,7 +109,8 @@ import Testing
         #expect(try eventually { try larder.get("/strict").text == "2" })
     }
 
-    @Test func `before its first timeout, a server that hangs is slow, and stale responses come at once`() throws {
+    @Test func `a server that hangs counts as slow before its first timeout, and stale responses come at once`() throws
+    {
         let gate = Gate()
         let origin = try Self.origin()
         let routes = "routes: [{ path: strict, patience: 1h }, { path: waits, patience: 1h }]"
@@ -140,7 +141,7 @@ import Testing
         #expect(larder.log.ranges(of: "the upstream does not respond in time").count == 1)
     }
 
-    @Test func `a path that is slow alone closes nothing for the others`() throws {
+    @Test func `a timeout on one path does not hold back requests for other paths`() throws {
         let gate = Gate()
         defer { gate.open() }
         let origin = try Origin { request in
@@ -169,7 +170,7 @@ import Testing
         #expect(try larder.get("/none").status == 200)
     }
 
-    @Test func `an upstream that comes and goes is never given up`() throws {
+    @Test func `an upstream that comes and goes is asked again each time it is back`() throws {
         let origin = try Self.origin()
         let larder = try Self.stored(origin)
         for _ in 0..<4 {
@@ -206,7 +207,7 @@ import Testing
         #expect(larder.log.ranges(of: "the upstream's responses").count == 2)
     }
 
-    @Test func `the mapped view of an object that was never asked for is made of what is known`() throws {
+    @Test func `while the upstream is unreachable, the mapped view of an object never requested is assembled`() throws {
         let user = #"{"id":1,"login":"ada","name":"x","company":null}"#
         let origin = try Origin { _ in .json("[\(user)]", Fresh.hour) }
         let bound = #"routes: [{ path: "people/{login}", model: User, object: { login: login } }]"#

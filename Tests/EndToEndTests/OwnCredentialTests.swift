@@ -17,7 +17,7 @@ import Testing
         Configs.plain(origin, upstream: ["credential: { \(source), scheme: Bearer }"])
     }
 
-    @Test func `a credential's file is read again when it changes, and what is stored stays valid`() throws {
+    @Test func `a credential's file is read again when it changes, and stored responses stay valid`() throws {
         let origin = try origin(Monitor(["one", "two"]))
         let folder = TemporaryFolder()
         let file = try folder.write("one\n", to: "token")
@@ -35,7 +35,7 @@ import Testing
         #expect(!larder.log.contains("one") && !larder.log.contains("two"))
     }
 
-    @Test func `a file that becomes unusable changes nothing, and is reported once, also by status`() throws {
+    @Test func `an unusable credential file changes nothing, and is reported once, also by status`() throws {
         let origin = try origin(Monitor(["one", "two"]))
         let folder = TemporaryFolder()
         let file = try folder.write("one", to: "token")
@@ -56,7 +56,7 @@ import Testing
         #expect(larder.log.components(separatedBy: "cannot be renewed").count == 2)
     }
 
-    @Test func `a file whose permissions are mended is read again`() throws {
+    @Test func `a credential file is read again once its permissions are corrected`() throws {
         let origin = try origin(Monitor(["one", "two"]))
         let folder = TemporaryFolder()
         let file = try folder.write("one", to: "token")

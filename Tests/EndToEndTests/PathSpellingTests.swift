@@ -38,7 +38,10 @@ import Testing
         #expect(try larder.command("documents").output.contains("/shop/orders/5"))
     }
 
-    @Test(arguments: spellings) func `explain, documents and clean take each path and say which`(path: String) throws {
+    @Test(arguments: spellings)
+    func `explain, documents and clean accept a client's and an upstream's path, and say which it is`(path: String)
+        throws
+    {
         let (larder, origin) = try Self.shop()
         let read = path == "/v2/orders/5" ? "the upstream's path" : "a client's path"
         let note = "read as \(read): clients ask for /shop/orders/5, which is /v2/orders/5 upstream"
@@ -57,7 +60,7 @@ import Testing
         #expect(try larder.documents() == 0)
     }
 
-    @Test func `a path that no upstream has is said to be none's`() throws {
+    @Test func `a path that belongs to no upstream is refused with the known prefixes`() throws {
         let (larder, _) = try Self.shop()
         for command in [["documents", "--url", "/nowhere/5"], ["clean", "--url", "/nowhere/5"]] {
             let process = try larder.command(command[0], command[1], command[2])
@@ -69,7 +72,9 @@ import Testing
         }
     }
 
-    @Test(arguments: spellings) func `key and route take each path and say which`(path: String) throws {
+    @Test(arguments: spellings) func `key and route accept a client's and an upstream's path, and say which it is`(
+        path: String
+    ) throws {
         let (larder, _) = try Self.shop()
         let config = larder.folder.file("larder.yaml")
         let read = path == "/v2/orders/5" ? "the upstream's path" : "a client's path"

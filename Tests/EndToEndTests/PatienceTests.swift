@@ -18,7 +18,7 @@ import Testing
         return (larder, origin)
     }
 
-    @Test func `a stale response is served once patience is over, and the fetch goes on behind it`() throws {
+    @Test func `a stale response is served once the patience is over, and the fetch goes on`() throws {
         let gate = Gate()
         let (larder, origin) = try Self.stalled(gate, upstream: ["patience: 100ms"])
         let answer = try larder.get("/x")
@@ -34,9 +34,10 @@ import Testing
     }
 
     @Test(arguments: [("HEAD", [:]), ("GET", ["Range": "bytes=0-0"]), ("GET", ["If-None-Match": "\"x\""])])
-    func `a HEAD, a range and a conditional request lose patience, too`(method: String, fields: [String: String])
-        throws
-    {
+    func `a HEAD, a range and a conditional request get a stale response once the patience is over`(
+        method: String,
+        fields: [String: String]
+    ) throws {
         let gate = Gate()
         let (larder, origin) = try Self.stalled(gate)
         defer { origin.stop() }
@@ -49,7 +50,9 @@ import Testing
         ("max-age=0, must-revalidate", nil), ("no-cache", nil), ("max-age=0", "no-cache"), ("max-age=0", "max-age=0"),
         ("max-age=0, stale-if-error=0", nil),
     ])
-    func `what must be validated is waited for`(response: String, request: String?) throws {
+    func `a response that must be validated is waited for beyond the patience`(response: String, request: String?)
+        throws
+    {
         let gate = Gate()
         // By the time of the second request it has been stale for a second.
         let fields: FieldLines = ["Cache-Control": response, "Age": "1"]
@@ -63,7 +66,7 @@ import Testing
         #expect(try waiting.value().text == "2")
     }
 
-    @Test func `what a write has made outdated is waited for`() throws {
+    @Test func `a response that a write has made outdated is waited for beyond the patience`() throws {
         let gate = Gate()
         let user = #"{"id":1,"login":"ada","name":"x"}"#
         let origin = try Origin { request in
@@ -86,7 +89,7 @@ import Testing
         #expect(try detail.value().text == newer)
     }
 
-    @Test func `a write that ends while a client waits is not hidden by what was stored before`() throws {
+    @Test func `after a write during a fetch, clients wait for the new response instead of a stale one`() throws {
         let gate = Gate()
         let (larder, origin) = try Self.stalled(gate, upstream: ["patience: 5s"])
         let reading = Background { try larder.get("/x") }
@@ -104,7 +107,7 @@ import Testing
         #expect(try late.value().text == "3")
     }
 
-    @Test func `a response that has stopped halfway is not joined by others that may get a stale one`() throws {
+    @Test func `a client that may get a stale response does not join a fetch that has stopped halfway`() throws {
         let gate = Gate()
         let (larder, origin) = try Self.stalled(gate)
         defer { origin.stop() }

@@ -23,7 +23,7 @@ import Testing
 
     private static func list(_ title: String) -> String { #"[{"id":1,"title":"\#(title)"}]"# }
 
-    @Test func `each hit of a polled list shows what the list said last`() throws {
+    @Test func `each hit of a polled list shows its latest response`() throws {
         let blog = try Changing(["/users": Self.list("v0")])
         let larder = try Larder(config: Self.config(blog.origin))
         for number in 0..<5 {

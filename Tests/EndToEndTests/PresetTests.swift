@@ -166,7 +166,7 @@ import Testing
         #expect(elsewhere.isHit && elsewhere.text.contains(#""state":"closed""#))
     }
 
-    @Test func `taking somebody from an issue deletes no issue`() throws {
+    @Test func `removing assignees from an issue does not delete the issue`() throws {
         let origin = try Origin { request in
             let people = request.method == "DELETE" ? "[]" : #"[{"id":1,"login":"ann"}]"#
             let issue = #"{"id":10,"number":7,"title":"t","assignees":\#(people)}"#

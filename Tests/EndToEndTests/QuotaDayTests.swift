@@ -66,7 +66,7 @@ import Testing
 
     private static func withoutSpace(_ text: String) -> String { text.filter { $0 != " " && $0 != "\n" } }
 
-    @Test func `a day of rotating tokens costs at most 1 % more whole responses than one everlasting token`() throws {
+    @Test func `a day of rotating tokens costs at most 1 % more whole responses than a permanent token`() throws {
         let jobs = Self.day(seed: 1, isCareful: true)
         func fulls(token: (Job) -> String) throws -> Int {
             let github = try Self.origin(jobs) { team in
@@ -92,9 +92,9 @@ import Testing
     }
 
     @Test(arguments: [2, 3])
-    func `jobs get what the origin gave them or would give them now, and are refused only what it would refuse`(
-        seed: UInt64
-    ) throws {
+    func `jobs get the origin's responses, earlier or current, and 429 only when their limit is used up`(seed: UInt64)
+        throws
+    {
         let jobs = Self.day(seed: seed, isCareful: false)
         let github = try Self.origin(jobs) { team in Set(jobs.filter { $0.team == team }.map(\.token)) }
         // Less than a job reads.

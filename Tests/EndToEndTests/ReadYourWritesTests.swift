@@ -28,7 +28,7 @@ import Testing
         #expect(written.status == 201 && written.reason == "Created")
     }
 
-    @Test func `after a write the next read shows it`() throws {
+    @Test func `the first read after a write shows its effect`() throws {
         let (origin, _) = try Self.userOrigin()
         let larder = try Larder(origin)
         for round in 1...20 {
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `what a POST to a list responds with is the object that it made`() throws {
+    @Test func `an object in the response to a POST to a list is stored`() throws {
         let origin = try Origin { request in
             request.method == "POST" ? .json(#"{"id":2,"login":"b"}"#, status: 201) : .json("[]", Fresh.hour)
         }
@@ -50,7 +50,7 @@ import Testing
         #expect(try larder.admin("GET", "/warnings").object["warnings"] as? [String] == [], "nothing is odd about it")
     }
 
-    @Test func `after a write every worker shows it`() throws {
+    @Test func `after a write all workers serve the new value`() throws {
         let (origin, _) = try Self.userOrigin()
         let larder = try Larder(origin, "--workers", "4")
         for round in 1...5 {
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `what a write's answer shows, the lists show`() throws {
+    @Test func `lists show the values in a write's response`() throws {
         let (origin, _) = try Self.userOrigin()
         let larder = try Larder(config: Configs.blog(origin))
         #expect(try larder.get("/users").text == #"[{"id":1,"name":"old"}]"#)
@@ -72,7 +72,7 @@ import Testing
         #expect(list.text == #"[{"id":1,"name":"new"}]"#)
     }
 
-    @Test func `a list that is filtered by a member is asked for again once a write has changed that member`() throws {
+    @Test func `a list that is filtered by a member is fetched again once a write has changed that member`() throws {
         let company = Monitor("x")
         let origin = try Origin { request in
             if request.method == "PATCH" { company.withLock { $0 = "y" } }
@@ -91,7 +91,7 @@ import Testing
         #expect(other.isHit && other.text.contains(#""company":"y""#))
     }
 
-    @Test func `a read that began before the write neither answers later reads nor is kept`() throws {
+    @Test func `a fetch begun before a write is not joined later, and not stored`() throws {
         let gate = Gate()
         let (origin, name) = try Self.userOrigin()
         let larder = try Larder(config: Configs.blog(origin))
@@ -115,7 +115,7 @@ import Testing
         #expect(try larder.get("/users/1").text == #"{"id":1,"name":"new"}"#)
     }
 
-    @Test func `a write that was cut off by a crash counts as one that happened`() throws {
+    @Test func `a write that was cut off by a crash counts as done`() throws {
         let gate = Gate()
         let (origin, name) = try Self.userOrigin()
         let larder = try Larder(config: Configs.blog(origin))
@@ -136,7 +136,7 @@ import Testing
         #expect(try larder.get("/users/1").text == #"{"id":1,"name":"new"}"#)
     }
 
-    @Test(arguments: 1...5) func `a crash right after a write's answer loses nothing of it`(round: Int) throws {
+    @Test(arguments: 1...5) func `a crash after a write's response loses none of its effects`(round: Int) throws {
         let (origin, _) = try Self.userOrigin()
         let larder = try Larder(config: Configs.blog(origin))
         _ = try larder.get("/users/1")
@@ -147,7 +147,7 @@ import Testing
         #expect(try larder.get("/users/1").text == #"{"id":1,"name":"new"}"#)
     }
 
-    @Test func `a write whose response never came counts as one that happened`() throws {
+    @Test func `a write whose response is lost counts as done`() throws {
         let (origin, name) = try Self.userOrigin()
         let larder = try Larder(origin)
         _ = try larder.get("/users/1")
@@ -211,7 +211,7 @@ import Testing
         #expect(try client.get("/again").status == 200)
     }
 
-    @Test func `a client that asks whether to go on is told`() throws {
+    @Test func `a client that sends Expect 100-continue gets 100`() throws {
         let origin = try Origin { .body($0.body) }
         let larder = try Larder(origin)
         let client = try larder.client()
@@ -221,7 +221,7 @@ import Testing
         #expect(try client.response().text == "body")
     }
 
-    @Test func `a refused write leaves what is known`() throws {
+    @Test func `after a refused write the stored response can still be served`() throws {
         let (origin, _) = try Self.userOrigin()
         let larder = try Larder(origin)
         _ = try larder.get("/users/1")
@@ -232,7 +232,7 @@ import Testing
         #expect(try larder.get("/users/1").text == #"{"id":1,"name":"old"}"#)
     }
 
-    @Test func `conditions on a write are the upstream's to check`() throws {
+    @Test func `conditions on a write are left to the upstream`() throws {
         let origin = try Origin { request in
             request["If-Match"] == #""one""# ? .json("{}", status: 200) : .json("{}", status: 412)
         }

@@ -38,7 +38,7 @@ import Testing
         try larder.request("POST", path, fields, body: body)
     }
 
-    @Test func `the same query is asked once, however it is spelled, and another one for itself`() throws {
+    @Test func `a query is asked once, however it is spelled, and a different query separately`() throws {
         let origin = try Self.echo()
         let larder = try Larder(config: Self.config(origin))
         let first = try Self.post(larder, Self.query)
@@ -61,7 +61,7 @@ import Testing
         #expect(try Self.post(larder, Self.query).isHit)
     }
 
-    @Test func `a stored response survives a restart, and is served offline`() throws {
+    @Test func `a stored response to a POST survives a restart, and is served offline`() throws {
         let origin = try Self.echo()
         let larder = try Larder(config: Self.config(origin))
         let first = try Self.post(larder, Self.query)
@@ -84,9 +84,10 @@ import Testing
         (#"{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"0a"}}}"#, "query-unknown"),
         (#"{"id":"0a"}"#, "query-elsewhere"),
     ])
-    func `what may write is passed on each time, and drops what is stored of the path`(body: String, word: String)
-        throws
-    {
+    func `a POST that may write is passed on each time, and invalidates what is stored of its path`(
+        body: String,
+        word: String
+    ) throws {
         let origin = try Self.echo()
         let larder = try Larder(config: Self.config(origin))
         _ = try Self.post(larder, Self.query)
@@ -100,7 +101,8 @@ import Testing
         #expect(try !Self.post(larder, Self.query).isHit)
     }
 
-    @Test func `a write to another path drops GraphQL queries too, but not what another POST has read`() throws {
+    @Test func `a write to another path invalidates GraphQL queries, and no responses to other POSTs that read`() throws
+    {
         let origin = try Self.echo()
         let larder = try Larder(config: Self.config(origin))
         let found = { try Self.post(larder, #"{"q":1}"#, "/search") }
@@ -114,7 +116,7 @@ import Testing
         #expect(try found().isHit)
     }
 
-    @Test func `without the route saying so no POST is stored`() throws {
+    @Test func `without read in its route no POST is stored`() throws {
         let origin = try Self.echo()
         let larder = try Larder(config: Self.config(origin))
         origin.always(.json(#"{"data":1}"#, Fresh.hour))
@@ -122,7 +124,7 @@ import Testing
         #expect(origin.count() == 2)
     }
 
-    @Test func `a result with errors is passed on and not stored, and leaves an older one in its place`() throws {
+    @Test func `a result with errors is passed on and not stored, and does not remove an older one`() throws {
         let origin = try Self.echo()
         let larder = try Larder(config: Self.config(origin, read: "graphql, fresh: 0s"))
         for body in [
@@ -177,7 +179,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `a response that may be served stale is, and is fetched again behind it`() throws {
+    @Test func `a stale response to a POST is served if allowed, and fetched again in the background`() throws {
         let origin = try Self.echo()
         let larder = try Larder(config: Self.config(origin, read: "graphql, fresh: 0s, stale: 1h"))
         _ = try Self.post(larder, Self.query)
@@ -211,8 +213,7 @@ import Testing
         #expect(origin.count() == 2)
     }
 
-    @Test func `a body that came in chunks is sent as it is, whether it reads or is too large to be looked at`() throws
-    {
+    @Test func `a body that came in chunks is sent on unchanged, even if it is too large to be examined`() throws {
         let origin = try Origin { request in .json(#"{"data":\#(request.body.count)}"#, Fresh.hour) }
         let larder = try Larder(config: Self.config(origin))
         func chunked(_ body: String) throws -> Response {
@@ -246,7 +247,7 @@ import Testing
         }
     }
 
-    @Test func `a coded body is passed on as it came`() throws {
+    @Test func `a POST with a coded body is passed on as received`() throws {
         let origin = try Origin { request in .json(#"{"data":\#(request.body.count)}"#, Fresh.hour) }
         let larder = try Larder(config: Self.config(origin))
         let answer = try Self.post(larder, Self.query, "/graphql", Self.json + ["Content-Encoding": "gzip"])
@@ -254,7 +255,7 @@ import Testing
         #expect(origin.requests[0]["Content-Encoding"] == "gzip")
     }
 
-    @Test func `a client that leaves before its body is complete leaves nothing behind`() throws {
+    @Test func `a client that leaves before its body is complete causes no request`() throws {
         let origin = try Self.echo()
         let larder = try Larder(config: Self.config(origin))
         for _ in 0..<3 {
@@ -269,7 +270,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `a range and a stream have no meaning for a POST, conditions do`() throws {
+    @Test func `for a POST that reads, a range is ignored, a stream refused, and a condition evaluated`() throws {
         let origin = try Origin { _ in .json(#"{"data":1}"#, Fresh.tagged("a")) }
         let larder = try Larder(config: Self.config(origin))
         #expect(try Self.post(larder, Self.query, "/graphql", Self.json + ["Range": "bytes=0-1"]).status == 200)
@@ -279,7 +280,7 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `explain, key, documents, clean and freeze know such a response by the digest of its body`() throws {
+    @Test func `explain, documents, clean and freeze name the response to a POST by the digest of its body`() throws {
         let origin = try Self.echo()
         let larder = try Larder(config: Self.config(origin))
         let before = try larder.command("explain", "/graphql", "--data", Self.query).output
@@ -325,9 +326,7 @@ import Testing
         #expect(try Self.post(larder, #"{"query":"{ other }"}"#).status == 504)
     }
 
-    @Test func `a replay knows the objects in the responses to queries, not those in the responses to mutations`()
-        throws
-    {
+    @Test func `a replay stores objects from responses to queries, and none from responses to mutations`() throws {
         let origin = try Origin { request in
             let id = request.number + 1
             return .json(#"{"data":{"user":{"id":\#(id),"name":"Ann"}}}"#)

@@ -3,7 +3,9 @@ import Testing
 
 /// `larder diff` of recordings in which a request occurs several times, and of an API that wants a credential.
 @Suite(.scripts) struct RecordingDiffTests {
-    @Test func `a write counts in its own session, one without a name in all, and each recording is updated`() throws {
+    @Test func `a recorded write affects its own session, and without a session all, and every recording is updated`()
+        throws
+    {
         let isLater = Monitor(false)
         let origin = try Origin { request in
             if request.method == "POST" { return .json(#"{"id":7}"#, status: 201) }
@@ -50,7 +52,7 @@ import Testing
         #expect(try Larder.run(["diff", recording.path]).output == "")
     }
 
-    @Test func `each session's last response is compared, and other responses before it stay and are listed`() throws {
+    @Test func `only each session's last response is compared; earlier different ones stay, and are listed`() throws {
         let text = Monitor("")
         let origin = try Origin { _ in .json("{\"state\":\(text.current)}") }
         let recording = RecordedFolder()
@@ -128,7 +130,7 @@ import Testing
         #expect(head.status == 203 && head["Content-Length"] == "7", "\(head.fields)")
     }
 
-    @Test func `of two recordings, each session is compared with itself, whatever their order`() throws {
+    @Test func `two recordings are compared session by session, whatever their order`() throws {
         let text = Monitor("")
         let origin = try Origin { _ in .json(#"{"n":\#(text.current)}"#) }
         func recorded(_ requests: [(session: String?, n: String)]) throws -> RecordedFolder {

@@ -46,7 +46,7 @@ import Testing
         #expect(failed.end == .exited(1) && failed.errors.contains("not compared: GET /x"))
     }
 
-    @Test func `requests after a recorded write to their path are not asked, and what is the same stays as it is`()
+    @Test func `diff does not repeat requests that follow a recorded write, and leaves equal responses unchanged`()
         throws
     {
         let (isLater, writes) = (Monitor(false), Monitor(0))

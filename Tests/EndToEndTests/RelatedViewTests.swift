@@ -188,7 +188,7 @@ import Testing
         )
     }
 
-    @Test func `a stream gets what a key path leads to through two identities, in either order`() throws {
+    @Test func `a stream gets the value at the end of a key path through two identities, in either order`() throws {
         func shown(_ login: String, _ team: String?) -> String {
             #"{"id":1,"by":{"id":7,"login":"\#(login)","team":3},"login":"\#(login)""#
                 + (team.map { #","team":"\#($0)"}"# } ?? "}")

@@ -113,7 +113,7 @@ import Testing
         #expect(try larder.get("/a/x").status == 200)
     }
 
-    @Test func `addresses come and go, the admin side's among them`() throws {
+    @Test func `addresses can be added and removed, also that of the admin side`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let folder = TemporaryFolder()
         let ports = try (1...3).map { _ in try Socket.freePort() }
@@ -150,7 +150,7 @@ import Testing
         #expect(origin.requests.count == 1)
     }
 
-    @Test func `an address that cannot be had changes nothing`() throws {
+    @Test func `if an address cannot be listened on, nothing changes`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(config: "upstreams: { api: { url: '\(origin.url)' } }\n")
         let other = "b: { url: '\(origin.url)', listen: '127.0.0.1:\(origin.port)' }"
@@ -191,7 +191,7 @@ import Testing
         #expect(larder.process.waitForErrors { $0.contains("were stored at version 0") })
     }
 
-    @Test func `what only a restart changes is named, and the rest applies: levels, limits, logs`() throws {
+    @Test func `settings that need a restart are named, and the others apply: levels, limits, logs`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let upstream = "upstreams: { api: { url: '\(origin.url)' } }\n"
         let larder = try Larder(config: upstream)
@@ -255,7 +255,7 @@ import Testing
         #expect(try check().end == .exited(78))
     }
 
-    @Test func `a daemon for a recording says that its config stays`() throws {
+    @Test func `a daemon that records refuses to reload its config`() throws {
         let origin = try Origin { _ in .json("[]") }
         let folder = TemporaryFolder()
         let larder = try Larder(

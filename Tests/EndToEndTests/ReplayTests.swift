@@ -281,7 +281,7 @@ import Testing
         }
     }
 
-    @Test func `a session's credentials are matched with those that it has in the recording`() throws {
+    @Test func `credentials are matched separately in each session`() throws {
         let origin = try Origin { .text($0["Authorization"].map { String($0.suffix(3)) } ?? "none") }
         let recording = RecordedFolder()
         try recording.record(origin) { (larder: Larder) throws -> Void in
@@ -299,7 +299,7 @@ import Testing
         #expect(try me("first-of-a", "a") == "ada")
     }
 
-    @Test func `a request without a credential gets what was recorded with one only`() throws {
+    @Test func `a request without a credential gets a response recorded with one only if there is just one`() throws {
         let origin = try Origin { .text($0.path + ($0["Authorization"].map { String($0.suffix(4)) } ?? "")) }
         let recording = RecordedFolder()
         try recording.record(origin) { (larder: Larder) throws -> Void in

@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test(.enabled(if: PyGithubTests.python.isInstalled, "PyGithub could not be installed from PyPI"))
-    func `PyGithub with tokens that rotate gets what is true, and each further token costs 304s`() throws {
+    func `PyGithub with rotating tokens gets correct responses, and each further token costs 304s`() throws {
         let github = try GitHubOrigin()
         let root = github.origin.url
         func fill(_ title: String) {
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test(.enabled(if: gitlab.isInstalled, "python-gitlab could not be installed from PyPI"))
-    func `python-gitlab with tokens that rotate gets what is true, and each further token costs 304s`() throws {
+    func `python-gitlab with rotating tokens gets correct responses, and each further token costs 304s`() throws {
         let lab = try GitHubOrigin(tagOf: ["Private-Token"])
         let root = lab.origin.url
         let path = "/api/v4/projects/1"

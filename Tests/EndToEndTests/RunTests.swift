@@ -171,7 +171,7 @@ import Testing
         #expect(again.output == "/y of the origin" && !again.errors.contains("are added to it"))
     }
 
-    @Test func `once records if there is no recording, and replays from then on`() throws {
+    @Test func `run --record once records if there is no recording, and replays from then on`() throws {
         let origin = try Self.origin()
         let recording = RecordedFolder()
         let options = ["--record", "once", "--upstream", origin.url]
@@ -184,7 +184,9 @@ import Testing
         #expect(origin.count() == 1)
     }
 
-    @Test func `new replays what is known and records the rest; all records everything anew`() throws {
+    @Test func `run --record new replays known requests and records others, and --record all records everything`()
+        throws
+    {
         let origin = try Self.origin()
         let recording = RecordedFolder()
         try recording.record(origin) { _ = try $0.get("/x") }

@@ -63,7 +63,7 @@ import Testing
         return try Larder.run(["sql"] + admin + arguments)
     }
 
-    @Test func `where the config names another store by now, the running daemon's is read`() throws {
+    @Test func `sql reads the store of the running daemon, even if the config names another one by now`() throws {
         let (origin, larder) = try Self.filled()
         let edited = try larder.folder.write(
             Configs.blog(origin, top: ["store: { path: other.db }"]),

@@ -329,7 +329,7 @@ struct SaveToFullDiskTests {
         return try Origin { .json("[\"\($0.path)\(body)\"]", Fresh.hour) }
     }
 
-    @Test func `a daemon whose disk is full refuses to save, and serves what it has`() throws {
+    @Test func `a daemon whose disk is full refuses to save, and still serves stored responses`() throws {
         let (origin, disk) = (try origin(), try SmallDisk(megabytes: 16))
         let config = Configs.plain(origin, top: ["store: { maximum_size: 16MiB }"])
         let larder = try Larder(

@@ -50,7 +50,7 @@ import Testing
         #expect(try seed(larder, "User", text).output == "seeded 1 value: 0 created, 0 changed, 1 value unchanged\n")
     }
 
-    @Test func `stored responses and streams show seeded values, and what the upstream says later is newer`() throws {
+    @Test func `stored responses and streams show seeded values until the upstream sends a later response`() throws {
         let (origin, larder) = try Self.daemon(upstream: ["lag: 1h"])
         _ = try larder.get("/users")
         let follower = try Follower(larder, "/users")
@@ -69,7 +69,7 @@ import Testing
         #expect(origin.count() == asked + 1)
     }
 
-    @Test func `a response that is under way while objects are seeded counts`() throws {
+    @Test func `a response that is under way while objects are seeded replaces the seeded values`() throws {
         let gate = Gate()
         let origin = try Origin { _ in OriginResponse.json(Self.list, Fresh.hour).after(gate) }
         let larder = try Larder(config: Configs.blog(origin))

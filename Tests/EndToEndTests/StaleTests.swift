@@ -227,7 +227,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a rate limit that is used up holds back what would be refused, and serves what is stored`(isNamed: Bool)
+    func `a used-up rate limit holds back requests that would be refused, and serves stored responses`(isNamed: Bool)
         throws
     {
         let origin = try Origin { request in

@@ -25,7 +25,7 @@ import Testing
         #expect((status["memory"] as? [String: Any])?["maximum"] as? Int == 32 << 20)
     }
 
-    @Test func `an upstream that fails needs a person, also for programs`() throws {
+    @Test func `status fails if an upstream cannot be reached, also with --json`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let larder = try Larder(origin)
         origin.stop()
@@ -38,7 +38,7 @@ import Testing
         #expect(json.output.contains(#""ok":false"#))
     }
 
-    @Test func `a config that is not in force needs a person, until it is`() throws {
+    @Test func `status fails until the whole config is in force`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let upstreams = "upstreams: { api: { url: '\(origin.url)' } }\n"
         let larder = try Larder(config: upstreams)
@@ -56,7 +56,7 @@ import Testing
         #expect(try larder.command("status").end == .exited(0))
     }
 
-    @Test func `a config that is broken while the daemon runs hides it from no command`() throws {
+    @Test func `commands find a running daemon even if its config has become broken`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         // The daemon was started with another address than this one.
         let larder = try Larder(
@@ -85,7 +85,7 @@ import Testing
         #expect(try run("status", config: other).end == .exited(78))
     }
 
-    @Test func `many requests without a hit are a reason to say what would make hits`() throws {
+    @Test func `after many requests without a hit, status says what would make hits`() throws {
         let origin = try Origin { request in
             .json("[]", request.path == "/said" ? ["Cache-Control": "max-age=0"] : [:])
         }

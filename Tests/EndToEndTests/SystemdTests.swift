@@ -117,9 +117,7 @@ import Testing
         #expect(larder.terminate() == .exited(0))
     }
 
-    @Test func `at a socket of systemd's without an upstream, the response says that all have their own addresses`()
-        throws
-    {
+    @Test func `a systemd socket without an upstream answers 404, and says that each has its own address`() throws {
         let data = try Socket.listen()
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let folder = TemporaryFolder()

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct TopTests {
-    @Test func `the lists say which program, whose credentials and which route ask how much`() throws {
+    @Test func `top lists requests by program, credential and route`() throws {
         let origin = try Origin { request in .json(#"{"id":1,"path":"\#(request.path)"}"#, Fresh.hour) }
         let larder = try Larder(config: Configs.blog(origin))
         for number in 1...3 {

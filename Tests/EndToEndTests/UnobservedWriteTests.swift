@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(arguments: ["a", "b"])
-    func `with the upstream away, nothing older follows what was served before a client's own or another's write`(
+    func `with the upstream away, a response after a write is not older than one served before the write`(
         writer: String
     ) throws {
         let users = try Users()

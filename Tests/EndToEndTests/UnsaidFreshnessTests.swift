@@ -31,12 +31,14 @@ import Testing
         ("/plain", true), ("/modified", true), ("/no-cache", false), ("/no-store", false), ("/expires", false),
         ("/pragma", false), ("/missing", false),
     ])
-    func `with --fresh only what says nothing of caching is a hit`(path: String, isHit: Bool) throws {
+    func `with --fresh only a response that says nothing of caching becomes a hit`(path: String, isHit: Bool) throws {
         let larder = try Larder(try Self.origin(), "--fresh", "60s")
         #expect(try self.isHit(path, larder) == isHit)
     }
 
-    @Test func `fresh_unsaid gives a lifetime, Cache-Status and explain say so, and a route comes first`() throws {
+    @Test func `fresh_unsaid gives a lifetime that Cache-Status and explain name, and a route's fresh precedes it`()
+        throws
+    {
         let origin = try Self.origin()
         let larder = try Larder(
             config: Configs.plain(origin, upstream: ["fresh_unsaid: 60s"], top: ["routes: [{ path: own, fresh: 5s }]"])
@@ -84,7 +86,7 @@ import Testing
         #expect(try larder.command("explain", "/plain").output.contains("To make it a hit:\n  The response says"))
     }
 
-    @Test func `tail and a notice in the log name the line of config`() throws {
+    @Test func `tail and a notice in the log name the line of config that would make hits`() throws {
         let origin = try Self.origin()
         let larder = try Larder(origin, config: Configs.plain(origin))
         let line = "upstreams: { api: { fresh_unsaid: 60s } }"
@@ -110,7 +112,7 @@ import Testing
         #expect(tail.errors.components(separatedBy: line).count == 2, "it is said once")
     }
 
-    @Test func `make run says what a request for its upstream gets the second time`() throws {
+    @Test func `make run says whether a repeated request to its upstream is a hit`() throws {
         for (control, expected) in [
             ("max-age=3600", "says `Cache-Status: larder; hit"), (nil, "ARGUMENTS='--fresh 60s'"),
         ] {

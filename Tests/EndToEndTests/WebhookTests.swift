@@ -82,7 +82,7 @@ import Testing
         return code.map { String(Int($0) + 256, radix: 16).dropFirst() }.joined()
     }
 
-    @Test func `a delivery drops what shows the object, for everybody, and nothing else`() throws {
+    @Test func `a delivery invalidates what shows its object, for every principal, and nothing else`() throws {
         let notes = try Notes()
         try notes.fill([Self.ada, Self.bob])
         notes.note.withLock { $0 = Self.note("two", at: 2) }
@@ -102,7 +102,7 @@ import Testing
         #expect(requests.contains(Self.path), "\(requests)")
     }
 
-    @Test func `a delivery that comes again does nothing, not even after a crash`() throws {
+    @Test func `a repeated delivery does nothing, not even after a crash`() throws {
         let notes = try Notes()
         try notes.fill()
         let asked = notes.origin.count("/notes/1")
@@ -121,7 +121,7 @@ import Testing
         #expect(try !notes.larder.get("/notes/1", Self.ada).isHit)
     }
 
-    @Test func `of a delivery that comes many times at once, one counts`() throws {
+    @Test func `of simultaneous copies of a delivery one counts`() throws {
         let notes = try Notes()
         try notes.fill()
         let payload = notes.payload()
@@ -152,7 +152,7 @@ import Testing
         #expect(try notes.larder.get("/notes/1", Self.ada).text.contains("two"))
     }
 
-    @Test func `a response under way that is the first to show the object is older than the delivery`() throws {
+    @Test func `a response under way is older than a delivery, even if it shows the object first`() throws {
         let notes = try Notes()
         let (note, gate) = (notes.note, Gate())
         let former = note.current
@@ -175,9 +175,7 @@ import Testing
         try notes.larder.sql("SELECT text FROM Note ORDER BY principal")
     }
 
-    @Test func `for a named principal a payload with a later time is an observation, and a repeated one never is`()
-        throws
-    {
+    @Test func `for the configured principal a payload with a later time changes the known values`() throws {
         var notes = try Notes()
         try notes.fill([Self.ada])
         let label = try #require(try notes.larder.sql("SELECT principal FROM Note").first)
@@ -209,7 +207,7 @@ import Testing
         #expect(try notes.larder.get("/notes/1", Self.ada).text.contains("one"))
     }
 
-    @Test func `a deletion makes the object unknown, and it is asked for`() throws {
+    @Test func `after a deletion's delivery the object is unknown, and fetched again`() throws {
         let notes = try Notes()
         try notes.fill()
         #expect(try notes.deliver(#"{"action":"deleted","note":\#(notes.note.current)}"#).status == 204)
@@ -222,7 +220,9 @@ import Testing
 
     // MARK: Refusals
 
-    @Test func `what is not signed as it should be gets 401, drops nothing, and is one line in the log`() throws {
+    @Test func `a delivery without a valid signature gets 401, invalidates nothing, and has one line in the log`()
+        throws
+    {
         let notes = try Notes()
         try notes.fill()
         let body = notes.payload()
@@ -256,12 +256,10 @@ import Testing
         (#"{"note":null}"#, 204), (#"{"note":{"text":"no id"}}"#, 400), (#"{"note":7}"#, 400),
         (#"{"note":{"id":{},"text":"x"}}"#, 400), (#"{"note":{"id":1,"id":1}}"#, 400),
         (String(repeating: "[", count: 5_000) + String(repeating: "]", count: 5_000), 400),
-    ]) func `a payload without an object is not stored, and a problem says what is wrong with it`(
+    ]) func `a payload without a usable object invalidates nothing, and a problem says what is wrong`(
         body: String,
         status: Int
-    )
-        throws
-    {
+    ) throws {
         let notes = try Notes()
         try notes.fill()
         let response = try notes.deliver(body, event: status == 204 ? "ping" : "note")
@@ -278,7 +276,7 @@ import Testing
         #expect(try !notes.larder.get("/notes/1", Self.ada).isHit)
     }
 
-    @Test func `a delivery of 25 MB is taken, and a larger one gets its 413`() throws {
+    @Test func `a delivery of 25 MB is accepted, and a larger one gets 413`() throws {
         let notes = try Notes()
         try notes.fill()
         func body(_ count: Int) -> String {
@@ -302,7 +300,7 @@ import Testing
         #expect(try client.response(to: "POST").status == 413)
     }
 
-    @Test func `the request must be a POST of JSON to a webhook of this address and host`() throws {
+    @Test func `a delivery must be a POST of JSON to a webhook of this address and host`() throws {
         let notes = try Notes(upstream: ["hosts: [hooks.example.org]"])
         let body = notes.payload()
         for type in ["application/x-www-form-urlencoded", "text/plain"] {

@@ -35,7 +35,7 @@ import Testing
         try #require(response.object["objects"] as? [[String: Any]])
     }
 
-    @Test func `a member names the write that settled it, and the value that it replaced`() throws {
+    @Test func `why names for a member the write that set it, and the value that it replaced`() throws {
         let (origin, larder) = try blog()
         _ = origin
         let response = try larder.admin("GET", "/objects/User/1/why")

@@ -39,7 +39,7 @@ struct FleetClockTests {
         #expect(clock.server(-3_600_000_000).contains(-3_600_000_000 + 1_700_000))
     }
 
-    @Test func `a clock that was set contradicts what was known`() {
+    @Test func `a reading that contradicts the former ones, as after the clock was set, is not taken`() {
         var clock = FleetClock(reading(at: 1_000_000, ahead: 0, 100, 100))
         let former = clock
         for ahead: Int64 in [-3_600_000_000, 10_000] {

@@ -19,7 +19,7 @@ import Testing
         if case .known(let common) = reply { common.remaining } else { nil }
     }
 
-    @Test func `what one machine takes is missing on all others`() async throws {
+    @Test func `requests that one machine spends are subtracted for all machines`() async throws {
         let server = try RedisServer()
         let (one, other) = (try Machine(server), try Machine(server))
         await one.waitUntilConnected()
@@ -39,7 +39,7 @@ import Testing
         #expect(await one.member.spend(SharedExpense(), of: Self.limit("ann", "search")) == .unknown)
     }
 
-    @Test func `of the upstream's numbers for one period the smallest counts, and a new period begins anew`()
+    @Test func `of the numbers that responses state for one period the smallest counts, and a new period begins anew`()
         async throws
     {
         let server = try RedisServer()
@@ -61,7 +61,7 @@ import Testing
         #expect(await hear(99, 3_600) == 99)
     }
 
-    @Test func `a period that is over is not known any more`() async throws {
+    @Test func `a limit whose period is over is unknown`() async throws {
         let server = try RedisServer()
         let one = try Machine(server)
         await one.waitUntilConnected()
@@ -74,7 +74,7 @@ import Testing
         #expect(reply == .unknown)
     }
 
-    @Test func `the names of limits do not show who spends them`() async throws {
+    @Test func `the names of limits on the server contain neither principal nor resource`() async throws {
         let server = try RedisServer()
         let one = try Machine(server)
         await one.waitUntilConnected()

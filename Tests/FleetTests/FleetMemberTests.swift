@@ -57,7 +57,7 @@ import Testing
         #expect(again.paths.last == "/meanwhile")
     }
 
-    @Test func `what is announced while the server is away is kept, and announced when it is back`() async throws {
+    @Test func `news announced while the server is away are kept, and announced when it is back`() async throws {
         let server = try RedisServer()
         let (one, other) = (try Machine(server), try Machine(server))
         await one.waitUntilConnected()
@@ -178,7 +178,8 @@ import Testing
         #expect(again.applied.map(\.event) == [.observed(value)])
     }
 
-    @Test func `what is announced while the server's clock is set has its right time, or none`() async throws {
+    @Test func `news announced while the server's clock is being changed have their right times, or none`() async throws
+    {
         let clock = try WallClock()
         let server = try RedisServer(environment: clock.environment)
         let (one, other) = (try Machine(server), try Machine(server))
@@ -217,7 +218,7 @@ import Testing
         #expect(other.applied.count > 100)
     }
 
-    @Test func `a server whose clock was set back while no machine was there begins a new epoch`() async throws {
+    @Test func `if the server's clock was set back while no machine was connected, a new epoch begins`() async throws {
         let clock = try WallClock()
         let server = try RedisServer(environment: clock.environment)
         var former: FleetPosition?
@@ -233,7 +234,7 @@ import Testing
         #expect(try position.epoch > #require(former).epoch)
     }
 
-    @Test func `an epoch that others began before the server's clock was set is left, and its news count as of now`()
+    @Test func `an epoch begun before the server's clock was changed is left, and its news count as of now`()
         async throws
     {
         let (clock, folder) = (try WallClock(), TemporaryFolder())
@@ -263,7 +264,7 @@ import Testing
         #expect(try #require(again.applied.last { $0.path == "/between" }).end >= restart)
     }
 
-    @Test func `a machine whose own clock has gone on by more than has passed begins a new epoch`() async throws {
+    @Test func `a machine whose own clock was set ahead before it started begins a new epoch`() async throws {
         let (server, folder) = (try RedisServer(), TemporaryFolder())
         var former: FleetPosition?
         do {
@@ -397,7 +398,7 @@ import Testing
         return machines
     }
 
-    @Test func `a response that one machine shares, another finds as it was received`() async throws {
+    @Test func `a response that one machine shares is found by another as it was received`() async throws {
         let server = try RedisServer()
         let machines = try await machines(server)
         try await machines[0].share(#"{"a":1}"#)
@@ -434,7 +435,7 @@ import Testing
         }
     }
 
-    @Test func `who waits for another machine's fetch gets its response`() async throws {
+    @Test func `a machine that waits for another machine's fetch gets its response`() async throws {
         let machines = try await machines(try RedisServer(), 3)
         guard case .mine = await machines[0].member.find(Machine.key()) else {
             Issue.record("somebody else fetches it")
@@ -452,7 +453,7 @@ import Testing
         #expect(await third == "shared")
     }
 
-    @Test func `a fetch that fails is another machine's, and one that is not to be shared is everybody's own`()
+    @Test func `after a failed fetch another machine takes its turn; an unshareable response each fetches itself`()
         async throws
     {
         let machines = try await machines(try RedisServer())

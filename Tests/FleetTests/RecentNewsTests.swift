@@ -58,7 +58,7 @@ struct RecentNewsTests {
         #expect(!isOutdated(self.news(wrote(5, ["/y"], end: 100)), position: 4, sent: 50))
     }
 
-    @Test func `what was requested after the end of a write is not outdated by it`() {
+    @Test func `a response requested after the end of a write is not outdated by it`() {
         let news = news(wrote(5, end: 100))
         #expect(isOutdated(news, position: 4, sent: 100))
         #expect(!isOutdated(news, position: 4, sent: 101))
@@ -87,7 +87,7 @@ struct RecentNewsTests {
         #expect(!isOutdated(news, position: 4, sent: 101, objects: [ObjectName(model: "User", identity: "1")]))
     }
 
-    @Test func `while a write is under way nothing that it may change is used, wherever the publisher was`() {
+    @Test func `while a write is under way, no response that it may change is used`() {
         let suspect = known(5, .suspect(9, Invalidation(of: "a", paths: ["/x"], at: 100)), end: 100)
         let open = news(suspect)
         #expect(isOutdated(open, position: 7, sent: 150) && isOutdated(open, position: 3, sent: 50))
@@ -100,7 +100,7 @@ struct RecentNewsTests {
         #expect(!isOutdated(news(suspect, known(6, .withdrawn(9), end: 200)), position: 5, sent: 150))
     }
 
-    @Test func `what was shared before the oldest known news is not used`() {
+    @Test func `a response shared before the oldest known news is not used`() {
         #expect(isOutdated(news(after: 4), position: 3, sent: 50) && !isOutdated(news(after: 4), position: 4, sent: 50))
         var many = RecentNews(after: .start)
         for number in 1...UInt64(RecentNews.capacity + 1) { many.append(wrote(number, ["/y"], end: Int64(number))) }
@@ -128,7 +128,7 @@ struct NewsQueueTests {
         queue.wereAnnounced(Dictionary(uniqueKeysWithValues: all), at: time)
     }
 
-    @Test func `news are announced in order, and an upstream that has to wait does not hold up the others`() {
+    @Test func `news are announced in order, and an upstream that has to wait does not delay the others`() {
         var queue = NewsQueue()
         queue.append(write(1), in: "a")
         queue.append(write(2), in: "b")
@@ -161,7 +161,7 @@ struct NewsQueueTests {
         #expect(await third.value(within: .seconds(60)) == nil)
     }
 
-    @Test func `a new epoch has the last ten minutes announced again, in order, before what waits`() {
+    @Test func `in a new epoch the news of the last ten minutes are announced again, before those that wait`() {
         var queue = NewsQueue()
         queue.append(write(1, at: 1), in: "a")
         announceAll(&queue, at: 1)
@@ -175,7 +175,7 @@ struct NewsQueueTests {
         #expect(events(queue) == [write(3), write(2), write(4)])
     }
 
-    @Test func `a write that has ended is announced again without its begin`() {
+    @Test func `of a write that has ended only the end is announced again`() {
         var queue = NewsQueue()
         for news in [suspect(1), write(1), suspect(2), suspect(3)] { queue.append(news, in: "a") }
         announceAll(&queue, at: 5)
@@ -184,7 +184,7 @@ struct NewsQueueTests {
         #expect(events(queue) == [write(1), suspect(2), write(3)])
     }
 
-    @Test func `when the queue is full, an upstream's waiting news become one that invalidates all its documents`() {
+    @Test func `when the queue is full, an upstream's waiting news are replaced by one that invalidates all`() {
         var queue = NewsQueue()
         for number in 0..<NewsQueue.capacity { queue.append(write(UInt64(number)), in: number == 0 ? "b" : "a") }
         queue.append(write(70_000, at: 9), in: "a")

@@ -49,7 +49,7 @@ import Testing
         #expect(error?.description.contains("NOAUTH") == true)
     }
 
-    @Test func `a server that is not there is away`() throws {
+    @Test func `a server that cannot be connected to is an error with the reason`() throws {
         let folder = TemporaryFolder()
         let server = try FleetServer("unix:\(folder.file("none"))")
         let error = #expect(throws: RedisError.self) { try RedisConnection(server, password: nil, within: limit) }

@@ -14,7 +14,7 @@ struct SealerTests {
         SharedKey(upstream: "a https://a", context: "", url: url, credentials: credentials.map { Array($0.utf8) })
     }
 
-    @Test func `what one process seals, another opens, and knows who it was`() throws {
+    @Test func `another process opens sealed bytes, and learns the id of the sealer`() throws {
         let (one, other) = (Sealer(), Sealer())
         for bytes in [[], [1], [UInt8](repeating: 9, count: 100_000)] as [[UInt8]] {
             let sealed = one.seal(bytes, key: keys.newsKey, place: "p")
@@ -33,7 +33,7 @@ struct SealerTests {
         #expect(sealer.open(sealed, key: others.newsKey, place: names.stream(1)) == nil)
     }
 
-    @Test func `no change and no cut goes unnoticed`() {
+    @Test func `altered, truncated or extended sealed bytes do not open`() {
         let sealer = Sealer()
         let sealed = sealer.seal(Array("secret".utf8), key: keys.newsKey, place: "p")
         for index in sealed.indices {

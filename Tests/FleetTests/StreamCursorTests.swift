@@ -48,13 +48,13 @@ struct StreamCursorTests {
         }
     }
 
-    @Test func `an entry that comes again, or out of order, is a gap`() {
+    @Test func `a repeated entry, or one out of order, is a gap`() {
         var cursor = StreamCursor(at: EntryID(3))
         check(cursor.take([entry(3, after: 3)], isAll: true), [], hasGap: true)
         check(cursor.take([entry(2, after: 3)], isAll: true), [], hasGap: true)
     }
 
-    @Test func `a stream that ends before its last entry has lost some`() {
+    @Test func `a stream that ends before the last entry that the server named has a gap`() {
         var cursor = StreamCursor(at: EntryID(3))
         check(cursor.checked(last: EntryID(5)), true)
         // More may be there than was asked for.
@@ -62,14 +62,14 @@ struct StreamCursorTests {
         check(cursor.take([], isAll: true), [], hasGap: true)
     }
 
-    @Test func `a stream whose last entry is before the position is another one`() {
+    @Test func `a stream whose last entry is before the position is another stream`() {
         var cursor = StreamCursor(at: EntryID(3))
         check(cursor.checked(last: EntryID(2)), false)
         check(cursor.checked(last: EntryID(3)), true)
     }
 
     /// All histories of six entries of which some are lost, read in all possible pieces.
-    @Test func `no history with a lost entry is read as one without`() {
+    @Test func `a lost entry is always reported as a gap`() {
         let all = entries(1...6)
         for lost in 0..<(1 << 6) {
             let kept = all.filter { lost & 1 << ($0.id.milliseconds - 1) == 0 }

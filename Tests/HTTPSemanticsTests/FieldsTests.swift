@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(arguments: ["no colon\r\n", "HTTP/1.1 200 OK\r\nA: 1\r\n", "A:1\r\n", "A: 1\n", "A\n", ":\n", "A:\n", "A: 1"])
-    func `what is not encoded like a field is read without a trap, and is not encoded the same`(text: String) {
+    func `text that is no encoded field is read without a trap, and is different once encoded`(text: String) {
         #expect(Fields(encoded: Array(text.utf8)).encoded != Array(text.utf8))
     }
 

@@ -300,7 +300,7 @@ import Testing
         }
     }
 
-    @Test func `what is flushed on the worker's thread is sent before the worker does anything else`() async throws {
+    @Test func `data flushed on the worker's thread is sent before the worker does anything else`() async throws {
         try await withServer(
             handler: { request, connection in
                 let reply = connection.takeOver(request).reply

@@ -124,7 +124,7 @@ private func answer(_ head: String, _ body: String) -> String { "HTTP/1.1 \(head
         }
     }
 
-    @Test func `a daemon that is not there is an error that says so`() throws {
+    @Test func `a connection to a daemon that does not run is an error that names the address`() throws {
         let client = AdminClient(address: .unix(path: "/nonexistent/larder.sock"), token: nil)
         #expect(
             throws: AdminClientError(

@@ -109,8 +109,7 @@ struct EnvironmentVariablesTests {
         #expect(refusal(variables).contains(text), "\(refusal(variables))")
     }
 
-    @Test
-    func `a misspelled variable, or one for which there is only a flag, is said, and those of Kubernetes are not`() {
+    @Test func `unknown variables are reported, with the flag or name that may be meant, except those of Kubernetes`() {
         let variables = [
             "LARDER_UPSTRAEM": "x", "LARDER_LISTEN": "x", "LARDER_ACCESS_LOG": "x", "LARDER_HOST": "x",
             "LARDER_BIND": "x",

@@ -172,9 +172,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `with the upstream away, an object of which a write left nothing known is shown as it was known before`(
-        isOwn: Bool
-    ) throws {
+    func `with the upstream away, an object is shown as known before a write without a body`(isOwn: Bool) throws {
         var shelf = try shelf()
         let list = #"[{"id":1,"title":"a"}, {"id":2,"title":"b"},{"id":3,"title":"c"}]"#
         shelf.receive("list", list, "Issue", list: true)

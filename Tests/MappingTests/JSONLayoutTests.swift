@@ -30,7 +30,7 @@ import Testing
         "", "1", #""a b""#, "[]", "{}", "[1, 2]", "[1]\n", " [1]", #"{"a": 1}"#, "[1", "[1]]", #"{"a":1,}"#, "[1,2]x",
         #"["a]"#, "nonsense", String(repeating: "[", count: 70) + "1" + String(repeating: "]", count: 70),
     ])
-    func `what indenting could not give back is left as it is`(text: String) {
+    func `a body that could not be restored exactly after indenting is not indented`(text: String) {
         #expect(JSONLayout.indented(Array(text.utf8)) == nil)
     }
 

@@ -13,7 +13,7 @@ private func time(_ literal: String) throws -> ModificationTime? {
         (#""2012-11-13T13:31:36Z""#, #""2012-11-13t13:31:36z""#),
         (#""2000-03-01T00:30:00+01:00""#, #""2000-02-29T23:30:00Z""#), ("1352813496", "1352813496.0"),
     ])
-    func `one point in time has many spellings`(left: String, right: String) throws {
+    func `different spellings of one point in time are equal`(left: String, right: String) throws {
         #expect(try time(left) != nil)
         #expect(try time(left) == time(right))
     }
@@ -25,7 +25,7 @@ private func time(_ literal: String) throws -> ModificationTime? {
         ("9007199254740992", "9007199254740993"),
         (#""2023-12-31T23:59:59Z""#, #""2024-02-29T00:00:00Z""#),
     ])
-    func `the later one is later`(earlier: String, later: String) throws {
+    func `times are ordered by the points in time that they name`(earlier: String, later: String) throws {
         let (earlier, later) = (try time(earlier), try time(later))
         #expect(earlier.isBelow(later))
         #expect(!later.isBelow(earlier))

@@ -86,7 +86,7 @@ private func newest(_ events: [Event], _ member: String = "value", lag: Lag = 0)
         }
     }
 
-    @Test func `a list does not override what was observed within the lag, and is remembered as a challenger`() throws {
+    @Test func `a list does not override a value observed within the lag, and is remembered as a challenger`() throws {
         for kind in [Observation.Kind.detail, .write] {
             let known = Event(start: 0, end: 10, kind: kind, members: #""value":"known""#)
             let soon = Event(start: 39, end: 45, kind: .list, members: #""value":"list""#)

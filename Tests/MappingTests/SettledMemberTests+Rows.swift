@@ -44,7 +44,7 @@ extension SettledMemberTests {
         #expect(member.merge(seen(1, 5, 6, stamp: 5), lag: 10) == .replaced(.newer))
     }
 
-    @Test func `W2 a write with a lower stamp that overlaps leaves the value, and a doubt until it is seen`() {
+    @Test func `W2 an overlapping write with a lower stamp leaves the value, and a doubt until a later observation`() {
         var member = Member(first: seen(1, 0, 5, stamp: 5))
         #expect(member.merge(seen(2, 3, 6, stamp: 3, .write), lag: 10) == .unordered(until: 6))
         #expect(member.value == 1)
@@ -65,7 +65,7 @@ extension SettledMemberTests {
         #expect(member.doubt == nil)
     }
 
-    @Test func `W4 after a write whose result is not shown, only a later observation ends the doubt`() {
+    @Test func `W4 after a write without a body, only a later observation ends the doubt`() {
         var member = Member(first: seen(1, 0, 5))
         member.doubt(until: 20)
         #expect(member.merge(seen(2, 15, 22, .list), lag: 10) == .doubted)
@@ -73,7 +73,7 @@ extension SettledMemberTests {
         #expect(member.doubt == nil)
     }
 
-    @Test func `W5 what is observed after an unseen write is settled, though a read beside it showed the old value`() {
+    @Test func `W5 an observation after a write without a body is settled, even if an overlapping read differs`() {
         var member = Member(first: seen(1, 5, 6))
         member.doubt(until: 8)
         // It was sent before the write.
@@ -179,7 +179,7 @@ extension SettledMemberTests {
         #expect(known(write, word(1, 2, 3), word(2, 12, 13)).member?.value == 2)
     }
 
-    @Test func `D1 keeps a doubt whose challenger is another value, and loses its own`() {
+    @Test func `D1 keeps a doubt whose challenger is a different value, and ends one whose challenger it confirms`() {
         let lists = [word(1, 0, 1), word(2, 2, 3, of: .otherList)]
         let third = known(lists[0], lists[1], word(3, 4, 5))
         #expect(third.member?.value == 3)
@@ -219,7 +219,7 @@ extension SettledMemberTests {
         #expect(known.member?.doubt?.challenger?.value == 2)
     }
 
-    @Test func `C4 of two challengers the one that is seen after all others settles`() {
+    @Test func `C4 of two challengers the one that is observed after all others settles the value`() {
         var member = Member(first: seen(1, 0, 10))
         #expect(member.merge(seen(2, 5, 12), lag: 0) == .doubted)
         #expect(member.merge(seen(3, 11, 14), lag: 0) == .doubted)

@@ -306,7 +306,7 @@ extension Int: MemberValue {
     }
 
     @Test(arguments: [false, true])
-    func `served values never go back with deliveries that come late and again`(isCoarse: Bool) {
+    func `served values never go back with late and repeated deliveries`(isCoarse: Bool) {
         for changes in Self.fewTruths {
             // All responses have a stamp, none has one, or all but one.
             for odd in -2..<3 {
@@ -387,7 +387,7 @@ extension Int: MemberValue {
         }
     }
 
-    @Test func `an own write is never lost among two lists`() {
+    @Test func `an own write is never lost between two lists and a detail`() {
         for (changes, write) in [([2], 2), ([1, 3], 1), ([1, 3], 3)] as [([Int64], Int64)] {
             var checker = Checker(
                 setting: Setting(changes: changes),
@@ -401,7 +401,7 @@ extension Int: MemberValue {
         }
     }
 
-    @Test func `long random histories hold as well`() {
+    @Test func `in long random histories no served value goes back`() {
         var random = SeededGenerator(seed: 7)
         for _ in 0..<(Self.isThorough ? 200_000 : 10_000) {
             let changes = (0..<Int.random(in: 0...3, using: &random)).map { _ in

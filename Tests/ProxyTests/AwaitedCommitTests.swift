@@ -13,7 +13,7 @@ struct AwaitedCommitTests {
         func increment() { count.withLock { $0 += 1 } }
     }
 
-    @Test func `a response begins once its commit is foreseen, before that is over, and once only`() async {
+    @Test func `a response begins when its commit is foreseen, before the commit ends, and only once`() async {
         let commit = AwaitedCommit()
         commit.whenForeseen { [begun] in begun.increment() }
         #expect(begun.value == 0)
@@ -29,7 +29,7 @@ struct AwaitedCommitTests {
         #expect(begun.value == 1)
     }
 
-    @Test func `a response that comes after the decision begins at once`() {
+    @Test func `a response that waits for a commit already foreseen begins at once`() {
         let commit = AwaitedCommit()
         commit.foresee()
         commit.whenForeseen { [begun] in begun.increment() }

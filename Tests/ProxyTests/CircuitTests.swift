@@ -62,7 +62,7 @@ import Testing
         #expect(circuit.state == .closed)
     }
 
-    @Test func `clients who wait at the same time, in a moment, or while others get responses do not make it slow`() {
+    @Test func `clients who wait at once, for a moment, or while others get responses do not make a circuit slow`() {
         var circuit = Circuit()
         for _ in 0..<10 { _ = circuit.handle(.lostPatience(since: 0), at: 2 * Self.second, jitter: 0) }
         #expect(circuit.state == .closed)
@@ -141,7 +141,7 @@ import Testing
         #expect(circuit.state == .closed)
     }
 
-    @Test func `a probe that fails makes the next trial immediate: what hung is gone`() {
+    @Test func `after a failed probe the next trial is allowed as soon as a probe connects`() {
         var circuit = open()
         var now = 11 * Self.second
         for _ in 0..<5 {
@@ -160,7 +160,7 @@ import Testing
         #expect(circuit.countTrial(at: now + 3, jitter: 1) == true)
     }
 
-    @Test func `a network that comes and goes each second opens nothing for good`() {
+    @Test func `a flapping network leaves no circuit open for good`() {
         var circuit = Circuit()
         var served = 0
         // It is there in every other second; a client asks ten times a second.

@@ -109,7 +109,7 @@ import Testing
         "/search/code?q=1", "/search/code?q=2", "/search/issues", "/repos/a/b", "/repos/c", "/x",
     ]
 
-    @Test func `a rate limit without a name holds back what is below the path's first segment`() throws {
+    @Test func `a rate limit without a name holds back requests below the path's first segment`() throws {
         for (status, fields) in [
             (429, []), (403, [("X-RateLimit-Remaining", "0")]), (403, [("X-RateLimit-Limit", "60")]),
             (403, [("RateLimit", "limit=10, remaining=0, reset=5")]), (403, [("RateLimit-Remaining", "0")]),

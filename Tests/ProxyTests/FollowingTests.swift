@@ -367,7 +367,7 @@ import Testing
     }
 
     @Test(arguments: [(1, 3), (2, 1), (3, 0)])
-    func `in every order of events each stream ends up with what a GET gets, and the upstream is asked once`(
+    func `in every order of events each stream ends with the response to a GET, and asks the upstream once`(
         maxClients: Int,
         maxMishaps: Int
     ) throws {
@@ -440,15 +440,14 @@ import Testing
         return actions.contains(.ask)
     }
 
-    @Test func `what is missing is asked for at once if the last response was stored, else at the interval`() {
+    @Test func `a missing response is fetched at once if the last one was stored, or else at the interval`() {
         for isStored in [true, false] {
             let following = followed(.response(received: nil, isStored: isStored))
             #expect(asks(following, after: .lookRequested, .lookBegan, finding: .missing) == isStored)
         }
     }
 
-    @Test func `a response is validated at once if objects have changed, but not if its own inquiry has changed them`()
-    {
+    @Test func `a changed response is validated at once, unless the stream's own fetch has changed it`() {
         let following = followed(.response(received: nil, isStored: true))
         #expect(asks(following, after: .objectsChanged, .lookBegan, finding: .mustValidate))
         #expect(asks(following, after: .objectsChanged, .lookRequested, .lookBegan, finding: .mustValidate))
@@ -462,7 +461,7 @@ import Testing
         )
     }
 
-    @Test func `only an upstream that was away can be back, and is then asked at once`() {
+    @Test func `an upstream is fetched from at once when an outage ends, and not after other failures`() {
         let away = followed(.failure(status: 502, isOutage: true))
         #expect(away.isCutOff)
         #expect(!asks(away, after: .lookRequested, .lookBegan, finding: .missing))

@@ -50,9 +50,9 @@ import Testing
         "query { a } \"x\" { b }",
         "\"x\"", "{ a ? b }", "{ a } 7", "{ a }\u{0}", "{ é }", "\u{A0}{ a }", "{ a(t: \"\\\n\") }",
     ])
-    func `what the grammar does not allow is no document`(_ text: String) { #expect(Self.kinds(text) == nil) }
+    func `text that the grammar does not allow is no document`(_ text: String) { #expect(Self.kinds(text) == nil) }
 
-    @Test func `the beginning of a document has no operation that the document lacks`() {
+    @Test func `no prefix of a document is read as a document with other operations`() {
         let text = Array(
             "query A($a: I = {b: \"{\"}) @d(x: [1]) { a(t: \"\"\"x\"\"\") { b } } mutation B { c } # end".utf8
         )

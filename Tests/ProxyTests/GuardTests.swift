@@ -223,7 +223,7 @@ import Testing
         )
     }
 
-    @Test func `a preflight is one from an allowed origin only`() {
+    @Test func `a preflight counts as such only from an allowed origin`() {
         #expect(
             check(
                 host: "localhost:8787",
@@ -273,7 +273,7 @@ import Testing
         )
     }
 
-    @Test func `a preflight is granted what it asks for`() {
+    @Test func `a preflight from an allowed origin is granted the method and fields that it names`() {
         let request = fields([
             ("Access-Control-Request-Method", "PATCH"),
             ("Access-Control-Request-Headers", "authorization, x-a, bad name"),

@@ -82,7 +82,7 @@ import Testing
         ("https://a.example", "/shop", "/?x", "/shop/?x"), ("https://a.example/v2", "/v2", "/v2/x", "/v2/x"),
         ("https://a.example/v2", "/shop", "/v2/orders", "/shop/orders"), ("https://a.example", "", "/x", "/x"),
     ])
-    func `the client's path is found for each that goes upstream`(
+    func `an upstream's URL is translated back into the client's path`(
         _ url: String,
         _ prefix: String,
         _ sent: String,

@@ -23,7 +23,7 @@ import Testing
         #expect(log.change(since: log.token, for: request) == .none)
     }
 
-    @Test func `a clean of one principal is nothing to the others, and one of an unknown principal counts`() throws {
+    @Test func `a clean of one principal does not concern others, and applies if the principal is unknown`() throws {
         let upstream = try ProxyFixture.upstream()
         let request = ProxyFixture.request(of: upstream)
         func change(_ label: String?) -> InvalidationLog.Change {
@@ -65,7 +65,7 @@ import Testing
         #expect(log.change(since: new, for: request) == .written(at: 20_000))
     }
 
-    @Test func `a response requested before an invalidation of its URL, or before what is known, may be covered`()
+    @Test func `a response requested before an invalidation of its URL, or before the log begins, may be covered`()
         throws
     {
         let upstream = try ProxyFixture.upstream()

@@ -14,7 +14,7 @@ import Testing
 /// Look-ups of what changes while it is read.
 @Suite struct LookUpTests {
     @Test(arguments: 1...6)
-    func `something is found again until it is current, or the last attempt was made`(firstCurrent: Int) async {
+    func `a look-up is repeated until its result is current, or the attempts are used up`(firstCurrent: Int) async {
         var attempts: [Bool] = []
         let (finding, isCurrent) = await untilCurrent(limit: 3) { isLast in
             attempts.append(isLast)
@@ -91,10 +91,7 @@ import Testing
         }
     }
 
-    @Test
-    func `a look-up ends though writes come closer together than its reads, and what it read last is outdated`()
-        async throws
-    {
+    @Test func `during constant writes a look-up ends, and its last result counts as outdated`() async throws {
         let bench = try Bench()
         let (proxy, request) = (bench.proxy, bench.request())
         await bench.store([("Cache-Control", "max-age=60")], request)
@@ -121,10 +118,7 @@ import Testing
         await bench.end()
     }
 
-    @Test
-    func `a decision ends though writes come closer together than its reads, and then uses nothing stored`()
-        async throws
-    {
+    @Test func `during constant writes a decision ends, and uses nothing stored`() async throws {
         let bench = try Bench()
         let (german, english) = (
             bench.request([("Accept-Language", "de")]), bench.request([("Accept-Language", "en")])

@@ -69,7 +69,7 @@ import Testing
         #expect(words(plan(request, LookUpResult(absence: .varyMiss))) == "ask vary-miss")
     }
 
-    @Test func `why a stored response is not used, if it is not merely stale, is a word and a sentence`() throws {
+    @Test func `a stored response that is not used has a reason in Cache-Status and in the sentence`() throws {
         let upstream = try ProxyFixture.upstream()
         func status(
             _ fields: [(String, String)],
@@ -97,7 +97,7 @@ import Testing
 
     private let minute = [("Cache-Control", "max-age=60")]
 
-    @Test func `an unknown response is fetched, or refused where the upstream may not be asked`() throws {
+    @Test func `an unknown response is fetched, or refused with 504 if the upstream may not be asked`() throws {
         #expect(try outcome(nil, now: 1_000) == "ask uri-miss")
         #expect(try outcome(nil, request: [("Cache-Control", "only-if-cached")], now: 1_000) == "504")
         #expect(try outcome(nil, mode: .offline, now: 1_000) == "504")
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test func `a back-off concerns only what would be sent, and serves what may replace an error`() throws {
+    @Test func `a back-off concerns only requests that would be sent, and serves a stale response if allowed`() throws {
         let upstream = try ProxyFixture.upstream()
         let backOff = BackOff(status: 429, scope: .credential, until: 7_000_000_000)
         func held(_ fields: [(String, String)]?, _ request: [(String, String)] = [], _ method: String = "GET")
@@ -182,7 +182,7 @@ import Testing
         #expect(held(nil, [], "PUT").0 == "write")
     }
 
-    @Test func `an upstream that cannot be reached holds back everything, also a write`() throws {
+    @Test func `an upstream that cannot be reached holds back all requests that would be sent, also writes`() throws {
         let upstream = try ProxyFixture.upstream()
         let hold = Hold.outage(Outage(error: .refused("Connection refused"), secondsLeft: 2))
         func held(_ fields: [(String, String)]?, _ request: [(String, String)] = [], _ method: String = "GET") -> Plan {
@@ -229,7 +229,7 @@ import Testing
         #expect(pause(BackOff(status: 503, scope: .credential, until: 8_000_000_000)) == nil)
     }
 
-    @Test func `a plan that is held back keeps what would have been sent`() throws {
+    @Test func `a plan that is held back contains the request that would have been sent`() throws {
         let upstream = try ProxyFixture.upstream()
         let request = ProxyFixture.request("GET", "/x", of: upstream)
         let stored = ProxyFixture.answer(minute, of: upstream, for: request)
@@ -240,7 +240,7 @@ import Testing
         #expect(words(held.held(by: outage, now: 1_100)) == words(held))
     }
 
-    @Test func `patience is lost only with what is stale by age and may be served stale`() throws {
+    @Test func `after the patience only a response that is stale by age, and may be served stale, is served`() throws {
         let upstream = try ProxyFixture.upstream()
         func use(
             _ fields: [(String, String)]?,

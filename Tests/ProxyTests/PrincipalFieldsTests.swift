@@ -21,7 +21,7 @@ import Testing
         [("Stripe-Account", "a")],
         [("Authorization", "")],
     ])
-    func `each of the default fields is a principal`(_ lines: [(String, String)]) {
+    func `each of the default fields identifies a principal`(_ lines: [(String, String)]) {
         #expect(canonical(lines) != nil)
     }
 
@@ -45,7 +45,7 @@ import Testing
         )
     }
 
-    @Test func `values cannot be moved from one field to another`() {
+    @Test func `credentials in different fields or lines are different principals, even if their texts are equal`() {
         let texts = [
             canonical([("Authorization", "a"), ("Cookie", "b")]), canonical([("Authorization", "ab")]),
             canonical([("Authorization", "a")], query: "access_token=b"),
@@ -75,7 +75,7 @@ import Testing
         "ticket=17&service=s3", "ticket=ST-123", "ticket=PROJ-1234&service=desk", "pin=560001", "pin=560001&state=KA",
         "pin=1234", "q=1&d=2&k=3",
     ])
-    func `parameters of the same names elsewhere do not`(_ query: String) {
+    func `parameters that only resemble those of OAuth, CAS and SAML do not divide principals`(_ query: String) {
         #expect(canonical([], query: query) == nil)
     }
 

@@ -31,7 +31,10 @@ import Testing
         (#"{"a":"é\/"}"#, #"{"\u0061":"\u00e9/"}"#),
         (#"[{"b":{"d":1,"c":2}}]"#, #"[{"b":{"c":2,"d":1}}]"#), (#""😀""#, #""\ud83d\ude00""#),
     ])
-    func `white space, the order of members and escapes make no difference`(_ one: String, _ other: String) throws {
+    func `bodies that differ only in white space, order of members or escapes have the same digest`(
+        _ one: String,
+        _ other: String
+    ) throws {
         #expect(try Self.digest(one) == Self.digest(other))
     }
 
@@ -41,11 +44,14 @@ import Testing
         (#"["a\nb"]"#, #"["a\\nb"]"#), (#"{"a":{"b":1}}"#, #"{"a":{},"b":1}"#), ("1e2", "100"),
         ("[\"\u{e9}\"]", "[\"e\u{301}\"]"), (#"{"a":1,"b":2}"#, #"{"a":2,"b":1}"#),
     ])
-    func `values, numbers as they are written and the order of elements do`(_ one: String, _ other: String) throws {
+    func `bodies with other values, spellings of numbers or order of elements have different digests`(
+        _ one: String,
+        _ other: String
+    ) throws {
         #expect(try Self.digest(one) != Self.digest(other))
     }
 
-    @Test func `the media type makes a difference, its parameters and its case do not`() throws {
+    @Test func `a body's digest depends on its media type, and not on the type's parameters or case`() throws {
         let other: Fields = ["Content-Type": "application/vnd.api+json"]
         let spelled: Fields = ["Content-Type": "Application/JSON; charset=\"UTF-8\""]
         #expect(try Self.digest("{}") != Self.digest("{}", .json, other))
@@ -61,7 +67,10 @@ import Testing
             ("\"" + String(repeating: "x", count: 1 << 20) + "\"", .tooLarge),
         ] as [(String, NotReadReason)]
     )
-    func `a body that is not JSON, or is read in several ways, is passed on`(_ body: String, _ reason: NotReadReason) {
+    func `a body that is not JSON, or can be read in several ways, is passed on`(
+        _ body: String,
+        _ reason: NotReadReason
+    ) {
         #expect(Self.refusal(body, .json) == reason)
     }
 
@@ -73,7 +82,7 @@ import Testing
             ["Content-Type": "application/json; charset=utf-7; x=1"],
         ] as [Fields]
     )
-    func `a body that its fields do not call plain JSON is passed on`(_ fields: Fields) {
+    func `a body that its fields do not declare as plain JSON is passed on`(_ fields: Fields) {
         #expect(Self.refusal("{}", .json, fields) == .notJSON)
     }
 

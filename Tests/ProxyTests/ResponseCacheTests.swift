@@ -180,7 +180,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `whoever reads a document finds the fields of a 304 that the disk does not have yet`() async throws {
+    @Test func `a document that is read from disk gets the fields of a 304 that are only in memory yet`() async throws {
         let old = answer("old")
         keep(old)
         await store.flush()
@@ -207,7 +207,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `what was dropped is not validated for another principal, nor released, while the disk still has it`()
+    @Test func `a dropped response is neither validated nor released for another principal while it is on disk`()
         async throws
     {
         let upstream = try ProxyFixture.upstream { settings in

@@ -35,7 +35,8 @@ import Testing
         }
     }
 
-    @Test func `a response that varies by Authorization is for nobody else, or for those without one`() throws {
+    @Test func `in a shared cache a response that varies by Authorization is stored only without Authorization`() throws
+    {
         let shared = try ProxyFixture.upstream { $0.shared = true }
         let answer = policy([("Cache-Control", "public, max-age=60"), ("Vary", "X-A, authorization")], shared: true)
         let authorized = fields([("Authorization", "a")])

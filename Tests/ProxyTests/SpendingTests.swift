@@ -7,7 +7,7 @@ import Testing
         BudgetSpender(upstream: "github", resource: "core", principal: "p\(number)", program: program)
     }
 
-    @Test func `requests are counted by minute for an hour, whatever the clock does`() {
+    @Test func `requests are counted by minute for an hour, also when the clock is set back`() {
         var spending = Spending()
         for second in [0, 59, 60, 3_540] as [Int64] { spending.count(Self.spender(1), now: second) }
         #expect(spending.minutes.map(\.number) == [0, 1, 59])
@@ -29,7 +29,7 @@ import Testing
         #expect(spending.pace(now: 600)[Self.spender(1, nil)] == 3)
     }
 
-    @Test func `any number of spenders is counted in bounds`() throws {
+    @Test func `beyond a limit of spenders requests are counted together`() throws {
         var spending = Spending()
         for number in 0..<10_000 { spending.count(Self.spender(number), now: 0) }
         let counts = try #require(spending.minutes.first?.counts)

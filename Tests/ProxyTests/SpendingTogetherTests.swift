@@ -39,7 +39,7 @@ import Testing
         #expect(together.end(first, known(49), at: 0) == .nothing)
     }
 
-    @Test func `a machine without replies has its share, once, and says later what it has taken`() {
+    @Test func `a machine without the server gets its share of the limit once, and reports its requests later`() {
         var together = SpendingTogether()
         #expect(
             together.end(together.begin(1), known(60, machines: 3), at: 0)
@@ -75,7 +75,7 @@ import Testing
         #expect(!together.mustAsk(little, at: 3 * Self.second / 2) && together.mustAsk(little, at: 2 * Self.second))
     }
 
-    @Test func `a budget adopts what the fleet has left, or, once it is divided, one machine's share of that`() throws {
+    @Test func `a budget adopts what the fleet has left, and is divided into one machine's share`() throws {
         var budget = try budget(remaining: 90)
         budget.adopt(common(30), takenSince: 2, now: 5)
         #expect((budget.remaining, budget.limit, budget.end) == (28, 100, 60 * Self.second + 5))

@@ -66,7 +66,7 @@ import Testing
         // What is dropped at the end of a name.
         "/a/..%20/b", "/a/..%09", "/a/..%3f/b", "/a/..%23/b",
     ])
-    func `what some servers read as a dot segment is refused`(_ target: String) {
+    func `a segment that some servers read as a dot segment is refused`(_ target: String) {
         #expect(throws: TargetNormaliser.Refusal.hiddenDotSegment) { try normalise(target) }
         #expect(throws: TargetNormaliser.Refusal.hiddenDotSegment) {
             try normalise("/p" + target, prefix: "/p", basePath: "/v3")

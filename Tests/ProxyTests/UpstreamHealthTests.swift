@@ -70,7 +70,7 @@ import Testing
         #expect(health.failures == 30)
     }
 
-    @Test func `a few errors among many responses are no failing upstream, and after a pause one success ends it`() {
+    @Test func `an upstream with a few errors is not failing, and one that is recovers with a success after a pause`() {
         var health = UpstreamHealth()
         for moment in 0..<400 {
             let error = moment.isMultiple(of: 3) ? "500" : nil
@@ -81,7 +81,7 @@ import Testing
         #expect(health.responded(at: 200 * second) == [.works(after: .seconds(100), failures: 20)])
     }
 
-    @Test func `an upstream with errors as often as not does not flicker`() {
+    @Test func `an upstream with as many errors as successes is reported once`() {
         var health = UpstreamHealth()
         var news = 0
         for moment in 0..<1_000 {

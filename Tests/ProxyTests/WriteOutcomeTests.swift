@@ -32,14 +32,14 @@ import Testing
         #expect(outcome(status).mayHaveChanged == mayHaveChanged)
     }
 
-    @Test func `a write whose response never came counts as one that happened, unless it cannot have been sent`() {
+    @Test func `a write without a response counts as done, unless it cannot have been sent`() {
         #expect(outcome(nil, error: .reset(afterBytes: 0)).mayHaveChanged)
         #expect(outcome(nil, error: .firstByteTimeout).mayHaveChanged)
         #expect(!outcome(nil, error: .refused("")).mayHaveChanged)
         #expect(!outcome(nil, error: .connectTimeout).mayHaveChanged)
     }
 
-    @Test func `the target, what the response names, and the collection are invalidated`() throws {
+    @Test func `a write invalidates its target, the collection, and the URLs that its response names`() throws {
         #expect(try outdatedPaths("DELETE", "/posts/1?x=1", outcome(204)) == ["/posts/1", "/posts"])
         for status in [404, 410] {
             #expect(try outdatedPaths("DELETE", "/posts/1", outcome(status)) == ["/posts/1", "/posts"])

@@ -60,7 +60,7 @@ struct ConfigIncludeTests {
         ("[+A, -B]", "[-A, +?c]", ["+A", "-B", "-A", "+?c"]), ("[+A]", "+B", ["+A", "+B"]), ("[+A]", "[B]", ["B"]),
         ("[+A]", "[all]", ["all"]), ("[A]", "[+B]", ["A", "+B"]), ("[+A]", "[]", []),
     ])
-    func `signed words add to those of an included file, others replace them`(
+    func `principal fields with a sign add to those of an included file, others replace them`(
         _ lower: String,
         _ upper: String,
         _ words: [String]
@@ -81,7 +81,7 @@ struct ConfigIncludeTests {
         try #require(upstream.models.first { $0.name == name })
     }
 
-    @Test("MT-60: what a file says is laid over what it includes, later entries replace, unknown removals are ignored")
+    @Test("MT-60: a file overrides the entries of files that it includes, and removing unknown entries does nothing")
     func layers() throws {
         let upstream = try upstream(
             """

@@ -19,7 +19,7 @@ struct ConfigUnitsTests {
         #expect(throws: InvalidValue.self) { try Units.duration(text) }
     }
 
-    @Test func `what is no duration or no size gets examples of its own kind`() {
+    @Test func `an invalid duration gets examples of durations, and an invalid size examples of sizes`() {
         #expect(throws: InvalidValue("\"sixty\" is not a duration such as 500ms, 30s, 5m or 1d")) {
             try Units.duration("sixty")
         }
@@ -35,7 +35,7 @@ struct ConfigUnitsTests {
     }
 
     @Test(arguments: [(192_900, "3m12s"), (1_000, "1s"), (999, "999ms"), (0, "0s")])
-    func `a rounded duration has no fractions of its seconds`(_ milliseconds: Int, _ text: String) {
+    func `a rounded duration has no fractions of seconds`(_ milliseconds: Int, _ text: String) {
         #expect(Units.roundedText(.milliseconds(milliseconds)) == text)
     }
 

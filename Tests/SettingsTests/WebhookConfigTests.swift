@@ -110,7 +110,7 @@ struct WebhookConfigTests {
         #expect(name.count == 1 && name[0].contains("\"h/1\" is not a name for a webhook"), "\(name)")
     }
 
-    @Test func `a model whose objects are identified by their URL is no object of a payload`() {
+    @Test func `a model that is identified by a part of the request cannot be used in a webhook`() {
         let found = found(
             config("secret: \(secret), objects: { i: Page }", models: "Page: { identity: \"@query.page\" }")
         )

@@ -64,7 +64,8 @@ struct CleanerTests {
         await bench.store.close()
     }
 
-    @Test func `one object of a list goes with the list, and the others of it stay known`() async throws {
+    @Test func `a clean of one object removes the lists that show it, and their other objects stay known`() async throws
+    {
         let bench = try Bench()
         let list = (1...500).map { #"{"id":\#($0),"title":"title-\#($0)"}"# }.joined(separator: ",")
         try await bench.receive("/issues", "[\(list)]", issues)
@@ -138,7 +139,7 @@ struct CleanerTests {
         await bench.store.close()
     }
 
-    @Test func `an object of a cleaned document keeps only what other documents show of it`() async throws {
+    @Test func `an object in a cleaned document keeps only the values that other documents show`() async throws {
         let bench = try Bench()
         let list = #"[{"id":1,"title":"old"}]"#
         try await bench.receive("/issues", list, issues)
@@ -185,7 +186,7 @@ struct CleanerTests {
         await bench.store.close()
     }
 
-    @Test func `other models are stored and served while one is cleaned, and no object is lost`() async throws {
+    @Test func `while one model is cleaned, others are stored and served, and lose no object`() async throws {
         let bench = try Bench()
         for number in 0..<700 {
             try await bench.receive(

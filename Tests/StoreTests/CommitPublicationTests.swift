@@ -50,7 +50,7 @@ struct CommitPublicationTests {
     }
 
     @Test
-    func `only a response after which nothing comes before the commit is foreseen, if it shows all that is known`()
+    func `a response may begin before its commit only if it is the last of the batch and has the newest values`()
         async throws
     {
         let witness = Witness()

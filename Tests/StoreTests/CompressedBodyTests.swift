@@ -46,7 +46,7 @@ import Testing
         #expect(throws: StoreError.self) { try Self.body(header + Array(frame.dropFirst(6))) }
     }
 
-    @Test func `the file has the compressed body, and every reading the one received`() async throws {
+    @Test func `the file contains the compressed body, and reading returns the received one`() async throws {
         let bench = try Bench()
         try await bench.receive("/text", Self.text)
         try await bench.receive("/short", "short")

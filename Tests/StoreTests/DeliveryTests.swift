@@ -53,8 +53,7 @@ struct DeliveryTests {
         return true
     }
 
-    @Test func `every principal's documents that show the object have to be fetched again, and no others`() async throws
-    {
+    @Test func `a delivery makes every principal's documents with its object outdated, and no others`() async throws {
         let bench = try bench()
         let other = try await bench.store.principal([7])
         for principal in [PrincipalID.anonymous, other] {
@@ -72,7 +71,7 @@ struct DeliveryTests {
         await bench.store.close()
     }
 
-    @Test func `a delivery is remembered as long as it may be repeated, over a restart`() async throws {
+    @Test func `a delivery is remembered for as long as it may be repeated, also after a restart`() async throws {
         let (folder, time) = (TemporaryFolder(), ManualTime())
         var bench = try bench(folder, time)
         let sent = delivery(#"{"note":\#(note("c", at: 2))}"#)
@@ -89,7 +88,7 @@ struct DeliveryTests {
         await bench.store.close()
     }
 
-    @Test func `so many deliveries are remembered, and the oldest are forgotten first`() async throws {
+    @Test func `the number of remembered deliveries is limited, and the oldest go first`() async throws {
         let bench = try bench()
         try await bench.store.core.commit(.note, .prompt) { session in
             for number in 0...Int(WriterSession.deliveryLimit) {
@@ -106,7 +105,7 @@ struct DeliveryTests {
         await bench.store.close()
     }
 
-    @Test func `for its observer a delivery with a later time is known at once, and anything else changes nothing`()
+    @Test func `for the configured principal a delivery's values are known at once if their time is later`()
         async throws
     {
         let bench = try bench()
@@ -145,7 +144,7 @@ struct DeliveryTests {
         await bench.store.close()
     }
 
-    @Test func `a response requested before a delivery is older, although it shows the object first`() async throws {
+    @Test func `a response requested before a delivery is older, even if it shows the object first`() async throws {
         let bench = try bench()
         let early = bench.response("/notes/1", note("a", at: 1), Self.detail)
         try await take(bench, delivery(#"{"note":\#(note("c", at: 2))}"#))
@@ -158,7 +157,7 @@ struct DeliveryTests {
 
     @Test(arguments: [
         #"{"note":{"text":"no id"}}"#, #"{"note":[]}"#, #"{"other":{"id":1}}"#, "[]", "", "{", #"{"note":{"id":true}}"#,
-    ]) func `a payload without an object has none`(body: String) async throws {
+    ]) func `a payload in which no object has an identity yields no objects`(body: String) async throws {
         let bench = try bench()
         #expect(bench.store.prepare(delivery(body)).objects.isEmpty)
         await bench.store.close()

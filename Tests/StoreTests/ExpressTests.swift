@@ -142,7 +142,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `the response of the path itself shows which object it names, also if it is stored after the write`()
+    @Test func `the response at a write's path shows which object it names, even if it is stored after the write`()
         async throws
     {
         let bench = try bench()

@@ -263,9 +263,9 @@ struct HistoryTests {
     private static let isThorough = getenv("LARDER_THOROUGH") != nil
 
     @Test(arguments: [false, true])
-    func `every history of two steps shows nothing older than before, and is settled in the end`(
-        isStamped: Bool
-    ) async throws {
+    func `in every history of two steps no value goes back, and all are settled in the end`(isStamped: Bool)
+        async throws
+    {
         for moments in Self.times(2) {
             let found = try await Self.failures(moments, Self.sequences(of: Self.events, 2), isStamped: isStamped)
             #expect(found == [])
@@ -273,10 +273,9 @@ struct HistoryTests {
     }
 
     @Test(arguments: [3, 4, 5], [false, true])
-    func `longer histories show nothing older than before, and are settled in the end`(
-        length: Int,
-        isStamped: Bool
-    ) async throws {
+    func `in longer histories no value goes back, and all are settled in the end`(length: Int, isStamped: Bool)
+        async throws
+    {
         var random = SeededGenerator(seed: UInt64(length) * 2 + (isStamped ? 1 : 0))
         let isWhole = Self.isThorough && length == 3
         let patterns = Self.times(3)

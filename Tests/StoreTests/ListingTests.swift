@@ -93,7 +93,7 @@ import Testing
         #expect(page.examined == 1000)
     }
 
-    @Test func `deleted objects and those of others are left out`() async throws {
+    @Test func `objects of other principals, upstreams and models are left out`() async throws {
         let bench = try await bench()
         let listing = try #require(ObjectListing(model: "User", order: .identity, principal: "p-00000000"))
         #expect(try await bench.store.list(listing).rows.isEmpty)

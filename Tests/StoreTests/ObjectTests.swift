@@ -229,7 +229,7 @@ struct ObjectTests {
         await bench.store.close()
     }
 
-    @Test func `of two responses in one batch the earlier one is dirty because of the later one`() async throws {
+    @Test func `of two responses in one batch the later one makes the earlier one dirty`() async throws {
         let bench = try Bench { $0.batchDelay = .milliseconds(50) }
         let list = bench.response("/users", #"[{"id":1,"login":"ada"}]"#, BodyRule(model: "User", isList: true))
         let detail = bench.response("/users/1", #"{"id":1,"login":"ada l."}"#, BodyRule(model: "User", isList: false))

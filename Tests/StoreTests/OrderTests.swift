@@ -119,7 +119,9 @@ import Testing
         await again.store.close()
     }
 
-    @Test func `a doubt that returns at once waits longer each time, and the third return is warned of`() async throws {
+    @Test func `a doubt that keeps returning waits longer each time, and its third return gives a warning`()
+        async throws
+    {
         let bench = try Bench { $0.lag = Lag(lists: 30_000_000) }
         var waits: [Int64] = []
         for round in 0..<5 {

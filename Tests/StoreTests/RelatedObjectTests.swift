@@ -54,7 +54,7 @@ struct RelatedObjectTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `a deleted object is not known`() async throws {
+    @Test func `a deleted object is not shown as a related object`() async throws {
         let bench = try bench(.keep)
         try await bench.receive("/issues/1", #"{"id":1,"title":"a"}"#, issue)
         try await bench.store.complete(write(bench, "/issues/1", effect: .deleted, bound: first))
@@ -62,7 +62,7 @@ struct RelatedObjectTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `an object that responses disagree on is not known`() async throws {
+    @Test func `an object that overlapping responses disagree on is not shown as a related object`() async throws {
         let bench = try bench()
         // Both were asked for before either came.
         var one = bench.response("/issues/1", #"{"id":1,"title":"a"}"#, issue)

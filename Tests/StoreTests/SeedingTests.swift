@@ -69,7 +69,7 @@ struct SeedingTests {
         await bench.store.close()
     }
 
-    @Test(arguments: [true, false]) func `a response that is complete later is newer, also one of a list that lags`(
+    @Test(arguments: [true, false]) func `a later response is newer than a seed, even that of a list that lags`(
         wasKnown: Bool
     ) async throws {
         let bench = try bench()
@@ -100,7 +100,7 @@ struct SeedingTests {
         await bench.store.close()
     }
 
-    @Test func `after a crash a response that is complete later is newer still`() async throws {
+    @Test func `after a crash a later response is newer than a seed`() async throws {
         let (time, folder) = (ManualTime(), TemporaryFolder())
         var store: Bench? = try bench(time, folder: folder)
         if let store {
@@ -116,9 +116,7 @@ struct SeedingTests {
         await again.store.close()
     }
 
-    @Test func `a write that is complete later is newer, and one without a response puts the seed in doubt`()
-        async throws
-    {
+    @Test func `a later write is newer than a seed`() async throws {
         let bench = try bench()
         try await seed(bench, #"{"id":1,"login":"seeded"}"#)
         try await bench.receive("/users/1", #"{"id":1,"login":"seeded"}"#, user)

@@ -34,7 +34,7 @@ struct SentEventsTests {
         await bench.store.close()
     }
 
-    @Test func `a clean forgets what was sent`() async throws {
+    @Test func `after a clean an event with equal content gets a new number`() async throws {
         let bench = try Bench()
         let first = try await bench.store.recordSent(Self.subject, content: Self.one)
         _ = try await bench.store.clean(CleanFilter())

@@ -175,7 +175,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `a clean leaves the bytes to those who still have them, and the last one erases them`() async throws {
+    @Test func `a clean keeps bytes that other principals still have, and erases them with the last`() async throws {
         let bench = try Bench()
         try await Self.receiveAlike(bench, 3)
         func clean(_ filter: CleanFilter) async throws -> Int64 {
@@ -214,7 +214,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `versions that two objects have spilled are deleted with the last of them`(isInOrder: Bool) async throws {
+    func `spilled versions of two objects are deleted with the last of the objects`(isInOrder: Bool) async throws {
         let bench = try Bench()
         let shapes = "[" + (0..<1_000).map { #"{"id":1,"x\#($0)":0,"title":"a"}"# }.joined(separator: ",") + "]"
         let owners = [try await Self.principal(bench, 1), try await Self.principal(bench, 2)]
@@ -239,7 +239,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `a copy is loaded with what is shared, counted anew whatever it says`() async throws {
+    @Test func `when a copy is loaded its shared bytes are counted anew, whatever counts the copy has`() async throws {
         let bench = try Bench()
         try await Self.receiveAlike(bench, 3)
         let copy = bench.folder.file("copy")

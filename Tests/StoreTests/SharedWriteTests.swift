@@ -127,7 +127,9 @@ struct SharedWriteTests: WriteMarkFixtures {
     }
 
     @Test(arguments: ["", "{", "[]", "null", #"{"id":1,"title""#])
-    func `an object whose value is malformed is asked for`(payload: String) async throws {
+    func `a malformed value in another machine's write makes documents that show its object outdated`(payload: String)
+        async throws
+    {
         let bench = try lagging()
         try await bench.receive("/issues", titles("a"), issues)
         guard case .write(let invalidation, let values?) = news(bench, "w") else { return }
@@ -139,9 +141,7 @@ struct SharedWriteTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `what a write's response has shown is for others, but for what it only marks, and what is too large`()
-        async throws
-    {
+    @Test func `a write's values are announced, except those of a deleted object and those too large`() async throws {
         let bench = try Bench()
         var own = try write(bench, "/issues/1", bound: first, response: issue(1, "w"))
         own.method = "PATCH"

@@ -44,7 +44,7 @@ struct SharingTests {
 
     // MARK: Values
 
-    @Test func `a newer value is in every document of that principal and context, and in no other's`() async throws {
+    @Test func `an announced value changes all documents of its principal and context, and no others`() async throws {
         let bench = try Bench()
         let other = try await bench.store.principal([UInt8](repeating: 7, count: 32))
         try await bench.receive("/users/7", ada("a"), user)
@@ -61,7 +61,7 @@ struct SharingTests {
         await bench.store.close()
     }
 
-    @Test func `an older value is ignored, the same twice changes nothing, and one that overlaps is a doubt`()
+    @Test func `an older value is ignored, a repeated one changes nothing, and an overlapping one causes a doubt`()
         async throws
     {
         let bench = try Bench()
@@ -110,9 +110,7 @@ struct SharingTests {
     }
 
     @Test(arguments: [false, true])
-    func `a response that was requested before a value came is older, although it shows the object first`(
-        isShared: Bool
-    )
+    func `a response requested before an announced value is older, even if it shows the object first`(isShared: Bool)
         async throws
     {
         let bench = try Bench()
@@ -128,7 +126,7 @@ struct SharingTests {
         await bench.store.close()
     }
 
-    @Test func `a first response is not served alone if another machine has seen something else meanwhile`()
+    @Test func `a first response is outdated if another machine observed another value while it was under way`()
         async throws
     {
         let bench = try Bench()
@@ -150,9 +148,7 @@ struct SharingTests {
     }
 
     @Test
-    func `what a machine has announced of a response is one observation with that response, and any other is not`()
-        async throws
-    {
+    func `values announced from a fetch and the shared response of that fetch are one observation`() async throws {
         let fetch = SharedFetch(sender: [1], url: "/users/7", start: 5)
         let others = [
             nil, SharedFetch(sender: [2], url: "/users/7", start: 5), SharedFetch(sender: [1], url: "/users", start: 5),
@@ -198,7 +194,9 @@ struct SharingTests {
         }
     }
 
-    @Test func `nothing is stored of unknown objects and principals until a response shows them`() async throws {
+    @Test func `announced values of unknown objects and principals are stored only once a response shows the object`()
+        async throws
+    {
         let bench = try Bench()
         let digest = [UInt8](repeating: 9, count: 32)
         var early = bench.response("/users/7", ada("a"), user)
@@ -215,7 +213,7 @@ struct SharingTests {
     }
 
     @Test(arguments: ["", "{", "[]", "7", "null", #"{"id":7,"login":"x""#, "\u{0}", #"{"id":8,"login":7}"#])
-    func `a malformed value changes no other and fails nothing`(payload: String) async throws {
+    func `a malformed value changes no other value, and does not make the commit fail`(payload: String) async throws {
         let bench = try Bench()
         try await bench.receive("/users/7", ada("a"), user)
         try await bench.receive("/users/8", #"{"id":8,"login":"h"}"#, user)
@@ -234,7 +232,10 @@ struct SharingTests {
         await bench.store.close()
     }
 
-    @Test func `too many remembered values block what was requested before the last of them`() throws {
+    @Test
+    func `if too many values are remembered, older ones are dropped, and their latest time is returned`()
+        throws
+    {
         var recent = RecentObservations()
         func name(_ number: Int) -> RecentObservations.Name {
             .init(upstream: "u", principal: [], context: "", model: "M", identity: "\(number)")
@@ -318,7 +319,7 @@ struct SharingTests {
         await bench.store.close()
     }
 
-    @Test func `a pattern removes what it matches`() async throws {
+    @Test func `another machine's invalidation of a pattern removes the documents that it matches`() async throws {
         let bench = try Bench()
         try await bench.receive("/teams/1/users", "[]", users)
         try await bench.receive("/teams", "x")
@@ -332,7 +333,7 @@ struct SharingTests {
 
     // MARK: What is shown to others
 
-    @Test func `first and replaced values are shown before the commit, and what others have observed is not`()
+    @Test func `first and changed values are announced, and values from other machines are not announced again`()
         async throws
     {
         let shown = Mutex<[ShownValues]>([])
@@ -377,7 +378,7 @@ struct SharingTests {
         await elsewhere.store.close()
     }
 
-    @Test func `a value too large to be sent is named if it replaces another, and only then`() async throws {
+    @Test func `a value too large to be announced is named only if it replaces another value`() async throws {
         let shown = Mutex<[ShownValues]>([])
         let bench = try Bench()
         bench.store.showValues(where: { _ in true }) { values in shown.withLock { $0.append(values) } }
@@ -403,7 +404,7 @@ struct SharingTests {
         await bench.store.close()
     }
 
-    @Test func `nothing comes back by a response of another machine from before a clean, also after a restart`()
+    @Test func `a response that another machine requested before a clean is not stored after it, nor after a restart`()
         async throws
     {
         let (folder, time) = (TemporaryFolder(), ManualTime())

@@ -75,7 +75,7 @@ import Testing
         #expect(clock.agesKnownSince == 0)
     }
 
-    @Test func `the age of anything before a period of unknown length is unknown from then on`() {
+    @Test func `after a period of unknown length, the age of everything before it is unknown`() {
         let stored = stored(wallSetBy: 0)
         let clock = StoreClock(source: source(wall: Self.wall - Self.hour, elapsed: 5, boot: 8), stored: stored)
         #expect(clock.now() > stored.clock)

@@ -122,7 +122,7 @@ struct TombstoneTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `an absence that is older than what is known changes nothing`() async throws {
+    @Test func `an absence that is older than the known object changes nothing`() async throws {
         let bench = try bench(.remove)
         let before = bench.store.clock.now()
         // Longer than a list may lag behind it.

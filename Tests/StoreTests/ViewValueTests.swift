@@ -55,7 +55,7 @@ struct ViewValueTests {
         #expect(try await shown(json, .named("date"))[0] == expected)
     }
 
-    @Test func `the raw spelling stands beside what was converted`() async throws {
+    @Test func `a view has a column with the raw spelling beside a converted value`() async throws {
         #expect(
             try await shown(#""2012-11-13T15:31:36.75+02:00""#, .named("date"))
                 == ["text '2012-11-13T13:31:36Z'", "text '2012-11-13T15:31:36.75+02:00'"]

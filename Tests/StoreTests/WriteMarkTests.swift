@@ -88,7 +88,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `after a write without a body, lag protects no value that was observed before`() async throws {
+    @Test func `after a write without a body the lag protects no value that was observed before`() async throws {
         let bench = try bench()
         try await bench.receive("/issues", Self.list, issues)
         try await bench.store.complete(write(bench, "/issues/1", bound: first, response: #"{"id":1,"title":"first"}"#))
@@ -100,7 +100,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `a response that shows only the identity counts as a write without a body`() async throws {
+    @Test func `a write whose response shows only the identity counts as a write without a body`() async throws {
         let bench = try bench()
         try await bench.receive("/issues", Self.list, issues)
         try await bench.store.complete(write(bench, "/issues/1", bound: first, response: #"{"id":1}"#))
@@ -200,7 +200,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `after another's write a list that confirms what is known is a hit, and refreshed after the lag`()
+    @Test func `after another principal's write a list with the known values is a hit, and refreshed after the lag`()
         async throws
     {
         let bench = try laggingBench()
@@ -267,7 +267,7 @@ struct WriteMarkTests: WriteMarkFixtures {
         await bench.store.close()
     }
 
-    @Test func `a user is found by the login that puts the known one in doubt`() async throws {
+    @Test func `an object is found by either value of a key that is in doubt`() async throws {
         let bench = try bench()
         let responses = ["ada", "lovelace"].map { login in
             bench.response("/users/\(login)", #"{"id":7,"login":"\#(login)"}"#, user)

@@ -77,7 +77,7 @@ import Testing
         #expect(answer.error?.isTimeout == true)
     }
 
-    @Test func `an upstream that never answers runs into the first-byte timeout`() async throws {
+    @Test func `an upstream that never responds runs into the first-byte timeout`() async throws {
         let server = RawServer { connection in
             _ = connection.readHead()
             connection.waitForClose()

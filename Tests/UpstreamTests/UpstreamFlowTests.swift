@@ -144,7 +144,7 @@ import Testing
         #expect(await bench.onLoop { $0.activeCount } == 0)
     }
 
-    @Test func `cancelling one of many at random leaves the others whole`() async throws {
+    @Test func `cancelling transfers at random moments leaves the others whole`() async throws {
         let server = Self.big()
         defer { server.stop() }
         var options = UpstreamBench.options

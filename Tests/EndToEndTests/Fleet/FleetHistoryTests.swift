@@ -5,26 +5,24 @@ import Testing
 /// Random reads, writes and failures on three machines, against what is true.
 @Suite(.scripts, .enabled(if: RedisServer.isAvailable, "redis-server is not installed")) struct FleetHistoryTests {
     @Test(arguments: [1, 2])
-    func `every response of three machines is one that is promised`(seed: UInt64) throws {
+    func `three machines never serve a response older than promised`(seed: UInt64) throws {
         #expect(try FleetHistory(seed: seed, steps: 500).run() == [])
     }
 
     @Test(arguments: FleetTrouble.allCases)
-    func `every response of three machines is one that is promised, also while something goes wrong`(
-        trouble: FleetTrouble
-    ) throws {
+    func `three machines never serve a response older than promised, whichever trouble occurs`(trouble: FleetTrouble)
+        throws
+    {
         #expect(try FleetHistory(seed: 3, steps: 300, [trouble]).run() == [])
     }
 
     @Test(arguments: [4, 5])
-    func `every response of three machines is one that is promised, also while everything goes wrong`(seed: UInt64)
-        throws
-    {
+    func `three machines never serve a response older than promised, even if all troubles occur`(seed: UInt64) throws {
         #expect(try FleetHistory(seed: seed, steps: 500, FleetTrouble.allCases).run() == [])
     }
 
     @Test(.enabled(if: SoakOptions.current != nil, "make soak FLEET=1 runs it"))
-    func `in thousands of steps every response is one that is promised`() throws {
+    func `in thousands of random steps three machines never serve a response older than promised`() throws {
         #expect(FleetCampaign(options: try #require(SoakOptions.current)).run() == [])
     }
 }

@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(.enabled(if: CommitGate.isAvailable))
-    func `a found response with objects begins before its commit and ends after it, once for each who asks`() throws {
+    func `a response that another machine shared begins before its commit, and ends after it`() throws {
         let folder = TemporaryFolder()
         let gate = CommitGate(in: folder)
         let fleet = try TestFleet(2, try Items().origin(), environment: { $0 == 1 ? gate.environment : [:] })
@@ -94,7 +94,7 @@ import Testing
         #expect(fleet.origin.count("/items") == 1)
     }
 
-    @Test func `a found response that shows an older value is served with the newer one that is known here`() throws {
+    @Test func `a response that another machine shared is served with the newer values that are known here`() throws {
         let items = Items()
         let fleet = try TestFleet(2, try items.origin())
         _ = try fleet[0].get("/items")
@@ -108,7 +108,7 @@ import Testing
         #expect(fleet.origin.count("/items") == 1)
     }
 
-    @Test func `no principal gets a response that another one has fetched`() throws {
+    @Test func `on no machine a principal gets a response that another principal has fetched`() throws {
         let fleet = try TestFleet(2, try Items().origin())
         func whose(_ machine: Int, _ name: String?) throws -> String {
             let fields: FieldLines = name.map { ["Authorization": "Bearer \($0)"] } ?? [:]
@@ -123,7 +123,7 @@ import Testing
         #expect(fleet.origin.count("/whose") >= 3)
     }
 
-    @Test func `a write through one machine is seen through another, at once by whoever sends its position`() throws {
+    @Test func `a write through one machine is seen on the others, at once by clients that send its position`() throws {
         let items = Items()
         let fleet = try TestFleet(3, try items.origin())
         for machine in fleet.machines {
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test func `what a write's response shows is in the lists of another machine, which asks for nothing`() throws {
+    @Test func `lists of another machine show the values of a write's response, without a fetch`() throws {
         let text = Monitor("a")
         let origin = try Origin { request in
             if request.method == "PATCH" { text.withLock { $0 = String(decoding: request.body, as: UTF8.self) } }
@@ -184,7 +184,7 @@ import Testing
         #expect(fleet.origin.count("/items/1") == 1)
     }
 
-    @Test func `a response has a position only if its values are known to others`() throws {
+    @Test func `a response has a position only once its values have been announced`() throws {
         let items = Items()
         let fleet = try TestFleet(2, try items.origin())
         let known = try #require(try fleet[0].get("/items/1", TestFleet.asking)["Larder-Position"])
@@ -197,7 +197,7 @@ import Testing
         #expect(try eventually { try fleet[0].get("/items", TestFleet.asking)["Larder-Position"] != nil })
     }
 
-    @Test func `one machine fetches what two are asked for at once`() throws {
+    @Test func `two machines that are asked for one URL at once share a fetch`() throws {
         let gate = Gate()
         let items = Items()
         let json = items.json(1)
@@ -215,7 +215,7 @@ import Testing
         #expect(fleet.origin.count("/items/1") == 1)
     }
 
-    @Test func `a clean for the fleet removes it from every machine, and only there`() throws {
+    @Test func `a clean for the fleet removes a document from every machine of it`() throws {
         let fleet = try TestFleet(3, try Items().origin())
         for machine in fleet.machines {
             for path in ["/items/1", "/items/2"] { _ = try machine.get(path) }
@@ -231,7 +231,7 @@ import Testing
         #expect(refused.end == .exited(1) && refused.errors.contains("no fleet"), "\(refused.errors)")
     }
 
-    @Test func `a webhook at one machine drops what shows its object on the others`() throws {
+    @Test func `a webhook at one machine invalidates what shows its object on the others`() throws {
         let items = Items()
         let secrets = TemporaryFolder()
         let secret = try secrets.write("secret\n", to: "secret")
@@ -251,7 +251,9 @@ import Testing
         #expect(try eventuallyShows("elsewhere", fleet[1], "/items"))
     }
 
-    @Test func `without its server each machine works as one alone, says so, and catches up when it is back`() throws {
+    @Test func `without the server each machine works alone and says so, and catches up when the server is back`()
+        throws
+    {
         let items = Items()
         let fleet = try TestFleet(2, try items.origin())
         for machine in fleet.machines { _ = try machine.get("/items/1") }
@@ -271,7 +273,7 @@ import Testing
         #expect(try eventuallyShows("later", fleet[0], "/items/2"))
     }
 
-    @Test func `without its upstream, a machine serves nothing to whoever may have seen something newer`() throws {
+    @Test func `without the upstream a machine serves nothing to a client whose position it has not reached`() throws {
         let fleet = try TestFleet(1, try Items().origin())
         _ = try fleet[0].get("/plain")
         let position = try #require(try fleet[0].get("/plain", TestFleet.asking)["Larder-Position"])
@@ -283,7 +285,7 @@ import Testing
     }
 
     @Test(arguments: ["x", "api=", "api=1-2", "api=1-2-x", "api=-1-0-0", "api=99999999999999999999-0-0", "=1-1-1"])
-    func `a position that Larder has not written is answered by the upstream`(text: String) throws {
+    func `a request with an invalid position is sent to the upstream`(text: String) throws {
         let fleet = try TestFleet(1, try Items().origin())
         _ = try fleet[0].get("/plain")
         #expect(try fleet[0].get("/plain", TestFleet.asking).isHit)

@@ -110,7 +110,7 @@ import Testing
         ])
     }
 
-    @Test func `a shared cache serves all clients what the upstream allows for all`() throws {
+    @Test func `a shared cache serves a response to all clients if the upstream allows it`() throws {
         try Readings().check(
             ["public, max-age=3600", "must-revalidate, max-age=3600", "s-maxage=3600", "max-age=1, s-maxage=3600"]
                 .flatMap { control -> [Row] in

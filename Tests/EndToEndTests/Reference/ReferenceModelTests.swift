@@ -6,7 +6,7 @@ import Testing
 /// cache to answer.
 @Suite(.scripts) struct ReferenceModelTests {
     @Test(.enabled(if: SoakOptions.current == nil, "make soak runs other histories"), arguments: 1...12)
-    func `whatever happens, every response is one that the laws allow`(seed: UInt64) throws {
+    func `in random histories every response is one that the laws allow`(seed: UInt64) throws {
         var soak = Soak()
         let failure = soak.run(seed: seed)
         #expect(failure == nil, "\(failure ?? "")")

@@ -35,9 +35,7 @@ import Testing
         #expect(try back("false", .named("boolean")) == "false")
     }
 
-    @Test func `MT-35: an unknown word of an enumeration becomes its fallback or stays, with a warning`()
-        throws
-    {
+    @Test func `MT-35: an unknown value of an enumeration becomes its fallback or stays, with a warning`() throws {
         let cases = [ConversionDeclaration.Pair(wire: "open", mapped: "opened")]
         #expect(try forward(#""open""#, .enumeration(cases)) == #""opened""#)
         #expect(try forward(#""draft""#, .enumeration(cases)) == nil)
@@ -52,7 +50,7 @@ import Testing
         #expect(try fixture(emptying).one(#"{"v":"draft"}"#, "A").body == #"{"value":null}"#)
     }
 
-    @Test func `MT-36: two words for one value are a mistake`() {
+    @Test func `MT-36: two values of an enumeration with one name are a mistake`() {
         let twice = ConversionDeclaration.enumeration([.init(wire: "a", mapped: "x"), .init(wire: "b", mapped: "x")])
         #expect(throws: MappingError.self) { try fixture(twice) }
     }
@@ -65,7 +63,7 @@ import Testing
         #expect(try forward(#""September 37, 2015""#, form) == nil)
     }
 
-    @Test func `MT-38: numbers with separators are numbers`() throws {
+    @Test func `MT-38: text with declared separators is read as a number, and written back with them`() throws {
         let form = ConversionDeclaration.number(grouping: ",", decimal: ".")
         #expect(try forward(#""0.12345""#, form) == "0.12345")
         #expect(try back("12345.678", form) == #""12,345.678""#)

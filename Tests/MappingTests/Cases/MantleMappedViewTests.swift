@@ -224,7 +224,7 @@ import Testing
         #expect(shown.kinds == [.conversionFailed] && shown.pointers == ["/days/2"])
     }
 
-    @Test func `MT-39: a mask writes back only what is asked for`() throws {
+    @Test func `MT-39: only the wanted members are mapped and written back`() throws {
         let mapped = #"{"username":"foo","count":1,"nestedName":"bar"}"#
         #expect(try user().unmap(mapped, "User", members: ["username"]) == #"{"username":"foo"}"#)
         #expect(try user().one(#"{"username":"foo","count":1}"#, "User", members: ["count"]).body == #"{"count":1}"#)

@@ -15,12 +15,12 @@ import Testing
         #expect(fixture.one(#"{"x":1}"#, "A").body == #"{"x":1}"#)
     }
 
-    @Test func `RK-03: null alone is enough to be mapped`() throws {
+    @Test func `RK-03: an object with nothing but null is mapped`() throws {
         let shown = try MapperFixture(ModelDeclaration("A", Property("name"))).one(#"{"name":null}"#, "A")
         #expect(shown.isMapped && shown.warnings.isEmpty)
     }
 
-    @Test func `RK-04: a number that is null is null, one that is an object is left out`() throws {
+    @Test func `RK-04: null in place of a number is shown, and an object in its place is left out`() throws {
         let fixture = try MapperFixture(ModelDeclaration("A", Property("n").with { $0.checks = [.type([.number])] }))
         #expect(fixture.one(#"{"n":null}"#, "A").body == #"{"n":null}"#)
         let shown = fixture.one(#"{"n":{"wrong":"data"}}"#, "A")
@@ -71,7 +71,7 @@ import Testing
         ("true", true), ("T", true), ("yes", true), ("Y", true), ("false", false), ("f", false), ("No", false),
         ("n", false),
     ])
-    func `RK-09: words are booleans only where that is declared`(word: String, value: Bool) throws {
+    func `RK-09: text is read as a boolean only where that is declared`(word: String, value: Bool) throws {
         let fixture = try coercing(.named("boolean"))
         #expect(fixture.one(#"{"value":"\#(word)"}"#, "A").body == #"{"value":\#(value)}"#)
         #expect(fixture.one(#"{"value":"\#(word)"}"#, "B").kinds == [.conversionFailed])
@@ -148,7 +148,7 @@ import Testing
         #expect(shown.body == #"{"location":{"lat":1,"unit":"deg"}}"# && shown.synthetic == ["/location/unit"])
     }
 
-    @Test func `RK-15: a relation that is absent is absent, one that is null is null`() throws {
+    @Test func `RK-15: an absent relation stays absent, and a null relation null`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration("A", Property("b", one: "B"), Property("n")),
             ModelDeclaration("B")

@@ -193,7 +193,7 @@ struct ConverterTests {
         #expect(converter.forward(Array("null".utf8)) == .value(Array("null".utf8)))
     }
 
-    @Test func `MT-36: two words for one value cannot be written back, and are refused`() {
+    @Test func `MT-36: two values with one name cannot be written back, and are refused`() {
         let twice = ConversionDeclaration.enumeration([.init(wire: "a", mapped: "x"), .init(wire: "b", mapped: "x")])
         #expect(throws: MappingError.self) { try Converter(twice) }
     }

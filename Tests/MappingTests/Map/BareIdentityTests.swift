@@ -141,7 +141,7 @@ struct BareIdentityTests {
         #expect(try blog().unmap(text(shown.body), Self.post, synthetic: shown.synthetic) == body)
     }
 
-    @Test func `a key path leads through a bare identity to what is known of its object`() throws {
+    @Test func `a key path leads through a bare identity to the known values of its object`() throws {
         let fixture = try MapperFixture(
             ModelDeclaration(
                 "Post",

@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(arguments: 0..<8 as Range<UInt64>)
-    func `map, unmap, map is stable`(seed: UInt64) throws {
+    func `mapping, mapping back and mapping again gives the same mapped view`(seed: UInt64) throws {
         let mapper = try mapper()
         var generator = BodyGenerator(seed: seed &+ 900, isHostile: seed % 2 == 1)
         var tried = 0
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(arguments: 0..<8 as Range<UInt64>)
-    func `damage to a body never traps, and what is mapped is JSON`(seed: UInt64) throws {
+    func `a damaged body never traps, and its mapped view is JSON`(seed: UInt64) throws {
         let mapper = try mapper()
         var generator = BodyGenerator(seed: seed &+ 1900, isHostile: seed % 2 == 1)
         var random = SeededGenerator(seed: seed)

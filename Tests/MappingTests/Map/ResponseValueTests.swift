@@ -44,7 +44,7 @@ struct ResponseValueTests {
         #expect(parts.occurrences.map(\.name.identity) == ["x:1"])
     }
 
-    @Test func `a value that the response gives is compared with it on the way back`() throws {
+    @Test func `when mapping back, a value taken from the response's context is compared with it`() throws {
         let fixture = try fixture()
         let shown = fixture.map(#"{"n":1}"#, Self.rule, in: Self.context)
         let back = try fixture.mapper.unmap(json(shown.body), as: Self.rule, in: Self.context)

@@ -8,7 +8,9 @@ import Testing
     /// Not held to the law, since the mapped view does not tell it: objects of which nothing is left but what is around
     /// them.
     @Test(arguments: 0..<10 as Range<UInt64>)
-    func `map, unmap, map is stable, or the way back reports by pointer what it loses`(seed: UInt64) throws {
+    func `mapping back and mapping again gives the same mapped view, or a warning points to each loss`(seed: UInt64)
+        throws
+    {
         var generator = InvertibleModels(seed: seed)
         var (tried, stable) = (0, 0)
         for _ in 0..<30 {

@@ -33,7 +33,7 @@ struct UniqueListTests {
         #expect(try fixture.unmap(#"{"tags":\#(shown)}"#, "A") == #"{"tags":\#(shown)}"#)
     }
 
-    @Test func `elements are compared as they are shown, and pointers count what is shown`() throws {
+    @Test func `unique elements are compared as they are shown, and pointers count the shown ones`() throws {
         let body =
             #"{"labels":[{"name":"a"},{"name":"a"}],"days":[0,0.0,"x","x",1],"#
             + #""users":[7,{"id":7,"name":"Ada"},7,{"name":"Ada","id":7},{"id":8,"x":1},{"id":8}]}"#
@@ -47,7 +47,7 @@ struct UniqueListTests {
         #expect(shown.unconverted == ["/days/1"])
     }
 
-    @Test func `what is no list cannot be unique`() throws {
+    @Test func `only a property that is a list can be unique`() throws {
         #expect(throws: MappingError.self) {
             try MapperFixture(ModelDeclaration("A", Property("a", one: "A").with { $0.isUnique = true }))
         }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What is known of past requests: counted in the metrics and over a day by upstream and route, and one by one.
-@Suite struct HistoryTests {
+@Suite struct PastRequestsTests {
     /// An upstream below a prefix, some of whose responses are errors or must not be stored.
     private static func larder(_ bodies: @escaping @Sendable (_ path: String) -> String = { #"{"path":"\#($0)"}"# })
         throws -> Larder

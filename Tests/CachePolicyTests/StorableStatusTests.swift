@@ -4,7 +4,7 @@ import Testing
 @testable import CachePolicy
 
 /// RFC 9111 §3: any final status may be stored, as long as it names its lifetime, but for a few.
-@Suite struct StatusTests {
+@Suite struct StorableStatusTests {
     private static let statuses = [
         200, 201, 203, 204, 205, 299, 300, 301, 302, 303, 307, 308, 399, 400, 401, 402, 403, 404, 405, 406, 408, 409,
         410, 411,

@@ -10,7 +10,7 @@ import Testing
 @testable import Proxy
 
 /// What a machine announces, and the position that its responses have.
-@Suite struct FleetTests {
+@Suite struct FleetSharingTests {
     /// A server that holds announcements back until the test lets them through.
     private final class Link: FleetLink {
         struct State {
@@ -77,7 +77,7 @@ import Testing
         #expect(await sharing.announcedPosition(in: "a") == Self.at(1, epoch: 2))
     }
 
-    @Test func `a position includes what is being applied`() async {
+    @Test func `a position includes news that are still being applied`() async {
         let sharing = FleetSharing(Link(), log: Logger(label: "test"))
         sharing.applies(Self.at(5), in: "a")
         sharing.applies(Self.at(4), in: "a")
@@ -161,12 +161,12 @@ import Testing
             (["api=3-5-7, ?"], .unreadable),
         ] as [([String], PositionField.Wish?)]
     )
-    func `the latest position of the upstream counts`(lines: [String], wish: PositionField.Wish?) {
+    func `of several positions for an upstream the latest counts`(lines: [String], wish: PositionField.Wish?) {
         let fields = Fields(lines.map { Field("Larder-Position", $0) })
         #expect(PositionField.wish(fields, of: "api") == wish)
     }
 
-    @Test func `a response says its position, or that it has none`() {
+    @Test func `a response has a field with its position, or Cache-Status says that the machine is alone`() {
         func added(_ position: FleetPosition?, _ status: String) -> Fields {
             var fields = Fields([Field("Cache-Status", "other; hit"), Field("Cache-Status", status)])
             PositionField.add(position, to: &fields, of: "api")

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What an upstream's rate limits allow is spent on what needs it, and nothing is sent that would be refused.
-@Suite(.scripts) struct BudgetTests {
+@Suite(.scripts) struct UpstreamBudgetTests {
     @Test func `a used-up limit refuses nothing upstream: what is stored is served, and the rest gets 429 at once`()
         throws
     {
@@ -27,7 +27,7 @@ import Testing
         #expect(github.refusals == 0)
     }
 
-    @Test func `parallel requests spend no more than there is`() throws {
+    @Test func `parallel requests spend no more than the limit has left`() throws {
         let github = try BudgetFixture.github(60)
         github.limit { $0.requests["core"] = 20 }
         let larder = try BudgetFixture.daemon(github.origin, "{ reserve: 0% }")
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 3])
-    func `whatever is asked, nothing is refused upstream, and only what is not stored is refused here`(seed: UInt64)
+    func `whatever is requested, the upstream refuses nothing, and Larder refuses only what is not stored`(seed: UInt64)
         throws
     {
         var random = SeededGenerator(seed: seed)
@@ -74,7 +74,7 @@ import Testing
         #expect(tokens.contains { github.cost($0) == 25 } || refused == 0)
     }
 
-    @Test func `below the reserve the background stops first, then what may be served stale, and the rest goes on`()
+    @Test func `below the reserve refreshes stop first, then validations of what may be stale, and the rest goes on`()
         throws
     {
         let github = try BudgetFixture.github()
@@ -152,7 +152,7 @@ import Testing
         #expect(try (0..<6).map { try BudgetFixture.get(hasty, $0).status }.contains(429))
     }
 
-    @Test func `a refused secondary limit holds back, and the budget knows nothing of it`() throws {
+    @Test func `a refusal by a secondary limit holds back requests, although the budget has no count of it`() throws {
         let github = try BudgetFixture.github()
         github.limit { $0.writeGap = 3_600 }
         let larder = try BudgetFixture.daemon(github.origin, "{ write_gap: 0s }")
@@ -162,7 +162,7 @@ import Testing
         #expect(try BudgetFixture.get(larder, 0).cacheStatus.contains("detail=retry-after"))
     }
 
-    @Test func `a credential has so many requests under way, and a gap between its writes`() throws {
+    @Test func `a credential has a limit of requests under way, and a gap between its writes`() throws {
         let github = try BudgetFixture.github()
         github.limit { ($0.atOnce, $0.writeGap) = (3, 0.5) }
         let larder = try BudgetFixture.daemon(github.origin, "{ at_once: 3, write_gap: 1s }")

@@ -4,8 +4,8 @@ import Testing
 
 @testable import Store
 
-/// The words of one document, which are ordered without the lag (law 3, row D1), as the store keeps them.
-struct WordTests: WriteMarkFixtures {
+/// Responses of the document that was the latest source of a value are ordered without the lag (law 3, row D1).
+struct LatestSourceTests: WriteMarkFixtures {
     private func bench(folder: TemporaryFolder = TemporaryFolder(), time: ManualTime = ManualTime()) throws -> Bench {
         try Bench(folder: folder, time: time) { $0.lag = Lag(lists: 30_000_000) }
     }
@@ -16,7 +16,7 @@ struct WordTests: WriteMarkFixtures {
         try await bench.receive(url, list(title), issues)
     }
 
-    @Test func `the next hits of a polled list show what it said last`() async throws {
+    @Test func `hits of a polled list show its latest response`() async throws {
         let bench = try bench()
         for title in ["one", "one", "two", "two", "three"] {
             try await show(bench, title)
