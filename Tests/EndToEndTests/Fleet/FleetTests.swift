@@ -41,6 +41,8 @@ import Testing
         for path in ["/items/1", "/items", "/plain"] {
             let first = try fleet[0].get(path)
             #expect(try fleet[0].waitForQuiet())
+            let explanation = try fleet[1].admin("GET", "/explain?url=\(path)").text
+            #expect(explanation.contains("if another machine of the fleet has shared it, that is served"))
             var second = try fleet[1].get(path)
             #expect(
                 try eventually(within: .seconds(20)) {

@@ -15,6 +15,8 @@ package struct ExplainedRequest: Sendable {
     package let offline: Plan
     /// How long it would wait first, until a limit of the upstream is reset; nil if it would not.
     package let pause: Duration?
+    /// Whether the response of another machine is served in place of the upstream's, if there is one.
+    package let mayBeShared: Bool
     /// The request that would go upstream, if one would.
     package let inquiry: Plan.Inquiry?
     /// For a stream: what it shows in each mode; nil for any other request.
@@ -69,6 +71,7 @@ extension ProxyCore {
             online: shownOnline,
             offline: shownOffline,
             pause: pause,
+            mayBeShared: fleet.map { search(for: shared(request, incoming, $0), planned) != nil } ?? false,
             inquiry: inquiry,
             stream: stream,
             selected: found.whole,

@@ -32,6 +32,14 @@ extension ProxyCore {
         }
     }
 
+    /// What other machines are asked for before a plan's inquiry is sent; nil if they are not.
+    func search(for request: ProxyRequest, _ plan: Plan) -> (FleetSharing, SharedKey, Plan.Inquiry)? {
+        guard let fleet, let key = request.sharedKey, case .ask(let inquiry) = plan.unheld, !request.insistsOnAsking,
+            inquiry.completing == nil, fetches.underWay(for: request) == nil
+        else { return nil }
+        return (fleet, key, inquiry)
+    }
+
     /// Looks for another machine's response before the upstream is asked, and plans again.
     ///
     /// Nothing else runs on the loop between the end and the execution of the plan. Other requests for the same response wait for
@@ -39,9 +47,7 @@ extension ProxyCore {
     ///
     /// - Returns: the plan, and the commit that it is to be carried out with (`carryOut(_:_:_:with:)`); nil for none.
     func planWithFleet(_ request: ProxyRequest, _ plan: Plan) async -> (plan: Plan, commit: AwaitedCommit?) {
-        guard let fleet, let key = request.sharedKey, case .ask(let inquiry) = plan.unheld, !request.insistsOnAsking,
-            inquiry.completing == nil, fetches.underWay(for: request) == nil
-        else { return (plan, nil) }
+        guard let (fleet, key, inquiry) = search(for: request, plan) else { return (plan, nil) }
         guard fleetSearches[request.digest] == nil else {
             await withCheckedContinuation { fleetSearches[request.digest]?.append($0) }
             return (await self.plan(request).plan, nil)
