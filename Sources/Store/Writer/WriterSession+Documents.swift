@@ -98,7 +98,7 @@ extension WriterSession {
     /// Removes every document of these paths, and blocks responses to requests sent until a time.
     ///
     /// Responses to later requests show the new state. They are stored, because their clients have seen it.
-    func invalidate(_ paths: some Sequence<String>, of upstream: String, at time: Int64) throws {
+    func invalidate(_ paths: some Sequence<String>, of upstream: UpstreamKey, at time: Int64) throws {
         for path in paths {
             let pathHash = hasher.pathHash(upstream: upstream, url: path)
             bans.banPath(pathHash, at: time, knownAt: clock.now())
@@ -121,7 +121,7 @@ extension WriterSession {
 
     /// Removes the documents with too many objects to decompose of an upstream, any of which a write or a delivery may
     /// have changed (law 10), and blocks such responses to earlier requests.
-    func invalidateUndivided(of upstream: String, at time: Int64) throws {
+    func invalidateUndivided(of upstream: UpstreamKey, at time: Int64) throws {
         bans.written(to: upstream, at: time)
         let found = try query("SELECT document FROM _undivided WHERE upstream = ?")
             .all(upstream) { $0.id(0, as: DocumentID.self) }
