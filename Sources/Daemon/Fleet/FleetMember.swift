@@ -39,7 +39,7 @@ package final class FleetMember: FleetLink {
     /// - Parameter limits: other ones for tests, which may run on a busy machine; `FleetState` describes the rest.
     package init(
         _ settings: Configuration.Fleet,
-        upstreams: [String],
+        upstreams: [UpstreamKey],
         besideStore store: String,
         now: @escaping @Sendable () -> Int64,
         limits: FleetLimits = FleetLimits(),
@@ -106,13 +106,13 @@ package final class FleetMember: FleetLink {
 
     // MARK: Positions
 
-    package func shares(_ upstream: String) -> Bool { state.upstreams.contains(upstream) }
+    package func shares(_ upstream: UpstreamKey) -> Bool { state.upstreams.contains(upstream) }
 
-    package func position(in upstream: String) -> FleetPosition? {
+    package func position(in upstream: UpstreamKey) -> FleetPosition? {
         state.value { $0.upstreams[upstream].flatMap { $0.isFollowing ? $0.position : nil } }
     }
 
-    package func clientPosition(in upstream: String) async -> FleetPosition? {
+    package func clientPosition(in upstream: UpstreamKey) async -> FleetPosition? {
         guard position(in: upstream) != nil else { return nil }
         let announced = Awaited<FleetPosition>()
         if state.change({ $0.queue.wait(for: upstream, announced) }),
@@ -126,7 +126,7 @@ package final class FleetMember: FleetLink {
         }
     }
 
-    package func followedSince(_ upstream: String) -> Int64? {
+    package func followedSince(_ upstream: UpstreamKey) -> Int64? {
         state.value { content in
             guard let known = content.upstreams[upstream], known.isFollowing, let clock = content.clock,
                 let epoch = Int64(exactly: known.epoch)
@@ -136,14 +136,14 @@ package final class FleetMember: FleetLink {
         }
     }
 
-    package func reach(_ position: FleetPosition, in upstream: String) async -> Bool {
+    package func reach(_ position: FleetPosition, in upstream: UpstreamKey) async -> Bool {
         guard shares(upstream) else { return false }
         return await state.reach(position, in: upstream, within: state.limits.position)
     }
 
     // MARK: News
 
-    package func announce(_ news: FleetNews, in upstream: String) async -> FleetPosition? {
+    package func announce(_ news: FleetNews, in upstream: UpstreamKey) async -> FleetPosition? {
         guard shares(upstream) else { return nil }
         let announced = Awaited<FleetPosition>()
         state.change { $0.queue.append(news, in: upstream, waiter: announced) }
