@@ -2,7 +2,7 @@
 ///
 /// So data of another origin or base path is never mistaken for this upstream's, and is found again when the
 /// configuration changes back. Only listings and the journal use labels instead; see `ObjectStore.objects`.
-public struct UpstreamKey: RawRepresentable, Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
+public struct UpstreamKey: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
     /// As it is stored and exchanged.
     public let rawValue: String
 
@@ -19,3 +19,6 @@ public struct UpstreamKey: RawRepresentable, Hashable, Comparable, Sendable, Cod
 
     @inlinable public static func < (left: UpstreamKey, right: UpstreamKey) -> Bool { left.rawValue < right.rawValue }
 }
+
+/// In JSON it is a string, and as the key of a dictionary the name of a member.
+extension UpstreamKey: Codable, CodingKeyRepresentable {}

@@ -2,7 +2,7 @@ import CachePolicy
 package import Logging
 package import Proxy
 package import Settings
-import Store
+package import Store
 import Synchronization
 
 /// How long is waited for a fleet's server.
@@ -98,7 +98,7 @@ package final class FleetMember: FleetLink {
             var figures = content.figures
             figures.queued = content.queue.waiting.count
             figures.upstreams = content.upstreams.sorted { $0.key < $1.key }.map {
-                .init(name: $0, epoch: $1.epoch, position: $1.applied.text, isFollowing: $1.isFollowing)
+                .init(key: $0, epoch: $1.epoch, position: $1.applied.text, isFollowing: $1.isFollowing)
             }
             return figures
         }

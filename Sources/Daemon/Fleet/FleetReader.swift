@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import Logging
 import Proxy
+import Store
 import Settings
 
 /// The thread that reads the streams of all upstreams, and has their news applied; it also keeps the clock.

@@ -58,7 +58,7 @@ struct NewsQueue: Sendable {
     }
 
     /// The first news, without those of some upstreams.
-    func next(_ count: Int, without held: Set<String>) -> [Item] {
+    func next(_ count: Int, without held: Set<UpstreamKey>) -> [Item] {
         Array(waiting.lazy.filter { !held.contains($0.upstream) }.prefix(count))
     }
 
