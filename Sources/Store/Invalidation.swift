@@ -6,8 +6,8 @@ public import Mapping
 /// Memory, disk, fetches, streams and the writer's queue all obey this value. They ask `covers`, or look its paths up
 /// in an index. It contains names alone, no row ids, so that it means the same in any process.
 public struct Invalidation: Sendable, Equatable, Codable {
-    /// The upstream's name; nil for all upstreams.
-    public var upstream: String?
+    /// Nil for all upstreams.
+    public var upstream: UpstreamKey?
     /// Paths as in cache keys, for every principal and with any query.
     public var paths: Set<String>
     public var patterns: [InvalidationPattern]
@@ -20,7 +20,7 @@ public struct Invalidation: Sendable, Equatable, Codable {
 
     /// Describes what is outdated; without paths, patterns and objects it is everything of the upstream.
     public init(
-        of upstream: String?,
+        of upstream: UpstreamKey?,
         paths: Set<String> = [],
         patterns: [InvalidationPattern] = [],
         objects: [BoundObject] = [],
@@ -36,7 +36,7 @@ public struct Invalidation: Sendable, Equatable, Codable {
     /// Whether it concerns an upstream, and a principal, at all.
     ///
     /// - Parameter principal: the label, which is asked for only if it matters; one that is not known is concerned.
-    public func concerns(_ upstream: String, principal: @autoclosure () -> String? = nil) -> Bool {
+    public func concerns(_ upstream: UpstreamKey, principal: @autoclosure () -> String? = nil) -> Bool {
         guard self.upstream == nil || self.upstream == upstream else { return false }
         guard let principals, let principal = principal() else { return true }
         return principals.contains(principal)
@@ -47,7 +47,7 @@ public struct Invalidation: Sendable, Equatable, Codable {
     @inlinable
     public func covers(
         _ url: some StringProtocol,
-        of upstream: String,
+        of upstream: UpstreamKey,
         principal: @autoclosure () -> String? = nil,
         shown: [ObjectName]? = nil
     ) -> Bool {

@@ -239,10 +239,7 @@ extension ObjectStore {
         let found = try await core.read { database in
             try ChangeReader(database: database, models: models).page(after: start, max(limit, 1), values: values)
         }
-        guard var page = found else { return nil }
-        for index in page.changes.indices {
-            page.changes[index].upstream = core.label(ofUpstream: page.changes[index].upstream)
-        }
+        guard let page = found else { return nil }
         // The writer may not have published its last commit yet, but an issued number must be recognised.
         core.publicNumbers.advance(to: page.end)
         return page
@@ -255,7 +252,7 @@ struct ChangeReader {
     private static let byteLimit = 1 << 20
 
     let database: Database
-    let models: [String: UpstreamModels]
+    let models: [UpstreamKey: UpstreamModels]
 
     /// The changes after a sequence, at most `limit`; nil if there is no journal.
     func page(after start: CommitNumber, _ limit: Int, values: Bool) throws -> ChangePage? {
@@ -293,7 +290,7 @@ struct ChangeReader {
     }
 
     private struct Row {
-        var upstream: String
+        var upstream: UpstreamKey
         var principal: String
         var context: String
         var model: String
@@ -307,7 +304,7 @@ struct ChangeReader {
         static let columns = "u.text, p.label, x.text, m.text, o.identity"
 
         init(_ row: QueryRow) {
-            (upstream, principal, context) = (row.string(0), row.string(1), row.string(2))
+            (upstream, principal, context) = (row.upstream(0), row.string(1), row.string(2))
             (model, identity) = (row.string(3), StoredIdentity(row, column: 4))
         }
     }
@@ -320,7 +317,7 @@ struct ChangeReader {
             sequence: entry.sequence,
             kind: entry.kind,
             time: time,
-            upstream: row.upstream,
+            upstream: models.label(of: row.upstream),
             principal: row.principal,
             context: row.context,
             model: row.model,

@@ -14,8 +14,7 @@ public struct Delivery: Sendable {
         public init(principal: String, context: String) { (self.principal, self.context) = (principal, context) }
     }
 
-    /// The upstream, as named by `UpstreamKey`.
-    public var upstream: String
+    public var upstream: UpstreamKey
     /// The path that it was sent to, which is shown as the cause of what it drops.
     public var path: String
     /// Recognises it if it is sent again: a digest.
@@ -29,7 +28,7 @@ public struct Delivery: Sendable {
     public var observer: Observer?
 
     /// Describes a delivery.
-    public init(upstream: String, path: String, id: [UInt8], repeatable: Int64, body: [UInt8], rule: BodyRule) {
+    public init(upstream: UpstreamKey, path: String, id: [UInt8], repeatable: Int64, body: [UInt8], rule: BodyRule) {
         (self.upstream, self.path, self.id, self.repeatable) = (upstream, path, id, repeatable)
         (self.body, self.rule) = (body, rule)
     }

@@ -2,8 +2,7 @@ public import Mapping
 
 /// Objects that are given to the store without a response (`larder seed`).
 public struct Seed: Sendable {
-    /// The upstream, as named by `UpstreamKey`.
-    public var upstream: String
+    public var upstream: UpstreamKey
     public var principal: PrincipalID
     /// The representation that they are given for, as in the key of a document.
     var context: String
@@ -12,7 +11,7 @@ public struct Seed: Sendable {
     public var values: [[UInt8]]
 
     /// Describes objects.
-    public init(upstream: String, principal: PrincipalID, context: String = "", model: String, values: [[UInt8]]) {
+    public init(upstream: UpstreamKey, principal: PrincipalID, context: String = "", model: String, values: [[UInt8]]) {
         (self.upstream, self.principal, self.context) = (upstream, principal, context)
         (self.model, self.values) = (model, values)
     }
@@ -45,7 +44,7 @@ extension ObjectStore {
     /// counts as newer, whenever its request was sent. A value whose object has no identity is skipped.
     public func seed(_ seed: Seed) async throws(StoreError) -> SeedReceipt {
         guard let models = core.models[seed.upstream], models.isConfigured else {
-            throw .refused("the upstream \(UpstreamKey.name(of: seed.upstream)) is no longer in the config")
+            throw .refused("the upstream \(seed.upstream.name) is no longer in the config")
         }
         let hasher = core.hasher
         let values = seed.values.map { PreparedSeed($0, of: seed.model, models, hasher) }

@@ -67,8 +67,7 @@ public struct SharedFetch: Sendable, Equatable {
 
 /// New values of objects that a response has shown here, for the stores of other machines.
 public struct ShownValues: Sendable, Equatable {
-    /// The upstream, as named by `UpstreamKey`.
-    public var upstream: String
+    public var upstream: UpstreamKey
     public var observation: SharedObservation
     /// The objects whose values are too large to be sent, and whose former values were known here.
     public var oversized: [ObjectName] = []
@@ -118,7 +117,7 @@ public enum AppliedNews: Sendable, Equatable {
 
 /// To whom new values are shown.
 struct ValueSharing: Sendable {
-    var isWanted: @Sendable (String) -> Bool
+    var isWanted: @Sendable (UpstreamKey) -> Bool
     var show: @Sendable (ShownValues) -> Void
 }
 
@@ -128,7 +127,7 @@ extension ObjectStore {
     /// It is called on the writer's thread, and must be quick. If the commit fails, the values were observed all the
     /// same. What other machines have observed does not come.
     public func showValues(
-        where isWanted: @escaping @Sendable (_ upstream: String) -> Bool,
+        where isWanted: @escaping @Sendable (_ upstream: UpstreamKey) -> Bool,
         to show: @escaping @Sendable (ShownValues) -> Void
     ) { core.sharing = ValueSharing(isWanted: isWanted, show: show) }
 
@@ -138,7 +137,7 @@ extension ObjectStore {
     /// here they are remembered, in bounded memory, until a response shows them. What is outdated is removed, and its
     /// objects are marked as unknown; that goes ahead of queued responses, as a write does. An invalidation of
     /// everything is a clean, which this does not do.
-    public func commit(_ news: [AppliedNews], of upstream: String) async throws(StoreError) {
+    public func commit(_ news: [AppliedNews], of upstream: UpstreamKey) async throws(StoreError) {
         let invalidations = news.compactMap(\.invalidation)
         for invalidation in invalidations { try await removeDocumentsOfPatterns(invalidation) }
         try await core.commit(.sharing, invalidations.isEmpty ? .prompt : .express) { session in

@@ -107,7 +107,7 @@ public struct CompletedWrite: Sendable {
         case absent
     }
 
-    var upstream: String
+    var upstream: UpstreamKey
     var principal: PrincipalID
     var context: String
     public var path: String
@@ -137,7 +137,7 @@ public struct CompletedWrite: Sendable {
 
     /// Describes a write.
     public init(
-        upstream: String,
+        upstream: UpstreamKey,
         principal: PrincipalID,
         context: String,
         path: String,

@@ -196,12 +196,7 @@ public final class ObjectStore: Sendable {
     /// As in all listings, an upstream in the current configuration is named by its name, any other by its name and
     /// URL.
     public func objects(_ query: ObjectQuery) async throws(StoreError) -> Page<ObjectRow> {
-        let core = core
-        var query = query
-        query.upstream = core.upstream(labelled: query.upstream)
-        var page = try await core.read { [query] in try Inventory($0, of: core).objects(query) }
-        for index in page.rows.indices { page.rows[index].upstream = core.label(ofUpstream: page.rows[index].upstream) }
-        return page
+        try await core.read { [core] in try Inventory($0, of: core).objects(query) }
     }
 
     /// A page of warnings, latest first.
@@ -239,7 +234,7 @@ public final class ObjectStore: Sendable {
     }
 
     /// The newest 64 documents of a URL without their bodies, for every principal and context.
-    public func documents(ofURL url: String, upstream: String) async throws(StoreError) -> [DocumentOfURL] {
+    public func documents(ofURL url: String, upstream: UpstreamKey) async throws(StoreError) -> [DocumentOfURL] {
         let pathHash = core.hasher.pathHash(upstream: upstream, url: url)
         let models = core.models
         return try await core.read { database in

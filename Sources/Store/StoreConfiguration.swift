@@ -16,8 +16,8 @@ public struct StoreConfiguration: Sendable {
     var readers: Int
     var lag: Lag
     /// The lag of upstreams with their own setting.
-    public var lags: [String: Lag] = [:]
-    public var models: [String: Models]
+    public var lags: [UpstreamKey: Lag] = [:]
+    public var models: [UpstreamKey: Models]
     var time = TimeSource.system
     /// The size of a database page in bytes; applies only to new files.
     var pageSize = 8192
@@ -44,7 +44,7 @@ public struct StoreConfiguration: Sendable {
         readers: Int,
         lag: Lag,
         changes: Int64,
-        models: [String: Models] = [:]
+        models: [UpstreamKey: Models] = [:]
     ) {
         (self.path, self.maximumFileBytes, self.batchDelay) = (path, maximumFileBytes, batchDelay)
         (self.queueBytes, self.objectLimit, self.readers) = (queueBytes, objectLimit, readers)

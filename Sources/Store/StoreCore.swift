@@ -44,7 +44,7 @@ final class StoreCore: Sendable {
     private struct Shared {
         var configuration: StoreConfiguration
         var budget: FileBudget
-        var models: [String: UpstreamModels]
+        var models: [UpstreamKey: UpstreamModels]
         var keyHasher: KeyHasher
         var listener: (any ChangeListener)?
         var onChanges: (@Sendable () -> Void)?
@@ -89,20 +89,9 @@ final class StoreCore: Sendable {
     /// In microseconds.
     var batchDelay: Int64 { Int64(setting(\.batchDelay) / .microseconds(1)) }
 
-    /// An upstream's label: its name if it is in the current configuration, otherwise its name with the URL.
-    func label(ofUpstream key: String) -> String {
-        models[key]?.isConfigured == true ? UpstreamKey.name(of: key) : key
-    }
+    var configuredModels: [UpstreamKey: Models] { models.filter(\.value.isConfigured).mapValues(\.models) }
 
-    func upstream(labelled label: String?) -> String? {
-        label.map { label in
-            models.first { UpstreamKey.name(of: $0.key) == label && $0.value.isConfigured }?.key ?? label
-        }
-    }
-
-    var configuredModels: [String: Models] { models.filter(\.value.isConfigured).mapValues(\.models) }
-
-    var models: [String: UpstreamModels] {
+    var models: [UpstreamKey: UpstreamModels] {
         get { shared.withLock(\.models) }
         set { shared.withLock { $0.models = newValue } }
     }

@@ -6,7 +6,7 @@ public enum StoreError: Error, Sendable, Equatable {
     case locked(path: String, pid: Int32?, admin: String? = nil)
     case newerSchema(path: String, found: String, known: String)
     /// Objects that are in the file were stored under a newer version of a model than the configuration declares.
-    case newerModel(path: String, upstream: String, model: String, found: Int, declared: Int)
+    case newerModel(path: String, upstream: UpstreamKey, model: String, found: Int, declared: Int)
     case cannotOpen(path: String, reason: String)
     /// The files cannot be given to the group that is to read them.
     case group(path: String, name: String, reason: String)

@@ -9,9 +9,9 @@ public enum StoreNotice: Sendable, Equatable, CustomStringConvertible {
     /// Writes were under way when the daemon last ended; the documents that they may have changed were dropped.
     case suspectsDropped(documents: Int)
     /// A model has a newer version than its objects in the file; its migrations are applied to them.
-    case modelMigrated(upstream: String, model: String, from: Int, to: Int)
+    case modelMigrated(upstream: UpstreamKey, model: String, from: Int, to: Int)
     /// Members that may have been stored are now declared secret; everything from the upstream is erased.
-    case secretsErased(upstream: String)
+    case secretsErased(upstream: UpstreamKey)
     /// A part of the file is damaged and counts as not stored.
     case damaged(reason: String)
     /// The writer found the damage, and emptied the file.

@@ -69,8 +69,8 @@ final class AdminFixture: Sendable {
     }
 
     /// The name by which the store knows an upstream of the config.
-    private func key(of upstream: String) -> String {
-        core.upstreams.first { $0.name == upstream }?.storeKey ?? upstream
+    private func key(of name: String) -> UpstreamKey {
+        core.upstreams.first { $0.name == name }?.storeKey ?? UpstreamKey(rawValue: name)
     }
 
     /// Two users, one issue that shows one of them, three documents.

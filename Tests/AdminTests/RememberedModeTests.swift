@@ -47,7 +47,7 @@ struct StoreTroubleTests {
         let (full, locked) = (StoreNotice.writesFail(reason: "full"), StoreNotice.lockedOut(by: "x"))
         trouble.record(locked)
         trouble.record(full)
-        trouble.record(.modelMigrated(upstream: "a", model: "b", from: 0, to: 1))
+        trouble.record(.modelMigrated(upstream: UpstreamKey(rawValue: "a"), model: "b", from: 0, to: 1))
         #expect(trouble.all == [full.description, locked.description])
         trouble.record(.writesWork)
         #expect(trouble.all == [locked.description])

@@ -14,12 +14,12 @@ final class Machine: Sendable {
     final class Follower: FleetFollower {
         let applied = Monitor<[FleetNews]>([])
 
-        func apply(_ news: [FleetNews], at position: FleetPosition, in upstream: String) async {
+        func apply(_ news: [FleetNews], at position: FleetPosition, in upstream: UpstreamKey) async {
             applied.withLock { $0 += news }
         }
     }
 
-    static let upstream = "a https://a.example"
+    static let upstream: UpstreamKey = "a https://a.example"
 
     /// It ends with the last reference to it.
     let server: RedisServer

@@ -22,18 +22,18 @@ import Testing
         }
         let state = Mutex(State())
 
-        func shares(_ upstream: String) -> Bool { true }
-        func position(in upstream: String) -> FleetPosition? { state.withLock(\.position) }
-        func clientPosition(in upstream: String) async -> FleetPosition? { position(in: upstream) }
-        func followedSince(_ upstream: String) -> Int64? { 0 }
-        func reach(_ position: FleetPosition, in upstream: String) async -> Bool { true }
+        func shares(_ upstream: UpstreamKey) -> Bool { true }
+        func position(in upstream: UpstreamKey) -> FleetPosition? { state.withLock(\.position) }
+        func clientPosition(in upstream: UpstreamKey) async -> FleetPosition? { position(in: upstream) }
+        func followedSince(_ upstream: UpstreamKey) -> Int64? { 0 }
+        func reach(_ position: FleetPosition, in upstream: UpstreamKey) async -> Bool { true }
         func find(_ key: SharedKey) async -> FleetFinding { .alone }
         func share(_ document: SharedDocument, at key: SharedKey, from position: FleetPosition) {
             state.withLock { $0.shared.append(document) }
         }
         func spend(_ expense: SharedExpense, of limit: SharedLimit) async -> SharedBudget { .alone }
         func release(_ key: SharedKey, isForNow: Bool) { state.withLock { $0.released.append(isForNow) } }
-        func announce(_ news: FleetNews, in upstream: String) async -> FleetPosition? {
+        func announce(_ news: FleetNews, in upstream: UpstreamKey) async -> FleetPosition? {
             await withCheckedContinuation { continuation in
                 state.withLock {
                     $0.announced.append(news)

@@ -1,4 +1,5 @@
 import HTTPSemantics
+import Store
 import Testing
 
 @testable import Proxy
@@ -130,7 +131,7 @@ import Testing
         let persisted = PersistedQueries()
         let name = String(decoding: Crypto.hexadecimal(Crypto.sha256([Array("{ a }".utf8)])), as: UTF8.self)
         let extensions = #""extensions":{"persistedQuery":{"version":1,"sha256Hash":"\#(name)"}}"#
-        func digest(_ body: String, of upstream: String = "a") throws(NotReadReason) -> String {
+        func digest(_ body: String, of upstream: UpstreamKey = "a") throws(NotReadReason) -> String {
             try ReadBody(Array(body.utf8), .graphQL, Self.json, of: upstream, persisted).digest
         }
         #expect(throws: NotReadReason.unknownQuery) { try digest("{\(extensions)}") }

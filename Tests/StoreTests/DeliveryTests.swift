@@ -20,7 +20,7 @@ struct DeliveryTests {
             properties: ["text", "kind"].map { PropertyDeclaration(name: $0, from: $0) },
             modified: "at"
         )
-        let models = ["github": try Models([note])]
+        let models: [UpstreamKey: Models] = ["github": try Models([note])]
         return try Bench(folder: folder, time: time) { $0.models = models }
     }
 

@@ -37,7 +37,7 @@ struct MemoryTests {
     @Test func `digests of text and bytes agree, and adjacent parts stay distinct`() {
         let hasher = KeyHasher(secret: (1, 2))
         let key = CacheKey(upstream: "github", principal: 3, context: "de", url: "/ü?x=1")
-        let bytes = Array(key.upstream.utf8).withUnsafeBytes { upstream in
+        let bytes = Array(key.upstream.rawValue.utf8).withUnsafeBytes { upstream in
             Array(key.context.utf8).withUnsafeBytes { context in
                 Array(key.url.utf8).withUnsafeBytes { url in
                     hasher.digest(upstream: upstream, principal: 3, context: context, url: url)

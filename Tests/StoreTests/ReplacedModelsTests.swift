@@ -7,7 +7,7 @@ import Testing
 /// Other models for an upstream while the store is open.
 struct ReplacedModelsTests {
     /// Users whose name is in `name`, or in `login` from version 1 on.
-    private func models(version: Int, secret: [String] = []) throws -> [String: Models] {
+    private func models(version: Int, secret: [String] = []) throws -> [UpstreamKey: Models] {
         var user = ModelDeclaration(
             name: "User",
             identity: ["id"],

@@ -5,13 +5,16 @@ import TestSupport
 
 @testable import Store
 
-// Tests name the ids of rows that they make up by plain numbers.
+// Tests name the ids of rows that they make up by plain numbers, and upstreams by plain texts.
 extension RowID where Self: ExpressibleByIntegerLiteral {
     init(integerLiteral value: Int64) { self.init(rawValue: value) }
 }
 extension PrincipalID: ExpressibleByIntegerLiteral {}
 extension ObjectID: ExpressibleByIntegerLiteral {}
 extension CommitNumber: ExpressibleByIntegerLiteral {}
+extension UpstreamKey: ExpressibleByStringLiteral {
+    init(stringLiteral text: String) { self.init(rawValue: text) }
+}
 
 /// A clock that stands still until a test moves it.
 final class ManualTime: Sendable {
@@ -34,7 +37,7 @@ final class ManualTime: Sendable {
 /// The models most tests work with: issues that show users and labels.
 ///
 /// - Parameter policy: what happens to responses that show a deleted object.
-func exampleModels(onDelete policy: DeletionPolicy = .stale) throws -> [String: Models] {
+func exampleModels(onDelete policy: DeletionPolicy = .stale) throws -> [UpstreamKey: Models] {
     let user = ModelDeclaration(
         name: "User",
         identity: ["id"],
@@ -67,7 +70,7 @@ func exampleModels(onDelete policy: DeletionPolicy = .stale) throws -> [String: 
 
 extension StoreConfiguration {
     /// A configuration for tests that are not about its values.
-    init(path: String, maximumFileBytes: Int64 = 1 << 30, models: [String: Models] = [:]) {
+    init(path: String, maximumFileBytes: Int64 = 1 << 30, models: [UpstreamKey: Models] = [:]) {
         self.init(
             path: path,
             maximumFileBytes: maximumFileBytes,
@@ -112,7 +115,7 @@ struct Bench {
     }
 
     /// Replaces the models of all upstreams while the store is open, and what else is to be changed.
-    func replaceModels(_ models: [String: Models], _ change: (inout StoreConfiguration) -> Void = { _ in }) async throws
+    func replaceModels(_ models: [UpstreamKey: Models], _ change: (inout StoreConfiguration) -> Void = { _ in }) async throws
     {
         var configuration = store.core.configuration
         configuration.models = models

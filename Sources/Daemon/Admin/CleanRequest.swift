@@ -162,24 +162,25 @@ extension CleanRequest {
             (clean.model, clean.identity, clean.principal) = (model, filter.identity, filter.principal)
             clean.url = read.map { $0.url + ($0.isBeginning ? "*" : "") }
             (clean.route, clean.olderThan) = (route, olderThan)
-            names += await daemon.proxy.announce(clean, ofUpstreamNamed: filter.upstream)
+            names += await daemon.proxy.announce(clean, of: filter.upstream)
         }
         return Array(Set(names)).sorted()
     }
 
     private func filters(_ read: StoredURL?, in daemon: DaemonCore) async throws -> [CleanFilter] {
         try await checkNames(in: daemon)
+        let key = { daemon.store.upstreamKey(labelled: $0) }
         var filter = CleanFilter(
             model: model,
             identity: id,
-            upstream: upstream,
+            upstream: key(upstream),
             principal: principal,
             olderThan: olderThan
         )
-        if let read { (filter.upstream, filter.url) = (read.upstream, read.covers) }
+        if let read { (filter.upstream, filter.url) = (key(read.upstream), read.covers) }
         guard let route else { return try await named([filter], in: daemon) }
         let filters = try daemon.routes(spelled: route, of: upstream).map { found -> CleanFilter in
-            (filter.upstream, filter.url) = (found.upstream, found.covers)
+            (filter.upstream, filter.url) = (key(found.upstream), found.covers)
             return filter
         }
         return try await named(filters, in: daemon)
@@ -211,9 +212,9 @@ extension CleanRequest {
         var seen: Set<[String]> = []
         let owners = found.filter { seen.insert([$0.upstream, $0.principal, $0.identity]).inserted }
         return filters.flatMap { filter in
-            owners.filter { filter.upstream == nil || $0.upstream == filter.upstream }.map { row in
+            owners.filter { filter.upstream == nil || $0.upstreamKey == filter.upstream }.map { row in
                 var named = filter
-                (named.identity, named.upstream, named.principal) = (row.identity, row.upstream, row.principal)
+                (named.identity, named.upstream, named.principal) = (row.identity, row.upstreamKey, row.principal)
                 return named
             }
         }

@@ -50,7 +50,7 @@ package struct FleetStatus: AdminBody {
         since = figures.since == 0 ? nil : StoreTime.text(figures.since)
         delay = figures.lastDelay
         upstreams = figures.upstreams.map {
-            .init(name: UpstreamKey.name(of: $0.name), epoch: $0.epoch, position: $0.position, current: $0.isFollowing)
+            .init(name: $0.key.name, epoch: $0.epoch, position: $0.position, current: $0.isFollowing)
         }
         (found, refused, missed) = (figures.found, figures.refused, figures.missed)
         (shared, announced, applied) = (figures.shared, figures.announced, figures.applied)
@@ -115,7 +115,7 @@ extension Metric {
 
     private static func perStream(_ reading: Reading, _ read: (FleetFigures.Upstream) -> Double) -> [Sample] {
         (reading.fleet?.upstreams ?? []).map {
-            Sample(labels: [("upstream", UpstreamKey.name(of: $0.name))], value: read($0))
+            Sample(labels: [("upstream", $0.key.name)], value: read($0))
         }
     }
 }

@@ -3,7 +3,7 @@ package import Store
 /// How this machine does in its fleet, for `/metrics` and `larder status`.
 package struct FleetFigures: Sendable {
     package struct Upstream: Sendable {
-        package var name: String
+        package var key: UpstreamKey
         /// Zero while it is not known.
         package var epoch: UInt64
         /// How far its stream is read, as the server names entries.

@@ -3,6 +3,7 @@ import Glibc
 import Logging
 import Proxy
 import Settings
+import Store
 
 /// The news that wait for the server, in a file beside the store, so that they outlive the process.
 ///
@@ -19,10 +20,10 @@ final class NewsFile {
     private static func path(_ store: String) -> String { pathBeside(store, "fleet.queue") }
 
     /// Reads what a former process has left; what was not written to its end is left out.
-    static func load(besideStore store: String) -> [(upstream: String, news: FleetNews)] {
+    static func load(besideStore store: String) -> [(upstream: UpstreamKey, news: FleetNews)] {
         guard let content = try? FileBytes.read(path(store), limit: 64 << 20, isRegular: true) else { return [] }
         var reader = ByteReader(content.bytes)
-        var found: [(String, FleetNews)] = []
+        var found: [(UpstreamKey, FleetNews)] = []
         while !reader.isAtEnd {
             guard let bytes = try? reader.value(), let item = try? item(bytes) else { break }
             found.append(item)
@@ -30,9 +31,9 @@ final class NewsFile {
         return found
     }
 
-    private static func item(_ bytes: [UInt8]) throws -> (String, FleetNews) {
+    private static func item(_ bytes: [UInt8]) throws -> (UpstreamKey, FleetNews) {
         var reader = ByteReader(bytes)
-        let upstream = try reader.text()
+        let upstream = UpstreamKey(rawValue: try reader.text())
         let (start, end) = (try reader.signed(), try reader.signed())
         return (upstream, FleetNews(try reader.event(), start: start, end: end))
     }
@@ -42,7 +43,7 @@ final class NewsFile {
         var all = ByteWriter()
         for item in items {
             var writer = ByteWriter()
-            writer.append(item.upstream)
+            writer.append(item.upstream.rawValue)
             writer.append(item.news.start)
             writer.append(item.news.end)
             writer.append(item.news.event)
@@ -98,8 +99,7 @@ struct FleetMemory: Codable, Equatable {
     /// The clock of the server with this id, by this store's clock: a contradiction shows that one of them was set meanwhile.
     var clock: FleetClock?
     var clockServer: String?
-    /// By upstream.
-    var positions: [String: Position] = [:]
+    var positions: [UpstreamKey: Position] = [:]
 
     private static func path(_ store: String) -> String { pathBeside(store, "fleet.json") }
 

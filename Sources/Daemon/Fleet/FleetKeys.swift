@@ -37,13 +37,13 @@ struct FleetKeys: Sendable {
     // MARK: Names
 
     /// The beginning of all names of an upstream on the server.
-    func name(ofUpstream storeKey: String) -> String {
-        "larder:" + Self.hexadecimal(Self.derive(key, "larder.upstream", storeKey).prefix(16))
+    func name(ofUpstream upstream: UpstreamKey) -> String {
+        "larder:" + Self.hexadecimal(Self.derive(key, "larder.upstream", upstream.rawValue).prefix(16))
     }
 
     /// The name of a document within its upstream and epoch.
     func name(of document: SharedKey) -> String {
-        let parts = ["larder.name", document.upstream, document.context, document.url].map { Array($0.utf8) }
+        let parts = ["larder.name", document.upstream.rawValue, document.context, document.url].map { Array($0.utf8) }
         // Without credentials it is another text than with empty ones.
         let credentials: [[UInt8]] = if let known = document.credentials { [[1], known] } else { [[0]] }
         return Self.hexadecimal(Self.derive(key, parts + credentials).prefix(16))
@@ -51,7 +51,7 @@ struct FleetKeys: Sendable {
 
     /// The name of a rate limit within its upstream.
     func name(of limit: SharedLimit) -> String {
-        let parts = [Array("larder.limit".utf8), Array(limit.upstream.utf8), limit.credential, Array(limit.scope.utf8)]
+        let parts = [Array("larder.limit".utf8), Array(limit.upstream.rawValue.utf8), limit.credential, Array(limit.scope.utf8)]
         return Self.hexadecimal(Self.derive(key, parts).prefix(16))
     }
 
@@ -60,7 +60,7 @@ struct FleetKeys: Sendable {
     /// The key that seals a document: of the fleet's key and the client's credentials, so that no other client opens it.
     func key(of document: SharedKey) -> [UInt8] {
         guard let credentials = document.credentials else { return documents }
-        return Self.derive(documents, [Array("private".utf8), Array(document.upstream.utf8), credentials])
+        return Self.derive(documents, [Array("private".utf8), Array(document.upstream.rawValue.utf8), credentials])
     }
 
     static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {

@@ -2,7 +2,7 @@ import CachePolicy
 package import Logging
 package import Proxy
 package import Settings
-import Store
+package import Store
 import Synchronization
 
 /// How long is waited for a fleet's server.
@@ -39,7 +39,7 @@ package final class FleetMember: FleetLink {
     /// - Parameter timeouts: other ones for tests, which may run on a busy machine; `FleetState` describes the rest.
     package init(
         _ settings: Configuration.Fleet,
-        upstreams: [String],
+        upstreams: [UpstreamKey],
         besideStore store: String,
         now: @escaping @Sendable () -> Int64,
         timeouts: FleetTimeouts = FleetTimeouts(),
@@ -98,7 +98,7 @@ package final class FleetMember: FleetLink {
             var figures = content.figures
             figures.queued = content.queue.waiting.count
             figures.upstreams = content.upstreams.sorted { $0.key < $1.key }.map {
-                .init(name: $0, epoch: $1.epoch, position: $1.applied.text, isFollowing: $1.isFollowing)
+                .init(key: $0, epoch: $1.epoch, position: $1.applied.text, isFollowing: $1.isFollowing)
             }
             return figures
         }
@@ -106,13 +106,13 @@ package final class FleetMember: FleetLink {
 
     // MARK: Positions
 
-    package func shares(_ upstream: String) -> Bool { state.upstreams.contains(upstream) }
+    package func shares(_ upstream: UpstreamKey) -> Bool { state.upstreams.contains(upstream) }
 
-    package func position(in upstream: String) -> FleetPosition? {
+    package func position(in upstream: UpstreamKey) -> FleetPosition? {
         state.value { $0.upstreams[upstream].flatMap { $0.isFollowing ? $0.position : nil } }
     }
 
-    package func clientPosition(in upstream: String) async -> FleetPosition? {
+    package func clientPosition(in upstream: UpstreamKey) async -> FleetPosition? {
         guard position(in: upstream) != nil else { return nil }
         let announced = Awaited<FleetPosition>()
         if state.change({ $0.queue.wait(for: upstream, announced) }),
@@ -126,7 +126,7 @@ package final class FleetMember: FleetLink {
         }
     }
 
-    package func followedSince(_ upstream: String) -> Int64? {
+    package func followedSince(_ upstream: UpstreamKey) -> Int64? {
         state.value { content in
             guard let known = content.upstreams[upstream], known.isFollowing, let clock = content.clock,
                 let epoch = Int64(exactly: known.epoch)
@@ -136,14 +136,14 @@ package final class FleetMember: FleetLink {
         }
     }
 
-    package func reach(_ position: FleetPosition, in upstream: String) async -> Bool {
+    package func reach(_ position: FleetPosition, in upstream: UpstreamKey) async -> Bool {
         guard shares(upstream) else { return false }
         return await state.reach(position, in: upstream, within: state.timeouts.position)
     }
 
     // MARK: News
 
-    package func announce(_ news: FleetNews, in upstream: String) async -> FleetPosition? {
+    package func announce(_ news: FleetNews, in upstream: UpstreamKey) async -> FleetPosition? {
         guard shares(upstream) else { return nil }
         let announced = Awaited<FleetPosition>()
         state.change { $0.queue.append(news, in: upstream, waiter: announced) }

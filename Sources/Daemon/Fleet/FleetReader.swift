@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import Logging
 import Proxy
+import Store
 import Settings
 
 /// The thread that reads the streams of all upstreams, and has their news applied; it also keeps the clock.
@@ -11,7 +12,7 @@ import Settings
 final class FleetReader: Sendable {
     /// What is read of one upstream; it belongs to the thread.
     final class Followed {
-        let upstream: String
+        let upstream: UpstreamKey
         let names: FleetNames
         var epoch: UInt64
         var cursor: StreamCursor
@@ -28,7 +29,7 @@ final class FleetReader: Sendable {
         /// When this machine found that it has missed news of the epoch, in µs of its clock; nil if it has not.
         var missedAt: Int64?
 
-        init(_ upstream: String, _ names: FleetNames, _ known: FleetMemory.Position?) {
+        init(_ upstream: UpstreamKey, _ names: FleetNames, _ known: FleetMemory.Position?) {
             (self.upstream, self.names) = (upstream, names)
             (epoch, cursor) = (known?.epoch ?? 0, StreamCursor(at: known?.entry ?? .start))
             (readAt, missedAt) = (known?.time, known?.missed)
@@ -102,7 +103,7 @@ final class FleetReader: Sendable {
     }
 
     /// Has news applied, and waits for that.
-    func apply(_ news: [FleetNews], at position: FleetPosition, in upstream: String) {
+    func apply(_ news: [FleetNews], at position: FleetPosition, in upstream: UpstreamKey) {
         guard !news.isEmpty, !state.isStopped else { return }
         let done = DispatchSemaphore(value: 0)
         Task.detached { [follower] in

@@ -16,14 +16,14 @@ final class FleetState: Sendable {
         var clock: FleetClock?
         /// The server that it is the clock of.
         var clockServer: String?
-        var upstreams: [String: Upstream] = [:]
+        var upstreams: [UpstreamKey: Upstream] = [:]
         var queue = NewsQueue()
         var figures = FleetFigures()
         /// Whether the log says already that something does not open.
         var hasLoggedUnopened = false
 
         /// The epoch and the clock for what is written now; nil while nothing can be.
-        func writing(to upstream: String) -> (epoch: UInt64, clock: FleetClock)? {
+        func writing(to upstream: UpstreamKey) -> (epoch: UInt64, clock: FleetClock)? {
             guard server != nil, let clock, let epoch = upstreams[upstream]?.epoch, epoch != 0 else { return nil }
             return (epoch, clock)
         }
@@ -73,7 +73,7 @@ final class FleetState: Sendable {
     let sealer = Sealer()
     let fetchOutcomes = FetchOutcomes()
     /// Those that are shared, as in `ProxiedUpstream.storeKey`.
-    let upstreams: [String]
+    let upstreams: [UpstreamKey]
     /// The store's file, beside which this room has its own.
     let store: String
     /// The store's clock, in µs.
@@ -84,7 +84,7 @@ final class FleetState: Sendable {
 
     init(
         _ settings: Configuration.Fleet,
-        upstreams: [String],
+        upstreams: [UpstreamKey],
         besideStore store: String,
         now: @escaping @Sendable () -> Int64,
         timeouts: FleetTimeouts,
@@ -101,7 +101,7 @@ final class FleetState: Sendable {
 
     func value<Result: Sendable>(_ body: (Content) -> Result) -> Result { content.withLock { body($0) } }
 
-    func change<Result: Sendable>(_ upstream: String, _ body: (inout Upstream) -> Result) -> Result {
+    func change<Result: Sendable>(_ upstream: UpstreamKey, _ body: (inout Upstream) -> Result) -> Result {
         content.withLock { content in body(&content.upstreams[upstream, default: Upstream()]) }
     }
 
@@ -111,7 +111,7 @@ final class FleetState: Sendable {
         try RedisConnection(settings.server, password: settings.password?.bytes, within: timeouts.server)
     }
 
-    func names(of upstream: String) -> FleetNames { FleetNames(record: keys.name(ofUpstream: upstream)) }
+    func names(of upstream: UpstreamKey) -> FleetNames { FleetNames(record: keys.name(ofUpstream: upstream)) }
 
     /// Counts something that is not of this fleet, or was changed; the first one is logged.
     func countUnopened(_ what: String) {
@@ -127,7 +127,7 @@ final class FleetState: Sendable {
     }
 
     /// Waits until a position is applied; false if it will not be, or not in time.
-    func reach(_ target: FleetPosition, in upstream: String, within limit: Duration) async -> Bool {
+    func reach(_ target: FleetPosition, in upstream: UpstreamKey, within limit: Duration) async -> Bool {
         let arrived = Awaited<Bool>()
         let known = change { content -> Bool? in
             guard content.server != nil else { return false }

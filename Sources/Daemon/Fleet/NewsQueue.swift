@@ -8,7 +8,7 @@ import Store
 struct NewsQueue: Sendable {
     struct Item: Sendable {
         let number: UInt64
-        let upstream: String
+        let upstream: UpstreamKey
         let news: FleetNews
         /// Who waits until the server has it.
         var waiters: [Awaited<FleetPosition>] = []
@@ -30,7 +30,7 @@ struct NewsQueue: Sendable {
 
     mutating func append(
         _ news: FleetNews,
-        in upstream: String,
+        in upstream: UpstreamKey,
         waiter: Awaited<FleetPosition>? = nil,
         isFiled: Bool = false
     ) {
@@ -40,7 +40,7 @@ struct NewsQueue: Sendable {
         waiting.append(Item(number: lastNumber, upstream: upstream, news: news, waiters: waiters, isFiled: isFiled))
     }
 
-    private mutating func condense(_ upstream: String, at time: Int64) {
+    private mutating func condense(_ upstream: UpstreamKey, at time: Int64) {
         let all = Set(waiting.map(\.upstream)).union([upstream])
         for item in waiting { item.waiters.forEach { $0.give(nil) } }
         waiting = []
@@ -51,14 +51,14 @@ struct NewsQueue: Sendable {
     }
 
     /// Has somebody wait for the last news of an upstream; false if there are none.
-    mutating func wait(for upstream: String, _ waiter: Awaited<FleetPosition>) -> Bool {
+    mutating func wait(for upstream: UpstreamKey, _ waiter: Awaited<FleetPosition>) -> Bool {
         guard let index = waiting.lastIndex(where: { $0.upstream == upstream }) else { return false }
         waiting[index].waiters.append(waiter)
         return true
     }
 
     /// The first news, without those of some upstreams.
-    func next(_ count: Int, without held: Set<String>) -> [Item] {
+    func next(_ count: Int, without held: Set<UpstreamKey>) -> [Item] {
         Array(waiting.lazy.filter { !held.contains($0.upstream) }.prefix(count))
     }
 
@@ -76,7 +76,7 @@ struct NewsQueue: Sendable {
     }
 
     /// Has what was announced lately announced again, before what waits, because a new epoch has begun.
-    mutating func repeatAnnounced(in upstream: String, at time: Int64) {
+    mutating func repeatAnnounced(in upstream: UpstreamKey, at time: Int64) {
         var again = announced.filter { $0.item.upstream == upstream && $0.time >= time - Self.memory }.map(\.item)
         announced.removeAll { $0.item.upstream == upstream }
         let ended = Set((again + waiting).compactMap(\.news.event.endedWrite))

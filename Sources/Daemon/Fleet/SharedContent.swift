@@ -121,7 +121,7 @@ struct PublishedNews: Sendable, Equatable {
     }
 
     /// An event that fits into an entry: this one, or that all of the upstream is outdated.
-    static func bounded(_ news: FleetNews, of upstream: String) -> FleetNews {
+    static func bounded(_ news: FleetNews, of upstream: UpstreamKey) -> FleetNews {
         var writer = ByteWriter()
         writer.append(news.event)
         guard writer.bytes.count > byteLimit else { return news }

@@ -361,7 +361,6 @@ extension ProxyCore {
         async throws(StoreError) -> CleanResult
     {
         guard !dryRun else { return try await cache.store.clean(filter, dryRun: true, progress: progress) }
-        let filter = cache.store.resolved(filter)
         // What a response in memory shows is not known by name, so a clean of one object covers the upstream.
         return try await outdating(filter.invalidation(at: cache.now)) { () async throws(StoreError) in
             try await self.cache.store.clean(filter, progress: progress)

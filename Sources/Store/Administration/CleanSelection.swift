@@ -7,7 +7,7 @@ public struct CleanFilter: Sendable {
     var model: String?
     /// The object's identity; has an effect only with `model`.
     public var identity: String?
-    public var upstream: String?
+    public var upstream: UpstreamKey?
     public var principal: String?
     /// Documents whose path and query this accepts, such as a route's.
     public var url: (@Sendable (String) -> Bool)?
@@ -22,7 +22,7 @@ public struct CleanFilter: Sendable {
     public init(
         model: String? = nil,
         identity: String? = nil,
-        upstream: String? = nil,
+        upstream: UpstreamKey? = nil,
         principal: String? = nil,
         url: (@Sendable (String) -> Bool)? = nil,
         olderThan: Int64? = nil
@@ -170,9 +170,9 @@ struct CleanSelection {
 private struct ConcreteModel {
     let model: String
     let base: String
-    let models: [String: UpstreamModels]
+    let models: [UpstreamKey: UpstreamModels]
 
-    init?(of model: String, _ models: [String: UpstreamModels]) {
+    init?(of model: String, _ models: [UpstreamKey: UpstreamModels]) {
         guard let base = Inventory.base(of: model, models) else { return nil }
         (self.model, self.base, self.models) = (model, base, models)
     }

@@ -10,19 +10,14 @@ extension ObjectStore {
     public func clean(_ filter: CleanFilter, dryRun: Bool = false, progress: @escaping CleanProgress = { _ in true })
         async throws(StoreError) -> CleanResult
     {
-        try await core.clean(resolved(filter), dryRun: dryRun, progress: progress)
+        try await core.clean(filter, dryRun: dryRun, progress: progress)
     }
 
-    /// The filter with its upstream named by its key, as in an `Invalidation`; it stays the same if it is resolved again.
-    public func resolved(_ filter: CleanFilter) -> CleanFilter {
-        var filter = filter
-        filter.upstream = core.upstream(labelled: filter.upstream)
-        return filter
-    }
+    /// The key of the upstream with a label, as in listings.
+    public func upstreamKey(labelled label: String?) -> UpstreamKey? { label.map(core.models.key) }
 }
 
 extension StoreCore {
-    /// Removes what a filter selects; its upstream is named by its key.
     func clean(_ filter: CleanFilter, dryRun: Bool = false, progress: @escaping CleanProgress = { _ in true })
         async throws(StoreError) -> CleanResult
     {
@@ -56,8 +51,8 @@ private struct Cleaner {
 
     mutating func run() async throws(StoreError) -> CleanResult {
         let (time, last) = isDryRun ? (core.clock.now(), .max) : try await begin()
-        let listing = DocumentListing(isDescending: false, upstream: filter.upstream, principal: filter.principal)
-        var scan = DocumentScan(listing)
+        let listing = DocumentListing(isDescending: false, principal: filter.principal)
+        var scan = DocumentScan(listing, of: filter.upstream)
         (scan.owners, scan.last) = (filter.owners, last)
         while !scan.isAtEnd, shouldContinue() {
             let documents = try await core.advance(&scan) { [core, filter] scan, database, bounds in

@@ -16,7 +16,7 @@ public struct OpaqueResponse: Sendable {
 /// `CopyRebuilding` has checked the types and ranges of columns; this is about bytes that are decoded.
 struct CopyInspection {
     let database: Database
-    let models: [String: UpstreamModels]
+    let models: [UpstreamKey: UpstreamModels]
     /// No time may be later, in microseconds.
     let latest: Int64
     /// The most bytes that a body may have: a few rows, shown very often, make an endless one.
@@ -47,7 +47,7 @@ struct CopyInspection {
                 throw StoreError.corrupt("an object's version is not the one that its state names")
             }
             // Throws if a row that it needs is missing.
-            _ = try stored.state(of: row.string(7), models[row.string(8)]?.models, in: database)
+            _ = try stored.state(of: row.string(7), models[row.upstream(8)]?.models, in: database)
         }
     }
 

@@ -10,6 +10,7 @@ public struct DocumentListing: Sendable {
     var text: String?
     var covers: (@Sendable (_ url: String) -> Bool)?
     var isDescending: Bool
+    /// Its label.
     var upstream: String?
     var principal: String?
     var limit: Int
@@ -53,14 +54,15 @@ public struct DocumentRow: Sendable {
 /// Finds the documents of a listing or a clean, slice by slice.
 struct DocumentScan: Sendable {
     let listing: DocumentListing
+    private let upstream: UpstreamKey?
     /// Only documents of principals with greater ids.
     var owners = PrincipalID.zero
     var last: DocumentID
     private(set) var position: DocumentID
     private(set) var isAtEnd = false
 
-    init(_ listing: DocumentListing) {
-        self.listing = listing
+    init(_ listing: DocumentListing, of upstream: UpstreamKey?) {
+        (self.listing, self.upstream) = (listing, upstream)
         last = listing.isDescending ? .zero : .max
         position = listing.after.map { DocumentID(rawValue: $0) } ?? (listing.isDescending ? .max : .zero)
     }
@@ -86,7 +88,7 @@ struct DocumentScan: Sendable {
             JOIN _names u ON u.id = s.upstream AND (?1 IS NULL OR u.text = ?1)
             JOIN _principals p ON p.id = s.principal AND (?2 IS NULL OR p.label = ?2) AND p.id > ?3
             """
-        ).all(listing.upstream, listing.principal, owners) { $0.id(0, as: ScopeID.self) }
+        ).all(upstream, listing.principal, owners) { $0.id(0, as: ScopeID.self) }
         guard !scopes.isEmpty else { return [] }
         let wanted = Set(scopes)
         var (found, bytes, examined) = ([DocumentID](), Int64(0), 0)
@@ -126,48 +128,42 @@ extension ObjectStore {
     public func list(_ listing: DocumentListing, patience: Duration = .milliseconds(500)) async throws(StoreError)
         -> Page<DocumentRow>
     {
-        var listing = listing
-        listing.upstream = core.upstream(labelled: listing.upstream)
+        let models = core.models
         let end = ContinuousClock.now + patience
         var page = Page<DocumentRow>(rows: [], next: nil)
-        var scan = DocumentScan(listing)
+        var scan = DocumentScan(listing, of: listing.upstream.map(models.key))
         while page.rows.count < listing.limit, !scan.isAtEnd {
             let wanted = listing.limit - page.rows.count
-            page.rows += try await core.advance(&scan, count: wanted) { [listing] scan, database, bounds in
+            page.rows += try await core.advance(&scan, count: wanted) { scan, database, bounds in
                 try scan.next(bounds, in: database) { listing.covers?($1()) ?? true }
-                    .compactMap { try DocumentRow.read($0, in: database) }
+                    .compactMap { try DocumentRow.read($0, in: database, models) }
             }
             if ContinuousClock.now >= end || Task.isCancelled { break }
         }
         page.next = scan.isAtEnd ? nil : scan.position.rawValue
-        for index in page.rows.indices { page.rows[index].upstream = core.label(ofUpstream: page.rows[index].upstream) }
         return page
     }
 
     /// The documents whose key has this digest, one for each variant, the latest stored first; twenty at most.
     public func documents(under digest: Digest128) async throws(StoreError) -> [DocumentRow] {
-        var rows = try await core.read { database in
+        try await core.read { [models = core.models] database in
             try database.query("SELECT id FROM _documents WHERE low = ? ORDER BY id DESC LIMIT 20").all(digest) {
                 $0.id(0, as: DocumentID.self)
-            }.compactMap { try DocumentRow.read($0, in: database) }
+            }.compactMap { try DocumentRow.read($0, in: database, models) }
         }
-        for index in rows.indices { rows[index].upstream = core.label(ofUpstream: rows[index].upstream) }
-        return rows
     }
 
     /// One document; nil if it is gone; its key contains the upstream's `UpstreamKey`, its row the label, as in
     /// listings.
     public func inspect(_ id: DocumentID) async throws(StoreError) -> InspectedDocument? {
         let models = core.models
-        var found = try await core.read { try InspectedDocument(id, in: $0, models: models) }
-        if let row = found?.row { found?.row.upstream = core.label(ofUpstream: row.upstream) }
-        return found
+        return try await core.read { try InspectedDocument(id, in: $0, models: models) }
     }
 }
 
 extension InspectedDocument {
-    fileprivate init?(_ id: DocumentID, in database: Database, models: [String: UpstreamModels]) throws {
-        guard let row = try DocumentRow.read(id, in: database),
+    fileprivate init?(_ id: DocumentID, in database: Database, models: [UpstreamKey: UpstreamModels]) throws {
+        guard let row = try DocumentRow.read(id, in: database, models),
             let stored = try DocumentReader(database, models: models).document(id)
         else { return nil }
         (self.row, self.stored) = (row, stored)
@@ -190,7 +186,9 @@ extension InspectedDocument {
 }
 
 extension DocumentRow {
-    static func read(_ id: DocumentID, in database: Database) throws -> DocumentRow? {
+    static func read(_ id: DocumentID, in database: Database, _ models: [UpstreamKey: UpstreamModels]) throws
+        -> DocumentRow?
+    {
         try database.query(
             """
             SELECT u.text, p.label, x.text, d.url, d.status, d.length, o.start, o.finish, t.at, b.pins FROM _documents d
@@ -206,7 +204,7 @@ extension DocumentRow {
         ).first(id) { row in
             DocumentRow(
                 id: id,
-                upstream: row.string(0),
+                upstream: models.label(of: row.upstream(0)),
                 principal: row.string(1),
                 context: row.string(2),
                 url: row.string(3),

@@ -4,7 +4,7 @@ import Mapping
 /// Counts and lists the contents of the store, in one read snapshot.
 struct Inventory {
     let database: Database
-    private let models: [String: UpstreamModels]
+    private let models: [UpstreamKey: UpstreamModels]
     private let keyHasher: KeyHasher
 
     init(_ database: Database, of core: StoreCore) {
@@ -73,7 +73,7 @@ struct Inventory {
         ).all(
             query.model,
             query.identity.map { StoredIdentity($0) },
-            query.upstream,
+            query.upstream.map(models.key),
             query.principal,
             query.after ?? 0,
             Int64(limit) + 1,
@@ -90,7 +90,7 @@ struct Inventory {
     }
 
     /// The base name under which a concrete model's objects are stored; nil if they are stored under its own name.
-    static func base(of model: String, _ models: [String: UpstreamModels]) -> String? {
+    static func base(of model: String, _ models: [UpstreamKey: UpstreamModels]) -> String? {
         models.values.lazy.map { $0.models.objectName(of: model) }.first { $0 != model }
     }
 
@@ -100,7 +100,8 @@ struct Inventory {
         let reader = try DocumentReader(database, models: models)
         return try found.map { entry in
             var row = entry.row
-            let known = models[row.upstream]
+            row.upstream = models.label(of: row.upstreamKey)
+            let known = models[row.upstreamKey]
             let state = try entry.state.state(of: row.model, known?.models, in: database)
             if !areDeleted, state.isOutdated(lag: known?.lag ?? Lag(lists: 0)) { row.unknownSince = state.mark?.time }
             row.observed = state.lastSeen ?? 0
@@ -122,7 +123,7 @@ struct Inventory {
 
     /// Whether a row matches the query: it belongs to the concrete model, and its key still has that value.
     private func isWanted(_ row: ObjectRow, by query: ObjectQuery) -> Bool {
-        guard let models = models[row.upstream]?.models else { return query.key == nil }
+        guard let models = models[row.upstreamKey]?.models else { return query.key == nil }
         if let model = query.model, !models.isObject(row.json, of: model) { return false }
         guard let key = query.key, !row.isBound else { return true }
         return models.keys(in: row.json, of: row.model).contains { $0.value.utf8.elementsEqual(key.utf8) }
@@ -174,7 +175,7 @@ struct FoundObject {
     init(_ row: QueryRow) throws {
         self.row = ObjectRow(
             id: row.id(0),
-            upstream: row.string(1),
+            upstreamKey: row.upstream(1),
             principal: row.string(2),
             context: row.string(3),
             model: row.string(4),
@@ -194,9 +195,9 @@ public struct OwnerNames: Sendable, Equatable {
 
     private static let shownPrincipals = 10
 
-    init(_ database: Database) throws {
-        let names = "SELECT DISTINCT u.text FROM _scopes s JOIN _names u ON u.id = s.upstream ORDER BY u.text"
-        upstreams = try database.query(names).all { $0.string(0) }
+    init(_ database: Database, _ models: [UpstreamKey: UpstreamModels]) throws {
+        let names = "SELECT DISTINCT u.text FROM _scopes s JOIN _names u ON u.id = s.upstream"
+        upstreams = try database.query(names).all { models.label(of: $0.upstream(0)) }.sorted()
         let principals = try database.query(
             "SELECT label FROM _principals ORDER BY id LIMIT \(Self.shownPrincipals + 1)"
         )
@@ -209,9 +210,7 @@ public struct OwnerNames: Sendable, Equatable {
 extension ObjectStore {
     /// The names of the upstreams and principals that have data in the store.
     public func ownerNames() async throws(StoreError) -> OwnerNames {
-        var names = try await core.read { try OwnerNames($0) }
-        names.upstreams = names.upstreams.map { core.label(ofUpstream: $0) }.sorted()
-        return names
+        try await core.read { [models = core.models] in try OwnerNames($0, models) }
     }
 
     /// Whether a principal has this label.

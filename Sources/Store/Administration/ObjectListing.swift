@@ -18,6 +18,7 @@ public struct ObjectListing: Sendable {
     var text: String?
     var order: Order
     var isDescending: Bool
+    /// Its label.
     var upstream: String?
     var principal: String?
     var limit: Int
@@ -103,7 +104,7 @@ struct ObjectScan: Sendable {
         position = listing.start
     }
 
-    mutating func next(_ bounds: SliceBounds, in database: Database, models: [String: UpstreamModels]) throws
+    mutating func next(_ bounds: SliceBounds, in database: Database, models: [UpstreamKey: UpstreamModels]) throws
         -> [ObjectID]
     {
         let collections: [CollectionID] = try database.query(
@@ -115,7 +116,7 @@ struct ObjectScan: Sendable {
             JOIN _principals p ON p.id = s.principal AND (?4 IS NULL OR p.label = ?4)
             ORDER BY c.id
             """
-        ).all(listing.model, Inventory.base(of: listing.model, models), listing.upstream, listing.principal) {
+        ).all(listing.model, Inventory.base(of: listing.model, models), listing.upstream.map(models.key), listing.principal) {
             $0.id(0)
         }
         return switch listing.order {
@@ -217,29 +218,26 @@ extension ObjectStore {
     {
         let core = core
         let models = core.models
-        var listing = listing
-        listing.upstream = core.upstream(labelled: listing.upstream)
         let end = ContinuousClock.now + patience
         var page = ObjectListingPage()
         var scan = ObjectScan(listing)
-        let named = try await core.read { [listing] in try Inventory($0, of: core).named(listing) }
+        let named = try await core.read { try Inventory($0, of: core).named(listing) }
         let namedIDs = Set(named.map(\.id))
         if scan.position == .start { page.rows = named }
         while page.rows.count < listing.limit, !scan.isAtEnd {
             let wanted = listing.limit - page.rows.count
-            let rows = try await core.advance(&scan, count: wanted) { [listing] scan, database, bounds in
+            let rows = try await core.advance(&scan, count: wanted) { scan, database, bounds in
                 let found = try scan.next(bounds, in: database, models: models)
                 return try Inventory(database, of: core).objects(found, view: listing.view)
             }
             page.rows += rows.filter { row in
                 // The objects of a cluster are stored together; the members of each show its concrete model.
-                !namedIDs.contains(row.id) && models[row.upstream]?.models.isObject(row.json, of: listing.model) ?? true
+                !namedIDs.contains(row.id) && models[row.upstreamKey]?.models.isObject(row.json, of: listing.model) ?? true
             }
             if ContinuousClock.now >= end || Task.isCancelled { break }
         }
         page.examined = scan.examined
         page.next = scan.isAtEnd ? nil : scan.position.text
-        for index in page.rows.indices { page.rows[index].upstream = core.label(ofUpstream: page.rows[index].upstream) }
         return page
     }
 }

@@ -8,6 +8,7 @@ public struct ObjectQuery: Sendable {
     public var identity: String?
     /// The value of one of the object's keys.
     public var key: String?
+    /// Its label.
     public var upstream: String?
     public var principal: String?
     public var view: View = .wire
@@ -39,10 +40,12 @@ public struct ObjectQuery: Sendable {
     }
 }
 
-/// An object in a listing; its upstream by name, its principal by label.
+/// An object in a listing; its upstream and its principal by label.
 public struct ObjectRow: Sendable {
     public var id: ObjectID
-    public var upstream: String
+    public var upstreamKey: UpstreamKey
+    /// Its label.
+    public var upstream = ""
     public var principal: String
     public var context: String
     public var model: String

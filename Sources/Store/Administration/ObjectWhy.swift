@@ -83,8 +83,7 @@ extension ObjectStore {
                 let read = try await core.scan { database, _ in
                     try ProvenanceReader(database: database, models: models).document(id, showing: object)
                 }
-                if var read {
-                    read.row.upstream = core.label(ofUpstream: read.row.upstream)
+                if let read {
                     page.rows.append(read)
                     if read.form != .asReceived { composed += read.row.bytes }
                 }
@@ -117,13 +116,13 @@ extension ObjectStore {
 /// Reads the documents that show an object, and the sources of its members, in one read snapshot.
 struct ProvenanceReader {
     let database: Database
-    let models: [String: UpstreamModels]
+    let models: [UpstreamKey: UpstreamModels]
 
     // MARK: Documents
 
     /// A document that shows an object, composed if newer values are known; nil if it is gone.
     func document(_ id: DocumentID, showing object: ObjectID) throws -> ShowingDocument? {
-        guard let row = try DocumentRow.read(id, in: database),
+        guard let row = try DocumentRow.read(id, in: database, models),
             let document = try DocumentReader(database, models: models).document(id)
         else { return nil }
         let pins = try StoredBody.pins(of: id, in: database).filter { $0.object == object }
@@ -179,7 +178,7 @@ struct ProvenanceReader {
     }
 
     /// The outdated versions in documents, each with its latest observation.
-    private func others(than state: ObjectState, in documents: [ShowingDocument], of model: String, upstream: String)
+    private func others(than state: ObjectState, in documents: [ShowingDocument], of model: String, upstream: UpstreamKey)
         throws -> [Contribution]
     {
         var latest: [VersionID: Observation] = [:]

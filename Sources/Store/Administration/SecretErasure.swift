@@ -9,8 +9,8 @@ import Mapping
 struct SecretErasure {
     let core: StoreCore
 
-    /// The upstreams, by name, with secret members that were not secret when the file was last opened.
-    static func pending(_ models: [String: UpstreamModels], in database: Database) throws -> [String] {
+    /// The upstreams with secret members that were not secret when the file was last opened.
+    static func pending(_ models: [UpstreamKey: UpstreamModels], in database: Database) throws -> [UpstreamKey] {
         try models.keys.sorted().filter { upstream in
             try models[upstream].map { !Self.secrets(of: $0).isSubset(of: try Self.recorded(upstream, in: database)) }
                 ?? false
@@ -32,7 +32,7 @@ struct SecretErasure {
     }
 
     /// Records the current secrets, once nothing of them is stored.
-    static func record(_ models: [String: UpstreamModels], in database: Database) throws {
+    static func record(_ models: [UpstreamKey: UpstreamModels], in database: Database) throws {
         for (upstream, models) in models {
             let secrets = Self.secrets(of: models)
             // A member that is no longer secret may be stored from now on, and must be erased if it becomes secret again.
@@ -48,12 +48,12 @@ struct SecretErasure {
         Set(models.models.declarations.flatMap { model in model.secret.map { "\(model.name) \($0)" } })
     }
 
-    private static func recorded(_ upstream: String, in database: Database) throws -> Set<String> {
+    private static func recorded(_ upstream: UpstreamKey, in database: Database) throws -> Set<String> {
         let text = try database.query("SELECT value FROM _meta WHERE key = ?").first(key(upstream)) { $0.string(0) }
         return Set((text ?? "").split(separator: "\n").map(String.init))
     }
 
-    private static func key(_ upstream: String) -> String { keyPrefix + upstream }
+    private static func key(_ upstream: UpstreamKey) -> String { keyPrefix + upstream.rawValue }
 
     /// The beginning of the keys in `_meta` of what is recorded.
     static let keyPrefix = "secrets "

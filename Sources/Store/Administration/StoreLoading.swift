@@ -152,7 +152,7 @@ enum StoreLoading {
             )
         case .newerModel(_, let upstream, let model, let found, let declared):
             .refused(
-                "the copy has objects of model \(shown(model)) of upstream \(shown(upstream)) at version \(found), "
+                "the copy has objects of model \(shown(model)) of upstream \(shown(upstream.rawValue)) at version \(found), "
                     + "and the configuration declares version \(declared)"
             )
         // SQLite's own messages may quote the file.
@@ -255,7 +255,7 @@ enum StoreLoading {
             SELECT s.id, u.text, s.principal, x.text FROM _scopes s
             JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context
             """
-        ).each { scopes[$0.id(0)] = .init(upstream: $0.string(1), principal: $0.id(2), context: $0.string(3)) }
+        ).each { scopes[$0.id(0)] = .init(upstream: $0.upstream(1), principal: $0.id(2), context: $0.string(3)) }
         let update = try database.query("UPDATE _documents SET id = ?, low = ?, place = ? WHERE id = ?")
         let last = try database.query("SELECT max(id) FROM _documents").integer() ?? 0
         var position: Int64 = 0

@@ -53,7 +53,7 @@ extension ObjectStore {
     public func firstCovered<Value: Sendable>(
         ofURL url: String,
         context: String,
-        upstream: String,
+        upstream: UpstreamKey,
         where use: @escaping @Sendable (CoveredDocument) -> Value?
     ) async throws(StoreError) -> Value? {
         let pathHash = core.hasher.pathHash(upstream: upstream, url: url)
@@ -73,7 +73,7 @@ extension ObjectStore {
 }
 
 extension DocumentReader {
-    fileprivate func covered(_ url: String, _ context: String, _ upstream: String, _ pathHash: Int64, limit: Int) throws
+    fileprivate func covered(_ url: String, _ context: String, _ upstream: UpstreamKey, _ pathHash: Int64, limit: Int) throws
         -> [DocumentID]
     {
         // However many queries of a path and principals there are, the search is short.

@@ -4,13 +4,13 @@ public import Mapping
 /// Reads documents in one read snapshot, and composes those with outdated values.
 struct DocumentReader {
     let database: Database
-    let models: [String: UpstreamModels]
+    let models: [UpstreamKey: UpstreamModels]
     private let sequence: CommitNumber
     let changed: CommitNumber
     /// The division of the request that documents are read for, as in `ReceivedDocument`.
     private let dividedBy: Int64?
 
-    init(_ database: Database, models: [String: UpstreamModels], for dividedBy: Int64? = nil) throws {
+    init(_ database: Database, models: [UpstreamKey: UpstreamModels], for dividedBy: Int64? = nil) throws {
         (self.database, self.models, self.dividedBy) = (database, models, dividedBy)
         sequence = try Meta.commitNumber(in: database)
         changed = CommitNumber(rawValue: try Meta.changed.integer(in: database) ?? 0)
@@ -42,7 +42,7 @@ struct DocumentReader {
             \(Self.observed) WHERE d.id = ?
             """
         ).first(id) { row in
-            let scope = NameTable.Scope(upstream: row.string(11), principal: row.id(12), context: row.string(13))
+            let scope = NameTable.Scope(upstream: row.upstream(11), principal: row.id(12), context: row.string(13))
             var document = withoutBody(row, under: scope.key(ofURL: row.string(14)))
             _ = try composeIfDirty(&document, scope: row.id(1), verified: row.id(2))
             return document
@@ -217,7 +217,7 @@ struct DocumentReader {
     func state(of name: ObjectName, scope: ScopeID) throws -> ObjectState? {
         let found = try database.query("SELECT \(StoredState.columns), u.text \(Self.byName)")
             .first(scope, name.model, StoredIdentity(name.identity)) {
-                (state: try StoredState($0, from: 0), upstream: $0.string(7))
+                (state: try StoredState($0, from: 0), upstream: $0.upstream(7))
             }
         return try found.map { try $0.state.state(of: name.model, models[$0.upstream]?.models, in: database) }
     }
@@ -239,7 +239,7 @@ struct DocumentReader {
     }
 
     /// The documents of a URL for every principal and context, newest first.
-    func documents(ofURL url: String, upstream: String, pathHash: Int64, limit: Int) throws -> [DocumentOfURL] {
+    func documents(ofURL url: String, upstream: UpstreamKey, pathHash: Int64, limit: Int) throws -> [DocumentOfURL] {
         try database.query(
             """
             SELECT \(Self.columns), p.label, s.principal, x.text

@@ -1,36 +1,5 @@
 public import Mapping
 
-/// Names upstreams in the store: by the name in the configuration and the URL.
-///
-/// So data of another origin or base path is never mistaken for this upstream's, and is found again when the
-/// configuration changes back. Only listings, filters and the journal use labels instead; see `ObjectStore.objects`.
-public enum UpstreamKey {
-    /// The text for an upstream: its name, without a space, and the canonical spelling of its origin and base path.
-    public static func make(name: String, url: String) -> String { "\(name) \(url)" }
-
-    /// The upstream's name in the configuration.
-    public static func name(of key: String) -> String { String(key.prefix { $0 != " " }) }
-}
-
-/// The cache key of a document: upstream, principal, representation and URL.
-public struct CacheKey: Hashable, Sendable {
-    /// The upstream, as named by `UpstreamKey`.
-    public var upstream: String
-    public var principal: PrincipalID
-    /// The requested representation, as one text.
-    public var context: String
-    /// Path and query in the canonical spelling of the cache key, credentials redacted.
-    public var url: String
-
-    /// Creates a key from its four parts.
-    public init(upstream: String, principal: PrincipalID, context: String, url: String) {
-        (self.upstream, self.principal, self.context, self.url) = (upstream, principal, context, url)
-    }
-
-    /// The method of the requests with such a URL: only that of a POST has a fragment, the digest of its body.
-    public static func method(ofURL url: String) -> String { url.utf8.contains(UInt8(ascii: "#")) ? "POST" : "GET" }
-}
-
 /// A complete response, to be stored.
 public struct ReceivedDocument: Sendable {
     var key: CacheKey

@@ -32,7 +32,7 @@ public struct KeyHasher: Sendable {
 
     /// The digest of a key as text, equal to that of its UTF-8 bytes.
     public func digest(_ key: CacheKey) -> Digest128 {
-        var (upstream, context, url) = (key.upstream, key.context, key.url)
+        var (upstream, context, url) = (key.upstream.rawValue, key.context, key.url)
         return upstream.withUTF8 { upstream in
             context.withUTF8 { context in
                 url.withUTF8 { url in
@@ -68,8 +68,8 @@ public struct KeyHasher: Sendable {
     }
 
     /// The hash of an upstream's path, for invalidation; it is the same for every principal and query.
-    func pathHash(upstream: String, url: String) -> Int64 {
-        var (upstream, url) = (upstream, url.beforeQuery)
+    func pathHash(upstream: UpstreamKey, url: String) -> Int64 {
+        var (upstream, url) = (upstream.rawValue, url.beforeQuery)
         let digest = upstream.withUTF8 { upstream -> Digest128 in
             url.withUTF8 { self.digest(part: UnsafeRawBufferPointer($0), upstream: UnsafeRawBufferPointer(upstream)) }
         }

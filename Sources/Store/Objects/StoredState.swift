@@ -26,7 +26,7 @@ struct StoredState {
 
     /// The state of an object, with the names of its model and its upstream; nil if the object is gone.
     static func named(_ object: ObjectID, in database: Database) throws
-        -> (state: StoredState, model: String, upstream: String)?
+        -> (state: StoredState, model: String, upstream: UpstreamKey)?
     {
         try database.query(
             """
@@ -34,7 +34,7 @@ struct StoredState {
             JOIN _collections c ON c.id = o.collection JOIN _scopes s ON s.id = c.scope
             JOIN _names m ON m.id = c.model JOIN _names u ON u.id = s.upstream WHERE o.id = ?
             """
-        ).first(object) { (try StoredState($0, from: 0), $0.string(7), $0.string(8)) }
+        ).first(object) { (try StoredState($0, from: 0), $0.string(7), $0.upstream(8)) }
     }
 
     func state(of model: String, _ models: Models?, in database: Database) throws -> ObjectState {

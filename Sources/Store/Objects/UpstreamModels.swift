@@ -22,8 +22,17 @@ struct UpstreamModels: Sendable {
     }
 }
 
+extension [UpstreamKey: UpstreamModels] {
+    /// An upstream's label: its name if it is in the current configuration, otherwise its name with the URL.
+    func label(of key: UpstreamKey) -> String { self[key]?.isConfigured == true ? key.name : key.rawValue }
+
+    func key(labelled label: String) -> UpstreamKey {
+        first { $0.key.name == label && $0.value.isConfigured }?.key ?? UpstreamKey(rawValue: label)
+    }
+}
+
 extension StoreConfiguration {
-    var compiledModels: [String: UpstreamModels] {
+    var compiledModels: [UpstreamKey: UpstreamModels] {
         Dictionary(
             uniqueKeysWithValues: models.map { upstream, models in
                 (upstream, UpstreamModels(models, lag: lags[upstream] ?? lag, objectLimit: objectLimit))
@@ -36,7 +45,7 @@ extension WriterSession {
     /// A body that was decomposed before its transaction, by the models that apply now.
     ///
     /// They differ only if the configuration was replaced in between.
-    func current(_ prepared: PreparedBody, of subject: MappedSubject?, upstream: String) -> PreparedBody {
+    func current(_ prepared: PreparedBody, of subject: MappedSubject?, upstream: UpstreamKey) -> PreparedBody {
         guard let subject, let models = models[upstream], models.edition != prepared.edition else { return prepared }
         return PreparedBody(subject, models: models, hasher: hasher, isExamined: false)
     }
@@ -45,7 +54,7 @@ extension WriterSession {
 /// The version of each model under which the objects in a file were stored.
 struct ModelVersions {
     let path: String
-    let models: [String: Models]
+    let models: [UpstreamKey: Models]
 
     /// Throws if the file has objects of a model at a newer version than declared, because they cannot be read.
     func check(in database: Database) throws {
@@ -79,14 +88,14 @@ struct ModelVersions {
         return notices
     }
 
-    private func recorded(in database: Database) throws -> [(upstream: String, model: String, version: Int)] {
+    private func recorded(in database: Database) throws -> [(upstream: UpstreamKey, model: String, version: Int)] {
         let exists = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_models'"
         guard try database.query(exists).integer() != nil else { return [] }
         return try database.query("SELECT upstream, model, version FROM _models")
-            .all { ($0.string(0), $0.string(1), Int($0.integer(2))) }
+            .all { ($0.upstream(0), $0.string(1), Int($0.integer(2))) }
     }
 
-    private func hasObjects(of model: String, upstream: String, in database: Database) throws -> Bool {
+    private func hasObjects(of model: String, upstream: UpstreamKey, in database: Database) throws -> Bool {
         try database.query(
             """
             SELECT 1 FROM _names m JOIN _collections c ON c.model = m.id JOIN _scopes s ON s.id = c.scope

@@ -24,6 +24,7 @@ extension Optional: SQLBindable where Wrapped: SQLBindable { var sql: SQLValue {
 /// The lower half alone, which the indexes contain.
 extension Digest128: SQLBindable { var sql: SQLValue { .integer(Int64(bitPattern: low)) } }
 extension StoredIdentity: SQLBindable {}
+extension UpstreamKey: SQLBindable { var sql: SQLValue { .string(rawValue) } }
 extension SQLBindable where Self: RowID { var sql: SQLValue { .integer(rawValue) } }
 extension PrincipalID: SQLBindable {}
 extension ObjectID: SQLBindable {}
@@ -185,6 +186,7 @@ struct QueryRow {
     }
 
     func string(_ column: Int32) -> String { String(decoding: buffer(column), as: UTF8.self) }
+    func upstream(_ column: Int32) -> UpstreamKey { UpstreamKey(rawValue: string(column)) }
 
     private func buffer(_ column: Int32) -> UnsafeRawBufferPointer {
         // As SQLite's page on sqlite3_column_bytes requires: first the pointer, then the length.

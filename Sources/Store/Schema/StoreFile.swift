@@ -212,7 +212,7 @@ struct StoreFile: Sendable {
     /// It opens the file only for reading, so that a refused file is not changed.
     ///
     /// - Returns: whether a daemon closed it properly.
-    static func checkIdentity(_ path: String, models: [String: Models]) throws -> Bool {
+    static func checkIdentity(_ path: String, models: [UpstreamKey: Models]) throws -> Bool {
         var status = stat()
         guard stat(path, &status) == 0, status.st_size > 0 else { return true }
         var settings = GRDB.Configuration()

@@ -8,7 +8,7 @@ import Mapping
 struct Views {
     private let definitions: [(name: String, sql: String)]
 
-    init(models: [String: Models]) {
+    init(models: [UpstreamKey: Models]) {
         let all = models.sorted { $0.key < $1.key }.flatMap { upstream, models in
             models.declarations.map { (upstream: upstream, models: models, declaration: $0) }
         }.filter { $0.models.hasIdentity($0.declaration.name) }
@@ -16,7 +16,7 @@ struct Views {
         let named = all.map { entry in
             let model = entry.declaration.name
             let isAmbiguous = (count[model.lowercased()] ?? 0) > 1
-            return (entry, name: isAmbiguous ? "\(UpstreamKey.name(of: entry.upstream))_\(model)" : model)
+            return (entry, name: isAmbiguous ? "\(entry.upstream.name)_\(model)" : model)
         }
         let views = named.map { entry, name in
             let view = ViewDefinition(model: entry.declaration, upstream: entry.upstream, models: entry.models)
@@ -70,7 +70,7 @@ struct Views {
 
 private struct ViewDefinition {
     let model: ModelDeclaration
-    let upstream: String
+    let upstream: UpstreamKey
     let models: Models
 
     func sql(named name: String) -> String {
@@ -95,7 +95,7 @@ private struct ViewDefinition {
 
     private var ownObjects: String {
         let object = models.objectName(of: model.name)
-        return "o.origin = \(SQLText.literal(upstream)) AND o.model = \(SQLText.literal(object)) AND o.deleted IS NULL"
+        return "o.origin = \(SQLText.literal(upstream.rawValue)) AND o.model = \(SQLText.literal(object)) AND o.deleted IS NULL"
     }
 
     private var columns: [String] {
@@ -103,7 +103,7 @@ private struct ViewDefinition {
         let isSingle = models.isIdentityOneMember(of: model.name)
         var names = Set((columns.map(\.name) + Models.reservedColumns).map { $0.lowercased() })
         var lines = [
-            "\(SQLText.literal(UpstreamKey.name(of: upstream))) AS upstream", "o.principal", "o.context",
+            "\(SQLText.literal(upstream.name)) AS upstream", "o.principal", "o.context",
         ]
         for column in columns {
             // This value is found by the index, and is equal to references. The strict form of a string has quotes.

@@ -36,7 +36,7 @@ struct Bans {
     private var patterns: [(ban: Invalidation, known: Int64)] = []
     private var cleans: [Invalidation] = []
     /// When the last response to a write came from each upstream.
-    private var upstreams: [String: Int64] = [:]
+    private var upstreams: [UpstreamKey: Int64] = [:]
     /// Responses to requests sent until this time are blocked.
     private var everything: Int64 = .min
 
@@ -59,7 +59,7 @@ struct Bans {
     }
 
     /// Adds a write to an upstream, which may have changed every object in an undivided document.
-    mutating func written(to upstream: String, at time: Int64) {
+    mutating func written(to upstream: UpstreamKey, at time: Int64) {
         upstreams[upstream] = max(upstreams[upstream] ?? .min, time)
     }
 

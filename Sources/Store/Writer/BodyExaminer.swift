@@ -49,14 +49,14 @@ final class BodyExaminer: Sendable {
 }
 
 extension StoreCore {
-    func prepare(_ subject: MappedSubject, upstream: String) -> PreparedBody {
+    func prepare(_ subject: MappedSubject, upstream: UpstreamKey) -> PreparedBody {
         guard let models = models[upstream] else { return PreparedBody() }
         let isExamined = examiner.admits(bytes: subject.body.count)
         return PreparedBody(subject, models: models, hasher: hasher, isExamined: isExamined)
     }
 
     /// Has a decomposed body examined in the background for further warnings, unless there are too many bodies.
-    func examine(_ subject: MappedSubject, _ prepared: PreparedBody, upstream: String) {
+    func examine(_ subject: MappedSubject, _ prepared: PreparedBody, upstream: UpstreamKey) {
         guard prepared.isExamined, let models = models[upstream] else { return }
         examiner.examine(subject, models.mapper) { [self] warnings in
             submitDispensable { try $0.warn(warnings, about: subject.rule, url: subject.url, at: $0.clock.now()) }

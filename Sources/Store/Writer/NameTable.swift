@@ -4,7 +4,7 @@ import GRDB
 /// The ids of upstreams, contexts, models, scopes and collections, and the labels of principals, cached for the writer.
 struct NameTable {
     struct Scope: Hashable {
-        var upstream: String
+        var upstream: UpstreamKey
         var principal: PrincipalID
         var context: String
 
@@ -15,7 +15,7 @@ struct NameTable {
         /// The scope of responses under a key that vary by nothing else.
         init(of key: CacheKey) { self.init(upstream: key.upstream, principal: key.principal, context: key.context) }
 
-        init(upstream: String, principal: PrincipalID, context: String) {
+        init(upstream: UpstreamKey, principal: PrincipalID, context: String) {
             (self.upstream, self.principal, self.context) = (upstream, principal, context)
         }
 
@@ -54,7 +54,7 @@ struct NameTable {
     ///   still have marks.
     mutating func scope(_ scope: Scope, orNew new: ScopeID, in database: Database) throws -> ScopeID {
         if let id = scopes[scope] { return id }
-        let upstream = try name(scope.upstream, in: database)
+        let upstream = try name(scope.upstream.rawValue, in: database)
         let context = try name(scope.context, in: database)
         try database.query("INSERT OR IGNORE INTO _scopes (id, upstream, principal, context) VALUES (?, ?, ?, ?)")
             .run(new, upstream, scope.principal, context)
@@ -72,7 +72,7 @@ struct NameTable {
             SELECT u.text, s.principal, x.text FROM _scopes s
             JOIN _names u ON u.id = s.upstream JOIN _names x ON x.id = s.context WHERE s.id = ?
             """
-        ).first(id) { Scope(upstream: $0.string(0), principal: $0.id(1), context: $0.string(2)) }
+        ).first(id) { Scope(upstream: $0.upstream(0), principal: $0.id(1), context: $0.string(2)) }
         guard let scope else { throw StoreError.corrupt("scope \(id) is missing") }
         scopes[scope] = id
         scopesByID[id] = scope

@@ -8,7 +8,7 @@ import Mapping
 /// requests sent until then.
 struct RecentMarks {
     private struct Key: Hashable {
-        let upstream: String
+        let upstream: UpstreamKey
         let model: String
         let value: String
         let isKey: Bool
@@ -50,7 +50,7 @@ struct RecentMarks {
         of writer: PrincipalID,
         by source: MarkSource,
         to object: BoundObject,
-        _ upstream: String,
+        _ upstream: UpstreamKey,
         _ scope: ScopeID?,
         except exception: ScopeID?
     ) -> Int64? {
@@ -88,7 +88,7 @@ struct RecentMarks {
         of identity: String,
         keys: [String],
         model: String,
-        upstream: String,
+        upstream: UpstreamKey,
         scope: ScopeID
     ) {
         for (value, isKey) in [(identity, false)] + keys.map({ ($0, true) }) {
@@ -104,7 +104,7 @@ struct RecentMarks {
     mutating func forget(
         model: String?,
         identity: String?,
-        upstream: String?,
+        upstream: UpstreamKey?,
         scopes: Set<ScopeID>,
         isOfEverybody: Bool
     ) {
@@ -121,7 +121,7 @@ struct RecentMarks {
     }
 
     /// The newest mark of an object, found by its name or its keys, the request that caused it, and who made that.
-    func mark(of name: ObjectName, keys: [String], upstream: String, scope: ScopeID)
+    func mark(of name: ObjectName, keys: [String], upstream: UpstreamKey, scope: ScopeID)
         -> (mark: ObjectMark, source: MarkSource, writer: PrincipalID)?
     {
         var found: (mark: ObjectMark, source: MarkSource, writer: PrincipalID)?
@@ -148,7 +148,7 @@ extension RecentMarks {
         try session.query("DELETE FROM _recent_marks WHERE time < ?").run(session.clock.now() - lag)
         try session.query("SELECT * FROM _recent_marks").each { row in
             let (isKey, scope) = (row.integer(3) == 1, row.integer(4) == 0 ? nil : row.id(4, as: ScopeID.self))
-            let (upstream, model) = (row.string(0), row.string(1))
+            let (upstream, model) = (row.upstream(0), row.string(1))
             let key = Key(upstream: upstream, model: model, value: row.string(2), isKey: isKey, scope: scope)
             let (time, kind) = (row.integer(5), row.integer(6))
             marks[key] = Mark(

@@ -8,7 +8,7 @@ import Mapping
 struct RecentObservations {
     /// The name of an object, as all machines know it.
     struct Name: Hashable {
-        let upstream: String
+        let upstream: UpstreamKey
         let principal: [UInt8]
         let context: String
         let model: String

@@ -20,7 +20,8 @@ extension ObjectStore {
 
 extension WriterSession {
     func markSuspect(_ invalidation: Invalidation) throws -> SuspectID {
-        let (suspect, upstream) = (numbers.suspect.increment(), invalidation.upstream ?? "")
+        let suspect = numbers.suspect.increment()
+        guard let upstream = invalidation.upstream else { return suspect }
         for path in invalidation.paths {
             try query("INSERT INTO _suspects VALUES (?, ?, ?)").run(suspect, upstream, path)
         }
@@ -32,7 +33,7 @@ extension WriterSession {
         return suspect
     }
 
-    private func write(_ object: BoundObject, of upstream: String, suspect: SuspectID) throws {
+    private func write(_ object: BoundObject, of upstream: UpstreamKey, suspect: SuspectID) throws {
         let names: [(identity: String?, key: String?)] =
             object.identity.map { [($0, nil)] } ?? object.keys.map { (nil, $0) }
         for name in names {
@@ -68,22 +69,22 @@ extension WriterSession {
         let now = clock.now()
         var writes: [CompletedWrite] = []
         // It has no principal: it may have changed the objects of every one.
-        func makeWrite(_ upstream: String, path: String = "") -> CompletedWrite {
+        func makeWrite(_ upstream: UpstreamKey, path: String = "") -> CompletedWrite {
             CompletedWrite(upstream: upstream, principal: .nobody, context: "", path: path, time: now)
         }
         try query("SELECT DISTINCT upstream, url FROM _suspects").each { row in
-            var suspect = makeWrite(row.string(0), path: row.string(1))
+            var suspect = makeWrite(row.upstream(0), path: row.string(1))
             suspect.paths = [suspect.path]
             writes.append(suspect)
         }
         try query("SELECT upstream, model, identity, key FROM _suspect_objects").each { row in
-            var suspect = makeWrite(row.string(0))
+            var suspect = makeWrite(row.upstream(0))
             let (identity, keys) = (row.isNull(2) ? nil : row.string(2), row.isNull(3) ? [] : [row.string(3)])
             suspect.bound = BoundObject(model: row.string(1), identity: identity, keys: keys)
             writes.append(suspect)
         }
         try query("SELECT upstream, base, pattern FROM _suspect_patterns").each { row in
-            var suspect = makeWrite(row.string(0))
+            var suspect = makeWrite(row.upstream(0))
             // The error would quote the text, which may come from a copy that anybody has made.
             guard let pattern = try? RoutePattern(row.string(2)) else {
                 throw StoreError.corrupt("a write that was under way has a malformed pattern")

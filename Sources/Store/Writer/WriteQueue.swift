@@ -222,7 +222,7 @@ final class QueuedResponse: Sendable {
 final class QueuedResponses: Sendable {
     private struct State {
         var count = 0
-        var upstreams: [String: Int] = [:]
+        var upstreams: [UpstreamKey: Int] = [:]
         /// How many of them represent a single object, by the hashes of their paths.
         var paths: [Int64: Int] = [:]
     }
@@ -253,7 +253,7 @@ final class QueuedResponses: Sendable {
     func mayIdentify(_ pathHash: Int64) -> Bool { state.withLock { $0.paths[pathHash] != nil } }
 
     /// Whether one of them may show which object of an upstream has a key.
-    func mayHaveKeys(of upstream: String) -> Bool { state.withLock { $0.upstreams[upstream] != nil } }
+    func mayHaveKeys(of upstream: UpstreamKey) -> Bool { state.withLock { $0.upstreams[upstream] != nil } }
 
     private static func decrement(_ count: inout Int?) { count = count.flatMap { $0 > 1 ? $0 - 1 : nil } }
 }

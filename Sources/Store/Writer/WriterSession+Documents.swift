@@ -120,7 +120,7 @@ extension WriterSession {
 
     /// Removes the documents with too many objects to decompose of an upstream, any of which a write or a delivery may
     /// have changed (law 10), and blocks such responses to earlier requests.
-    func invalidateUndivided(of upstream: String, at time: Int64) throws {
+    func invalidateUndivided(of upstream: UpstreamKey, at time: Int64) throws {
         bans.written(to: upstream, at: time)
         let found = try query("SELECT document FROM _undivided WHERE upstream = ?")
             .all(upstream) { $0.id(0, as: DocumentID.self) }

@@ -10,7 +10,7 @@ extension WriterSession {
     ///   - others: the mark for all other scopes.
     func mark(
         _ object: BoundObject,
-        of upstream: String,
+        of upstream: UpstreamKey,
         own: ObjectMark?,
         for owner: ScopeID?,
         others: ObjectMark?,
@@ -37,7 +37,7 @@ extension WriterSession {
         _ mark: ObjectMark,
         by source: MarkSource,
         _ object: BoundObject,
-        _ upstream: String,
+        _ upstream: UpstreamKey,
         scope: ScopeID?,
         of writer: PrincipalID = .nobody,
         exception: ScopeID? = nil
@@ -154,7 +154,7 @@ extension WriterSession {
     }
 
     /// The known objects of a name, for every principal and context; reads each scope that has objects of the model.
-    func records(of object: BoundObject, upstream: String) throws -> [(record: ObjectRecord, scope: ScopeID)] {
+    func records(of object: BoundObject, upstream: UpstreamKey) throws -> [(record: ObjectRecord, scope: ScopeID)] {
         var collections: [CollectionID: ScopeID] = [:]
         try query(
             """
@@ -184,7 +184,7 @@ extension WriterSession {
     /// Whether an object still has a key with this value, or may have it: the index also contains earlier values.
     ///
     /// After a write that showed nothing, its keys may not be known: then it may still have any that it had.
-    private func isKnown(_ record: ObjectRecord, by key: String, model: String, upstream: String) throws -> Bool {
+    private func isKnown(_ record: ObjectRecord, by key: String, model: String, upstream: UpstreamKey) throws -> Bool {
         guard let models = models[upstream]?.models else { return false }
         let state = try state(of: record)
         let newest = state.newestPayload(model: model, models: models).map { models.keys(in: $0, of: model) } ?? []

@@ -99,7 +99,7 @@ extension WriterSession {
     }
 
     /// Whether values are known that are newer than those of a document being stored.
-    private func isDirty(_ prepared: PreparedBody, _ observation: Observation, scope: ScopeID, upstream: String) throws
+    private func isDirty(_ prepared: PreparedBody, _ observation: Observation, scope: ScopeID, upstream: UpstreamKey) throws
         -> Bool
     {
         guard let decomposed = prepared.decomposed, let models = models[upstream] else { return false }
@@ -135,7 +135,7 @@ extension WriterSession {
         _ prepared: PreparedBody,
         from source: MarkSource,
         scope: ScopeID,
-        upstream: String,
+        upstream: UpstreamKey,
         observation: Observation,
         origin: Int64,
         pinning: Bool,
@@ -377,7 +377,7 @@ extension WriterSession {
         _ stored: StoredBody,
         _ observation: Observation,
         scope: ScopeID,
-        upstream: String,
+        upstream: UpstreamKey,
         since verified: CommitNumber
     ) throws -> Bool {
         // The changes of this batch are only in memory so far.

@@ -101,7 +101,7 @@ extension WriterSession {
     /// Merges what a response on another machine has shown of objects that are known here, and remembers the rest.
     ///
     /// - Returns: the objects that it has shown; others were malformed.
-    func apply(_ values: AppliedValues, of upstream: String) throws -> Set<ObjectName> {
+    func apply(_ values: AppliedValues, of upstream: UpstreamKey) throws -> Set<ObjectName> {
         let (shared, start, end) = (values.observation, values.start, values.end)
         guard let models = models[upstream], start <= end else { return [] }
         let scope = try principal(of: shared.principal).flatMap { principal in
@@ -158,7 +158,7 @@ extension WriterSession {
         into record: ObjectRecord,
         besides fresh: [Contribution],
         by fetch: SharedFetch?,
-        of upstream: String,
+        of upstream: UpstreamKey,
         models: UpstreamModels,
         by source: MarkSource
     ) throws {

@@ -139,7 +139,7 @@ extension WriterSession {
         return subjects
     }
 
-    private func isNamed(_ object: BoundObject, byKeysOf others: [BoundObject], of upstream: String, _ owner: ScopeID?)
+    private func isNamed(_ object: BoundObject, byKeysOf others: [BoundObject], of upstream: UpstreamKey, _ owner: ScopeID?)
         throws -> Bool
     {
         guard let identity = object.identity.map(StoredIdentity.init) else { return false }
@@ -178,7 +178,7 @@ extension WriterSession {
     }
 
     /// The objects that the documents of a path represent, except for lists.
-    func roots(upstream: String, path: String) throws -> [(object: BoundObject, principal: PrincipalID)] {
+    func roots(upstream: UpstreamKey, path: String) throws -> [(object: BoundObject, principal: PrincipalID)] {
         try query("SELECT id, scope FROM _documents WHERE place = ?")
             .all(hasher.pathHash(upstream: upstream, url: path)) { row in
                 let principal = try names.scope(row.id(1), in: database).principal
@@ -218,7 +218,7 @@ extension WriterSession {
 
     private func mayGoAhead(
         _ bound: BoundObject?,
-        of upstream: String,
+        of upstream: UpstreamKey,
         at pathHash: Int64,
         _ owner: ScopeID?,
         of queued: QueuedResponses

@@ -70,7 +70,7 @@ final class WriterSession {
     var willCommit: (BatchEffects) -> Void = { _ in }
     /// Called after that, if the commit itself has failed.
     var commitFailed: () -> Void = {}
-    var models: [String: UpstreamModels]
+    var models: [UpstreamKey: UpstreamModels]
     var numbers: Numbers
     var bans = Bans()
     var recentMarks = RecentMarks()

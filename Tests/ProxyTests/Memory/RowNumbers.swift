@@ -6,3 +6,6 @@ extension RowID where Self: ExpressibleByIntegerLiteral {
 }
 extension PrincipalID: ExpressibleByIntegerLiteral {}
 extension ObjectID: ExpressibleByIntegerLiteral {}
+extension UpstreamKey: ExpressibleByStringLiteral {
+    init(stringLiteral text: String) { self.init(rawValue: text) }
+}

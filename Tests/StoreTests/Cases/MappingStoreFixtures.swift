@@ -32,7 +32,7 @@ extension MappingStoreFixtures {
         folder: TemporaryFolder = TemporaryFolder(),
         time: ManualTime = ManualTime()
     ) throws -> Bench {
-        let models = ["github": try Models(declarations)]
+        let models: [UpstreamKey: Models] = ["github": try Models(declarations)]
         return try Bench(folder: folder, time: time) { $0.models = models }
     }
 }

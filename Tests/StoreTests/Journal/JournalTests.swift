@@ -83,7 +83,7 @@ struct JournalTests {
             properties: [PropertyDeclaration(name: "login", from: "login")]
         )
         model.deletedWhen = .member("gone", isOneOf: [Array("true".utf8)])
-        let models = ["github": try Models([model])]
+        let models: [UpstreamKey: Models] = ["github": try Models([model])]
         let bench = try Bench { $0.models = models }
         try await bench.receive("/users/1", ada, user)
         try await bench.receive("/users/1", #"{"id":1,"login":"ada","gone":true}"#, user)

@@ -163,7 +163,7 @@ package struct BackOff: Sendable, Equatable {
 /// A value for one thread.
 struct BackOffs {
     struct Credential: Hashable {
-        let upstream: String
+        let upstream: UpstreamKey
         let principal: PrincipalID
         /// A hash of the `Authorization` that does not count as a principal with `shared: true`; valid within this process.
         let authorization: Int
@@ -369,7 +369,7 @@ extension BackOffs {
 /// separately, but all of `/repos` together.
 struct LimitedResources {
     private struct Key: Hashable {
-        let upstream: String
+        let upstream: UpstreamKey
         let path: String
     }
 

@@ -23,7 +23,7 @@ final class Fetches {
     let cache: ResponseCache
     private let asksUpstreams: Bool
     /// The connections to each upstream, by its id.
-    private var clients: [String: UpstreamClient] = [:]
+    private var clients: [UpstreamKey: UpstreamClient] = [:]
     /// The client that was asked for last.
     private var latestClient: (upstream: ProxiedUpstream, client: UpstreamClient)?
     /// Clients whose options are no longer those of their upstream, until their requests are over.
@@ -51,9 +51,9 @@ final class Fetches {
     var spending = Spending()
     let modes: ModeSwitch
     /// The circuits of upstreams that have failed to respond, by their ids.
-    var circuits: [String: RunningCircuit] = [:]
+    var circuits: [UpstreamKey: RunningCircuit] = [:]
     /// What was found out on validating the responses of upstreams across principals, by the upstreams' ids.
-    var acrossTrust: [String: TrustAcrossPrincipals] = [:]
+    var acrossTrust: [UpstreamKey: TrustAcrossPrincipals] = [:]
     private var refreshes = Refreshes()
     /// Work that waits for other threads, by number.
     var waiting: [Int: () -> Void] = [:]
@@ -331,7 +331,7 @@ final class Fetches {
     /// Gives up the connections to an upstream; its next requests make new ones.
     func retireConnections(to upstream: ProxiedUpstream) { retireClients { $0 == upstream.storeKey } }
 
-    private func retireClients(of isGone: (String) -> Bool) {
+    private func retireClients(of isGone: (UpstreamKey) -> Bool) {
         latestClient = nil
         retiredClients += clients.filter { isGone($0.key) }.map(\.value)
         clients = clients.filter { !isGone($0.key) }

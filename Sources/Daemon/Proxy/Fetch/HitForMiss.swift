@@ -53,7 +53,7 @@ struct HitForMiss {
     }
 
     private struct Place {
-        let upstream: String
+        let upstream: UpstreamKey
         let path: String
     }
 }

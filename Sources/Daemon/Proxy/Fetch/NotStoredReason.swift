@@ -119,7 +119,7 @@ package struct NotStoredReasons {
     }
 
     private struct Place: Hashable {
-        let upstream: String
+        let upstream: UpstreamKey
         let url: String
 
         init(_ key: CacheKey) { (upstream, url) = (key.upstream, key.url) }

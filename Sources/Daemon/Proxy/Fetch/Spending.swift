@@ -116,8 +116,8 @@ extension Fetches {
         spending.count(spender, now: wall)
     }
 
-    /// What is left of the limits of the upstreams with these names and ids, and who spent it.
-    func budgets(of upstreams: [(name: String, key: String)]) -> BudgetReport {
+    /// What is left of the limits of the upstreams with these names and keys, and who spent it.
+    func budgets(of upstreams: [(name: String, key: UpstreamKey)]) -> BudgetReport {
         let now = wall
         spending.forget(before: now)
         let (pace, names) = (spending.pace(now: now), Dictionary(upstreams.map { ($0.key, $0.name) }) { $1 })

@@ -354,17 +354,17 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
 /// The digests of the resident responses by their paths, whatever their queries: an invalidation names a path.
 private struct ResidentPaths {
     private struct Path: Hashable {
-        let upstream: String
+        let upstream: UpstreamKey
         let path: Substring
     }
 
     private var digests: [Path: Set<Digest128>] = [:]
 
-    func digests(upstream: String, path: Substring) -> Set<Digest128> {
+    func digests(upstream: UpstreamKey, path: Substring) -> Set<Digest128> {
         digests[Path(upstream: upstream, path: path)] ?? []
     }
 
-    func paths(of upstream: String) -> [Substring] { digests.keys.filter { $0.upstream == upstream }.map(\.path) }
+    func paths(of upstream: UpstreamKey) -> [Substring] { digests.keys.filter { $0.upstream == upstream }.map(\.path) }
 
     mutating func insert(_ digest: Digest128, of key: CacheKey) {
         digests[Path(upstream: key.upstream, path: key.url.beforeQuery), default: []].insert(digest)

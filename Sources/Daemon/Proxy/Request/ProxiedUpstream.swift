@@ -28,7 +28,7 @@ package final class ProxiedUpstream: Sendable {
     package let policySettings: CachePolicySettings
     package let mapper: DocumentMapper
     /// Its id, here and in the store: its name and its URL, so that no other origin's data is used.
-    package let storeKey: String
+    package let storeKey: UpstreamKey
     /// The same as bytes, for digests.
     let storeKeyBytes: [UInt8]
     /// The same with its number, for digests of what its rules are applied to; valid within this process.
@@ -79,8 +79,8 @@ package final class ProxiedUpstream: Sendable {
         context = ContextFields(settings.context)
         cors = CORS(origins: settings.cors)
         mapper = DocumentMapper(models: rules.models)
-        storeKey = UpstreamKey.make(name: settings.name, url: url.canonical)
-        storeKeyBytes = Array(storeKey.utf8)
+        storeKey = UpstreamKey(name: settings.name, url: url.canonical)
+        storeKeyBytes = Array(storeKey.rawValue.utf8)
         rulesKeyBytes = storeKeyBytes + withUnsafeBytes(of: number) { Array($0) }
         keyRules = settings.routes.map { KeyRules($0.overrides.key, demanding: $0.declaration.query.keys) }
         hasKeyRules = keyRules.contains { $0 != nil }
@@ -372,12 +372,12 @@ extension StoreConfiguration {
     }
 
     /// The models of each upstream, by its id.
-    package static func models(of upstreams: [ProxiedUpstream]) -> [String: Models] {
+    package static func models(of upstreams: [ProxiedUpstream]) -> [UpstreamKey: Models] {
         Dictionary(uniqueKeysWithValues: upstreams.map { ($0.storeKey, $0.rules.models) })
     }
 
     /// How far the responses of each upstream may lag, by its id.
-    static func lags(of upstreams: [ProxiedUpstream]) -> [String: Lag] {
+    static func lags(of upstreams: [ProxiedUpstream]) -> [UpstreamKey: Lag] {
         Dictionary(uniqueKeysWithValues: upstreams.map { ($0.storeKey, $0.settings.lag.stored) })
     }
 }

@@ -28,7 +28,7 @@ package final class ReadBody: Sendable {
         _ bytes: [UInt8],
         _ kind: ReadingPost,
         _ fields: Fields,
-        of upstream: String,
+        of upstream: UpstreamKey,
         _ persisted: PersistedQueries,
         share: BufferedBytes.Share? = nil
     ) throws(NotReadReason) {
@@ -215,7 +215,7 @@ enum NotReadReason: String, Error, Sendable {
 /// Any thread. Bounded; after a restart the next request with the whole query makes it known again.
 final class PersistedQueries: Sendable {
     private struct Name: Hashable {
-        let upstream: String
+        let upstream: UpstreamKey
         let digest: String
     }
 
@@ -225,7 +225,7 @@ final class PersistedQueries: Sendable {
     private static let members: Set = ["query", "operationName", "variables", "extensions"]
 
     /// Throws why a request of a GraphQL body is not known to read; remembers its query, if the body names the digest.
-    func check(_ request: JSONOutline, of upstream: String) throws(NotReadReason) {
+    func check(_ request: JSONOutline, of upstream: UpstreamKey) throws(NotReadReason) {
         guard let names = request.names else { throw .noDocument }
         guard names.allSatisfy(Self.members.contains) else { throw .elsewhere }
         let name = try Self.persistedName(request).map { Name(upstream: upstream, digest: $0) }

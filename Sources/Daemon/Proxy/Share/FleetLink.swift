@@ -11,23 +11,23 @@ package protocol FleetLink: Sendable {
     /// Whether an upstream's responses are shared.
     ///
     /// - Parameter upstream: as in `ProxiedUpstream.storeKey`.
-    func shares(_ upstream: String) -> Bool
+    func shares(_ upstream: UpstreamKey) -> Bool
 
     /// How far this machine has read the upstream's stream, and applied it; nil while it cannot say, as the server is away.
-    func position(in upstream: String) -> FleetPosition?
+    func position(in upstream: UpstreamKey) -> FleetPosition?
 
     /// The position for a client (`Larder-Position`): another machine that has read as far knows all that this one has served.
     ///
     /// It includes what this machine has announced itself, which `position` has only after it is read back. It waits for
     /// announcements under way, 50 ms at most; nil if one is kept because the server is away.
-    func clientPosition(in upstream: String) async -> FleetPosition?
+    func clientPosition(in upstream: UpstreamKey) async -> FleetPosition?
 
     /// Since when this machine has read all that was announced: news from before may be lost, with their epoch; nil while it does
     /// not follow the stream.
-    func followedSince(_ upstream: String) -> Int64?
+    func followedSince(_ upstream: UpstreamKey) -> Int64?
 
     /// Returns once this machine has read the stream up to a position; false if that takes longer than a second.
-    func reach(_ position: FleetPosition, in upstream: String) async -> Bool
+    func reach(_ position: FleetPosition, in upstream: UpstreamKey) async -> Bool
 
     /// Looks for a response that another machine has shared, and asks to be the one machine that fetches it if there is none.
     ///
@@ -56,7 +56,7 @@ package protocol FleetLink: Sendable {
     ///
     /// - Returns: its entry; nil if the server does not have it yet.
     @discardableResult
-    func announce(_ news: FleetNews, in upstream: String) async -> FleetPosition?
+    func announce(_ news: FleetNews, in upstream: UpstreamKey) async -> FleetPosition?
 
     /// Counts what this machine has taken of a rate limit, in the order of the calls, and returns what is left for all machines.
     ///
@@ -67,13 +67,13 @@ package protocol FleetLink: Sendable {
 /// A rate limit that all machines of the fleet spend.
 package struct SharedLimit: Sendable, Hashable {
     /// As in `ProxiedUpstream.storeKey`.
-    package var upstream: String
+    package var upstream: UpstreamKey
     /// What identifies the credential on every machine; it never leaves this process.
     package var credential: [UInt8]
     /// What is limited.
     package var scope: String
 
-    package init(upstream: String, credential: [UInt8], scope: String) {
+    package init(upstream: UpstreamKey, credential: [UInt8], scope: String) {
         (self.upstream, self.credential, self.scope) = (upstream, credential, scope)
     }
 }
@@ -148,7 +148,7 @@ package struct EntryID: Sendable, Hashable, Comparable {
 /// A cache key that means the same on every machine of the fleet.
 package struct SharedKey: Sendable, Hashable {
     /// As in `ProxiedUpstream.storeKey`.
-    package var upstream: String
+    package var upstream: UpstreamKey
     package var context: String
     package var url: String
     /// The text that identifies the principal; nil for an anonymous request.
@@ -156,7 +156,7 @@ package struct SharedKey: Sendable, Hashable {
     /// It never leaves this process: it seals the response.
     package var credentials: [UInt8]?
 
-    package init(upstream: String, context: String, url: String, credentials: [UInt8]?) {
+    package init(upstream: UpstreamKey, context: String, url: String, credentials: [UInt8]?) {
         (self.upstream, self.context, self.url, self.credentials) = (upstream, context, url, credentials)
     }
 }
@@ -228,7 +228,7 @@ package struct FleetNews: Sendable, Equatable {
         (self.event, self.start, self.end, self.fetch) = (event, start, end, fetch)
     }
 
-    func metadata(at position: FleetPosition?, in upstream: String) -> Logger.Metadata {
+    func metadata(at position: FleetPosition?, in upstream: UpstreamKey) -> Logger.Metadata {
         let (kind, observation): (String, SharedObservation?) =
             switch event {
             case .suspect: ("suspect", nil)
@@ -239,7 +239,7 @@ package struct FleetNews: Sendable, Equatable {
             case .observed(let shown): ("observed", shown)
             }
         var metadata: Logger.Metadata = ["kind": "\(kind)", "start": "\(start)", "end": "\(end)"]
-        if let position { metadata["position"] = "\(PositionField.text(position, of: UpstreamKey.name(of: upstream)))" }
+        if let position { metadata["position"] = "\(PositionField.text(position, of: upstream.name))" }
         if let observation {
             metadata["url"] = "\(observation.url)"
             metadata["objects"] = "\(observation.objects.map { "\($0.model) \($0.identity)" })"
@@ -264,7 +264,7 @@ package struct SharedClean: Sendable, Equatable, Codable {
     package init() {}
 
     /// All that it removes of an upstream, unless it names a URL or a route.
-    package func filter(of upstream: String) -> CleanFilter {
+    package func filter(of upstream: UpstreamKey) -> CleanFilter {
         CleanFilter(model: model, identity: identity, upstream: upstream, principal: principal, olderThan: olderThan)
     }
 }
@@ -277,5 +277,5 @@ package protocol FleetFollower: Sendable {
     /// news may come again. What this machine has announced itself does not come, but counts for `position` and `reach`.
     ///
     /// - Parameter position: the last entry, up to which this machine will have read the stream then.
-    func apply(_ news: [FleetNews], at position: FleetPosition, in upstream: String) async
+    func apply(_ news: [FleetNews], at position: FleetPosition, in upstream: UpstreamKey) async
 }

@@ -22,18 +22,18 @@ final class FleetSharing: Sendable {
     }
 
     /// By upstream.
-    private let announcements = Mutex<[String: Announcements]>([:])
+    private let announcements = Mutex<[UpstreamKey: Announcements]>([:])
 
     init(_ link: any FleetLink, log: Logger) { (self.link, self.log) = (link, log) }
 
     /// An announcement that has begun; it counts until it is given to `announce` or `end`.
     struct Announcement: Sendable {
-        let upstream: String
+        let upstream: UpstreamKey
         fileprivate let end = Signal()
     }
 
     /// Begins an announcement, before anything that it will say is visible.
-    func begin(in upstream: String) -> Announcement {
+    func begin(in upstream: UpstreamKey) -> Announcement {
         let announcement = Announcement(upstream: upstream)
         announcements.withLock { $0[upstream, default: Announcements()].open.append(announcement.end) }
         return announcement
@@ -56,12 +56,12 @@ final class FleetSharing: Sendable {
     }
 
     /// Notes that something is being applied that makes this machine's position a later one.
-    func applies(_ position: FleetPosition, in upstream: String) {
+    func applies(_ position: FleetPosition, in upstream: UpstreamKey) {
         announcements.withLock { $0[upstream, default: Announcements()].reach(position) }
     }
 
     /// The position after everything that is visible now; nil if the server does not have all of it.
-    func announcedPosition(in upstream: String) async -> FleetPosition? {
+    func announcedPosition(in upstream: UpstreamKey) async -> FleetPosition? {
         for end in announcements.withLock({ $0[upstream]?.open ?? [] }) { await end.wait() }
         guard let known = await link.clientPosition(in: upstream) else { return nil }
         return max(known, announcements.withLock { $0[upstream]?.newest } ?? known)

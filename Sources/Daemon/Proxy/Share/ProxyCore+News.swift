@@ -2,7 +2,7 @@ import HTTPSemantics
 import Logging
 import Mapping
 import Settings
-import Store
+package import Store
 
 /// Announces what this machine changes.
 extension ProxyCore {
@@ -25,19 +25,19 @@ extension ProxyCore {
     }
 
     /// Begins to announce objects that will no longer be known; nil without a fleet.
-    func announcement(in upstream: String) -> LossAnnouncement? {
+    func announcement(in upstream: UpstreamKey) -> LossAnnouncement? {
         guard let fleet, fleet.link.shares(upstream) else { return nil }
         return LossAnnouncement(fleet: fleet, announcement: fleet.begin(in: upstream))
     }
 
     /// Has every other machine carry out a clean of each shared upstream that it concerns; returns their names.
     ///
-    /// - Parameter upstream: the name of an upstream; nil for all.
-    package func announce(_ clean: SharedClean, ofUpstreamNamed upstream: String?) async -> [String] {
+    /// - Parameter upstream: nil for all.
+    package func announce(_ clean: SharedClean, of upstream: UpstreamKey?) async -> [String] {
         guard let fleet else { return [] }
         var names: [String] = []
         for known in configuration.value.upstreams
-        where fleet.link.shares(known.storeKey) && (upstream ?? known.name) == known.name {
+        where fleet.link.shares(known.storeKey) && (upstream ?? known.storeKey) == known.storeKey {
             let now = cache.now
             await fleet.announce(FleetNews(.cleaned(clean), start: now, end: now), fleet.begin(in: known.storeKey))
             names.append(known.name)
@@ -82,7 +82,7 @@ struct LossAnnouncement {
 /// A write that other machines know to be under way.
 struct AnnouncedWrite: Sendable {
     let fleet: FleetSharing
-    let upstream: String
+    let upstream: UpstreamKey
     let number = UInt64.random(in: .min ... .max)
 
     func begin() -> FleetSharing.Announcement { fleet.begin(in: upstream) }
@@ -113,7 +113,7 @@ struct AnnouncedWrite: Sendable {
 
 /// Applies what other machines announce.
 extension ProxyCore: FleetFollower {
-    package nonisolated func apply(_ news: [FleetNews], at position: FleetPosition, in upstream: String) async {
+    package nonisolated func apply(_ news: [FleetNews], at position: FleetPosition, in upstream: UpstreamKey) async {
         // Responses may show it before all of it is applied.
         fleet?.applies(position, in: upstream)
         await apply(news, in: upstream)
@@ -123,7 +123,7 @@ extension ProxyCore: FleetFollower {
     }
 
     /// Applies news in their order; what follows each other becomes one transaction of the store.
-    private func apply(_ news: [FleetNews], in upstream: String) async {
+    private func apply(_ news: [FleetNews], in upstream: UpstreamKey) async {
         var changes: [AppliedNews] = []
         for piece in news {
             func values(_ shown: SharedObservation) -> AppliedValues {
@@ -147,7 +147,7 @@ extension ProxyCore: FleetFollower {
         await obey(changes, in: upstream)
     }
 
-    private func begin(_ number: UInt64, _ invalidation: Invalidation, in upstream: String) async {
+    private func begin(_ number: UInt64, _ invalidation: Invalidation, in upstream: UpstreamKey) async {
         suspects.begin(number, invalidation, in: upstream, at: .now)
         await endOverdueSuspects()
         guard !isAwaitingSuspects else { return }
@@ -158,7 +158,7 @@ extension ProxyCore: FleetFollower {
     /// Row W4: writes of other machines have no end in time.
     private func endOverdueSuspects() async {
         for invalidation in suspects.takeOverdue(at: .now) {
-            let upstream = invalidation.upstream ?? ""
+            guard let upstream = invalidation.upstream else { continue }
             await obey([.write(invalidation.of(upstream, at: cache.now), nil)], in: upstream)
         }
     }
@@ -173,15 +173,15 @@ extension ProxyCore: FleetFollower {
     }
 
     /// Obeys news: merges values, and makes everything that invalidations cover outdated, in memory and on disk.
-    private func obey(_ changes: [AppliedNews], in upstream: String) async {
+    private func obey(_ changes: [AppliedNews], in upstream: UpstreamKey) async {
         let parts = changes.split(omittingEmptySubsequences: false) { $0.invalidation?.isOfEverything == true }
         for (number, part) in parts.enumerated() {
-            if number > 0 { await clean(CleanFilter(upstream: UpstreamKey.name(of: upstream)), in: upstream) }
+            if number > 0 { await clean(CleanFilter(upstream: upstream), in: upstream) }
             await commit(Array(part), in: upstream)
         }
     }
 
-    private func commit(_ changes: [AppliedNews], in upstream: String) async {
+    private func commit(_ changes: [AppliedNews], in upstream: UpstreamKey) async {
         guard !changes.isEmpty else { return }
         let invalidations = changes.compactMap(\.invalidation)
         for invalidation in invalidations { invalidate(invalidation) }
@@ -198,7 +198,7 @@ extension ProxyCore: FleetFollower {
         liveDocuments.invalidationsCommitted()
     }
 
-    private func clean(_ filter: CleanFilter, in upstream: String) async {
+    private func clean(_ filter: CleanFilter, in upstream: UpstreamKey) async {
         await persistently(in: upstream) { () async throws(StoreError) in
             _ = try await self.clean(filter, dryRun: false) { _ in true }
         }
@@ -206,7 +206,7 @@ extension ProxyCore: FleetFollower {
 
     /// Obeys a clean of another machine: nothing requested before is stored from now on, and what is stored goes while other
     /// news are applied.
-    private func obey(_ clean: SharedClean, in upstream: String) async {
+    private func obey(_ clean: SharedClean, in upstream: UpstreamKey) async {
         guard let known = configuration.value.upstreams.first(where: { $0.storeKey == upstream }) else { return }
         var filter = clean.filter(of: upstream)
         filter.url = clean.covers(by: known)
@@ -217,7 +217,7 @@ extension ProxyCore: FleetFollower {
     /// Repeats something until the store has committed it, because the news do not come again; until then, everything older of the
     /// upstream is distrusted.
     private func persistently(
-        in upstream: String,
+        in upstream: UpstreamKey,
         _ commit: @escaping @Sendable () async throws(StoreError) -> Void
     ) async {
         do throws(StoreError) {
@@ -228,7 +228,7 @@ extension ProxyCore: FleetFollower {
             repeated.log(
                 .error,
                 "news of another machine could not be stored: until they are, everything older is asked of its upstream again",
-                about: ["error": "\(error)", "upstream": "\(UpstreamKey.name(of: upstream))"],
+                about: ["error": "\(error)", "upstream": "\(upstream.name)"],
                 [:]
             )
         }
@@ -256,7 +256,7 @@ extension ProxyCore: FleetFollower {
 
 extension Invalidation {
     /// The same for the upstream and the clock of this machine.
-    fileprivate func of(_ upstream: String, at time: Int64) -> Invalidation {
+    fileprivate func of(_ upstream: UpstreamKey, at time: Int64) -> Invalidation {
         var own = self
         (own.upstream, own.time) = (upstream, time)
         return own
@@ -293,7 +293,7 @@ struct FleetSuspects {
     mutating func begin(
         _ number: UInt64,
         _ invalidation: Invalidation,
-        in upstream: String,
+        in upstream: UpstreamKey,
         at time: ContinuousClock.Instant
     ) {
         var invalidation = invalidation

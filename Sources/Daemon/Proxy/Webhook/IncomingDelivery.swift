@@ -81,7 +81,7 @@ extension IncomingDelivery {
         let shown = webhook.objects.filter { payload.value(at: $0.path).map { $0.kind != .null } ?? false }
         guard webhook.counts(event), !shown.isEmpty, let rule = webhook.rule else { return .nothing(event: event) }
         let id = signature.id(fields, payload).map { Array($0.utf8) } ?? Crypto.sha256([body])
-        let names = [upstream.storeKey, webhook.name, signature.rawValue].map { Array($0.utf8) + [0] }
+        let names = [upstream.storeKey.rawValue, webhook.name, signature.rawValue].map { Array($0.utf8) + [0] }
         var delivery = Delivery(
             upstream: upstream.storeKey,
             path: path,

@@ -42,7 +42,7 @@ final class UncommittedWrites: Sendable {
     }
 
     /// Whether one of an upstream's writes may have changed what was known at a time.
-    func mayBeNewer(than start: Int64, of upstream: String) -> Bool {
+    func mayBeNewer(than start: Int64, of upstream: UpstreamKey) -> Bool {
         guard count.load(ordering: .sequentiallyConsistent) > 0 else { return false }
         return state.withLock { $0.writes.values.contains { $0.concerns(upstream) && start <= $0.time } }
     }
