@@ -12,7 +12,8 @@ import Testing
         _ = try await bench.store.receive(document)
     }
 
-    private func found(_ bench: Bench, _ url: String, context: String = "", upstream: UpstreamKey = "github") async throws
+    private func found(_ bench: Bench, _ url: String, context: String = "", upstream: UpstreamKey = "github")
+        async throws
         -> String?
     {
         try await bench.store.firstCovered(ofURL: url, context: context, upstream: upstream) {

@@ -115,7 +115,8 @@ struct Bench {
     }
 
     /// Replaces the models of all upstreams while the store is open, and what else is to be changed.
-    func replaceModels(_ models: [UpstreamKey: Models], _ change: (inout StoreConfiguration) -> Void = { _ in }) async throws
+    func replaceModels(_ models: [UpstreamKey: Models], _ change: (inout StoreConfiguration) -> Void = { _ in })
+        async throws
     {
         var configuration = store.core.configuration
         configuration.models = models

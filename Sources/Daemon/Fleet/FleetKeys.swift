@@ -51,7 +51,9 @@ struct FleetKeys: Sendable {
 
     /// The name of a rate limit within its upstream.
     func name(of limit: SharedLimit) -> String {
-        let parts = [Array("larder.limit".utf8), Array(limit.upstream.rawValue.utf8), limit.credential, Array(limit.scope.utf8)]
+        let parts = [
+            Array("larder.limit".utf8), Array(limit.upstream.rawValue.utf8), limit.credential, Array(limit.scope.utf8),
+        ]
         return Self.hexadecimal(Self.derive(key, parts).prefix(16))
     }
 

@@ -116,7 +116,12 @@ struct ObjectScan: Sendable {
             JOIN _principals p ON p.id = s.principal AND (?4 IS NULL OR p.label = ?4)
             ORDER BY c.id
             """
-        ).all(listing.model, Inventory.base(of: listing.model, models), listing.upstream.map(models.key), listing.principal) {
+        ).all(
+            listing.model,
+            Inventory.base(of: listing.model, models),
+            listing.upstream.map(models.key),
+            listing.principal
+        ) {
             $0.id(0)
         }
         return switch listing.order {
@@ -232,7 +237,8 @@ extension ObjectStore {
             }
             page.rows += rows.filter { row in
                 // The objects of a cluster are stored together; the members of each show its concrete model.
-                !namedIDs.contains(row.id) && models[row.upstreamKey]?.models.isObject(row.json, of: listing.model) ?? true
+                !namedIDs.contains(row.id)
+                    && models[row.upstreamKey]?.models.isObject(row.json, of: listing.model) ?? true
             }
             if ContinuousClock.now >= end || Task.isCancelled { break }
         }

@@ -178,7 +178,12 @@ struct ProvenanceReader {
     }
 
     /// The outdated versions in documents, each with its latest observation.
-    private func others(than state: ObjectState, in documents: [ShowingDocument], of model: String, upstream: UpstreamKey)
+    private func others(
+        than state: ObjectState,
+        in documents: [ShowingDocument],
+        of model: String,
+        upstream: UpstreamKey
+    )
         throws -> [Contribution]
     {
         var latest: [VersionID: Observation] = [:]

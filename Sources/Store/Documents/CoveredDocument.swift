@@ -73,7 +73,8 @@ extension ObjectStore {
 }
 
 extension DocumentReader {
-    fileprivate func covered(_ url: String, _ context: String, _ upstream: UpstreamKey, _ pathHash: Int64, limit: Int) throws
+    fileprivate func covered(_ url: String, _ context: String, _ upstream: UpstreamKey, _ pathHash: Int64, limit: Int)
+        throws
         -> [DocumentID]
     {
         // However many queries of a path and principals there are, the search is short.

@@ -95,7 +95,8 @@ private struct ViewDefinition {
 
     private var ownObjects: String {
         let object = models.objectName(of: model.name)
-        return "o.origin = \(SQLText.literal(upstream.rawValue)) AND o.model = \(SQLText.literal(object)) AND o.deleted IS NULL"
+        return
+            "o.origin = \(SQLText.literal(upstream.rawValue)) AND o.model = \(SQLText.literal(object)) AND o.deleted IS NULL"
     }
 
     private var columns: [String] {

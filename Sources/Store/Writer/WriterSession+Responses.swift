@@ -99,7 +99,8 @@ extension WriterSession {
     }
 
     /// Whether values are known that are newer than those of a document being stored.
-    private func isDirty(_ prepared: PreparedBody, _ observation: Observation, scope: ScopeID, upstream: UpstreamKey) throws
+    private func isDirty(_ prepared: PreparedBody, _ observation: Observation, scope: ScopeID, upstream: UpstreamKey)
+        throws
         -> Bool
     {
         guard let decomposed = prepared.decomposed, let models = models[upstream] else { return false }

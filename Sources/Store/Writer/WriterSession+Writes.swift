@@ -139,7 +139,12 @@ extension WriterSession {
         return subjects
     }
 
-    private func isNamed(_ object: BoundObject, byKeysOf others: [BoundObject], of upstream: UpstreamKey, _ owner: ScopeID?)
+    private func isNamed(
+        _ object: BoundObject,
+        byKeysOf others: [BoundObject],
+        of upstream: UpstreamKey,
+        _ owner: ScopeID?
+    )
         throws -> Bool
     {
         guard let identity = object.identity.map(StoredIdentity.init) else { return false }
