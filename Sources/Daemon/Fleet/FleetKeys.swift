@@ -1,5 +1,6 @@
 import Mapping
 import Proxy
+import Settings
 import Store
 import Synchronization
 
