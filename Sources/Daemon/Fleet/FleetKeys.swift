@@ -1,3 +1,4 @@
+import HTTPSemantics
 import Mapping
 import Proxy
 import Settings
@@ -33,13 +34,13 @@ struct FleetKeys: Sendable {
     static func principalSecret(_ key: [UInt8]) -> [UInt8] { derive(key, "larder.principals") }
 
     /// Identifies the key without revealing it, beside the store.
-    var digest: String { Self.hexadecimal(Self.derive(key, "larder.digest").prefix(8)) }
+    var digest: String { Self.derive(key, "larder.digest").prefix(8).hexadecimal }
 
     // MARK: Names
 
     /// The beginning of all names of an upstream on the server.
     func name(ofUpstream storeKey: String) -> String {
-        "larder:" + Self.hexadecimal(Self.derive(key, "larder.upstream", storeKey).prefix(16))
+        "larder:" + Self.derive(key, "larder.upstream", storeKey).prefix(16).hexadecimal
     }
 
     /// The name of a document within its upstream and epoch.
@@ -47,13 +48,13 @@ struct FleetKeys: Sendable {
         let parts = ["larder.name", document.upstream, document.context, document.url].map { Array($0.utf8) }
         // Without credentials it is another text than with empty ones.
         let credentials: [[UInt8]] = if let known = document.credentials { [[1], known] } else { [[0]] }
-        return Self.hexadecimal(Self.derive(key, parts + credentials).prefix(16))
+        return Self.derive(key, parts + credentials).prefix(16).hexadecimal
     }
 
     /// The name of a rate limit within its upstream.
     func name(of limit: SharedLimit) -> String {
         let parts = [Array("larder.limit".utf8), Array(limit.upstream.utf8), limit.credential, Array(limit.scope.utf8)]
-        return Self.hexadecimal(Self.derive(key, parts).prefix(16))
+        return Self.derive(key, parts).prefix(16).hexadecimal
     }
 
     // MARK: Keys
@@ -62,10 +63,6 @@ struct FleetKeys: Sendable {
     func key(of document: SharedKey) -> [UInt8] {
         guard let credentials = document.credentials else { return documents }
         return Self.derive(documents, [Array("private".utf8), Array(document.upstream.utf8), credentials])
-    }
-
-    static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
-        String(decoding: Crypto.hexadecimal(Array(bytes)), as: UTF8.self)
     }
 }
 

@@ -404,6 +404,6 @@ enum OwnEntityTag {
         // No address contains a line break. Bytes as received need no such tag.
         let marked = view == .mapped ? Array("mapped\n".utf8) : []
         let code = Crypto.authenticationCode(key: marked + (base?.bytes ?? []), message: body)
-        return "\"larder-\(code.prefix(16).map { $0.hexadecimal(width: 2) }.joined())\""
+        return "\"larder-\(code.prefix(16).hexadecimal)\""
     }
 }
