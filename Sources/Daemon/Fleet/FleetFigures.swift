@@ -1,4 +1,4 @@
-package import Store
+package import Basics
 
 /// How this machine does in its fleet, for `/metrics` and `larder status`.
 package struct FleetFigures: Sendable {
