@@ -91,12 +91,7 @@ package struct CacheStatus: Sendable, Equatable {
             bytes.first.map { FieldSyntax.isTokenByte($0) && !FieldSyntax.isDigit($0) && $0 | 0x20 >= 0x61 } ?? false
             && bytes.allSatisfy { FieldSyntax.isTokenByte($0) || $0 == 0x3A || $0 == 0x2F }
         guard !isToken else { return detail }
-        var quoted: [UInt8] = [0x22]
-        for byte in bytes where (0x20...0x7E).contains(byte) {
-            if byte == 0x22 || byte == 0x5C { quoted.append(0x5C) }
-            quoted.append(byte)
-        }
-        return String(decoding: quoted + [0x22], as: UTF8.self)
+        return FieldSyntax.quoted(String(decoding: bytes.filter { (0x20...0x7E).contains($0) }, as: UTF8.self))
     }
 
     /// Limits a number to the fifteen digits of a structured field's integer.

@@ -30,6 +30,11 @@ public enum FieldSyntax {
         !bytes.isEmpty && bytes.allSatisfy(isTokenByte)
     }
 
+    /// A text of ASCII as a quoted string (RFC 9110 §5.6.4), which is also a string of RFC 9651.
+    package static func quoted(_ text: String) -> String {
+        "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+    }
+
     /// The value of a hexadecimal digit in either case; nil for any other byte.
     package static func hexDigit(_ byte: UInt8) -> UInt8? {
         switch byte {

@@ -304,7 +304,7 @@ struct Rendering {
     private static func list(_ pointers: [String]) -> String {
         var list = ""
         for pointer in pointers {
-            let quoted = "\"" + pointer.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+            let quoted = FieldSyntax.quoted(pointer)
             guard list.utf8.count + quoted.utf8.count < 4_000, quoted.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
             else { break }
             list += (list.isEmpty ? "" : ", ") + quoted
