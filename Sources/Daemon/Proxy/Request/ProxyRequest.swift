@@ -329,7 +329,6 @@ extension ProxyRequest {
         return status
     }
 
-    /// `Cache-Status` of the response to a write.
     var statusOfWrite: CacheStatus {
         var status = CacheStatus.forwarded(reason.forward)
         status.add(cause: notRead?.rawValue)
