@@ -1,5 +1,5 @@
 import Glibc
-import Proxy
+import Settings
 import TestSupport
 import Testing
 

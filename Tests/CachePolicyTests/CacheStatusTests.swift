@@ -9,17 +9,17 @@ import Testing
         arguments: [
             (.hit(), "larder; hit"),
             (.hit(timeToLive: 123), "larder; hit; ttl=123"),
-            (.hit(timeToLive: -5, detail: "stale"), "larder; hit; ttl=-5; detail=stale"),
+            (.hit(timeToLive: -5, details: ["stale"]), "larder; hit; ttl=-5; detail=stale"),
             (.hit(timeToLive: .max), "larder; hit; ttl=999999999999999"),
             (.forwarded(.uriMiss, isStored: true), "larder; fwd=uri-miss; stored"),
             (.forwarded(.varyMiss), "larder; fwd=vary-miss"),
             (.forwarded(.stale, status: 304, isStored: true), "larder; fwd=stale; fwd-status=304; stored"),
             (.forwarded(.miss, isStored: true, isCollapsed: true), "larder; fwd=miss; stored; collapsed"),
             (.forwarded(.method), "larder; fwd=method"), (.refused("offline"), "larder; detail=offline"),
-            (.hit(detail: "not a token"), "larder; hit; detail=\"not a token\""),
-            (.hit(detail: "a\"b\\c"), "larder; hit; detail=\"a\\\"b\\\\c\""),
-            (.hit(detail: "429"), "larder; hit; detail=\"429\""),
-            (.hit(detail: ""), "larder; hit; detail=\"\""),
+            (.hit(details: ["not a token"]), "larder; hit; detail=\"not a token\""),
+            (.hit(details: ["a\"b\\c"]), "larder; hit; detail=\"a\\\"b\\\\c\""),
+            (.hit(details: ["429"]), "larder; hit; detail=\"429\""),
+            (.hit(details: [""]), "larder; hit; detail=\"\""),
         ] as [(CacheStatus, String)]
     )
     func `a Cache-Status member is written in the order of RFC 9211`(_ status: CacheStatus, _ expected: String) {
@@ -30,8 +30,7 @@ import Testing
         var status = CacheStatus.forwarded(.stale)
         status.add(cause: nil)
         #expect(status.detail == nil)
-        status.add(detail: "forced")
-        status.add(detail: "unwritable")
+        status.details += ["forced", "unwritable"]
         #expect(status.detail == "forced+unwritable")
         for _ in 0..<2 { status.add(cause: "no-cache") }
         #expect(status.detail == "no-cache+forced+unwritable")

@@ -40,7 +40,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
         )
         let stale = request("/x?a=b") {
             ($0.outcome, $0.seconds, $0.upstreamSeconds) = (.stale, 1.25, 1.1)
-            $0.cacheStatus = .hit(detail: "offline")
+            $0.cacheStatus = .hit(details: ["offline"])
         }
         #expect(
             line(stale, .short)
@@ -62,7 +62,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
 
     @Test func `a JSON line is the same as in /requests`() throws {
         let full = request("/ü?\"x\"") {
-            ($0.cacheStatus, $0.upstreamSeconds) = (.hit(timeToLive: 60, detail: "stale"), 0.25)
+            ($0.cacheStatus, $0.upstreamSeconds) = (.hit(timeToLive: 60, details: ["stale"]), 0.25)
             $0.key = Digest128(low: 0xAB, high: 1)
         }
         for served in [request(), full] {
@@ -78,7 +78,7 @@ private func request(_ url: String = "/users/1", _ change: (inout ServedRequest)
     func `hostile characters cannot forge a line`(format: Configuration.AccessLog.Format) {
         let hostile = "/\u{1B}[31m\n<0>evil\r\u{202E}gnp.exe\u{7F}\u{9B}2J\u{2028}\" \\<script>"
         let served = request(hostile) {
-            $0.cacheStatus = .hit(detail: hostile)
+            $0.cacheStatus = .hit(details: [hostile])
             $0.upstream = hostile
         }
         let text = line(served, format)

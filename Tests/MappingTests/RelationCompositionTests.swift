@@ -12,7 +12,10 @@ import Testing
         shelf.receive("u", #"{"id":8,"login":"z","name":"n"}"#, "User")
         shelf.receive("b", #"{"id":1,"user":{"id":8}}"#, "Issue")
         #expect(shelf.shown("a") == #"{"id":1,"user":{ "login":"z", "id":8 }}"#)
-        guard case .composed(let body) = shelf.compose("a") else { return }
+        guard case .composed(let body) = shelf.compose("a") else {
+            Issue.record("not composed")
+            return
+        }
         #expect(body.added == [ObjectName(model: "User", identity: "8")])
     }
 

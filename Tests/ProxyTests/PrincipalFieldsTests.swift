@@ -173,7 +173,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 31, 33])
+    @Test(arguments: [0, 31, 33, 100])
     func `a principal key of another length is refused`(_ count: Int) {
         inFolder { path in
             write(count, mode: 0o600, to: path)

@@ -129,7 +129,7 @@ import Testing
 
     @Test func `a persisted query is known once a request has shown it with its SHA-256`() throws {
         let persisted = PersistedQueries()
-        let name = String(decoding: Crypto.hexadecimal(Crypto.sha256([Array("{ a }".utf8)])), as: UTF8.self)
+        let name = Crypto.sha256([Array("{ a }".utf8)]).hexadecimal
         let extensions = #""extensions":{"persistedQuery":{"version":1,"sha256Hash":"\#(name)"}}"#
         func digest(_ body: String, of upstream: UpstreamKey = "a") throws(NotReadReason) -> String {
             try ReadBody(Array(body.utf8), .graphQL, Self.json, of: upstream, persisted).digest

@@ -132,7 +132,10 @@ struct SharedWriteTests: WriteMarkFixtures {
     {
         let bench = try lagging()
         try await bench.receive("/issues", titles("a"), issues)
-        guard case .write(let invalidation, let values?) = news(bench, "w") else { return }
+        guard case .write(let invalidation, let values?) = news(bench, "w") else {
+            Issue.record("a write that shows no values")
+            return
+        }
         var malformed = values.observation
         malformed.objects[0].payload = Array(payload.utf8)
         let applied = AppliedValues(malformed, start: values.start, end: values.end)

@@ -24,7 +24,7 @@ struct DashboardFile: Sendable {
     private init(_ bytes: [UInt8], _ type: String) {
         (self.bytes, self.type) = (bytes, type)
         let code = Crypto.authenticationCode(key: [], message: bytes).prefix(12)
-        entityTag = "\"" + code.map { $0.hexadecimal(width: 2) }.joined() + "\""
+        entityTag = "\"\(code.hexadecimal)\""
     }
 
     func response(to request: AdminRequest) -> AdminResponse {

@@ -1,8 +1,8 @@
 import FoundationEssentials
 import Glibc
 import HTTPSemantics
-package import Proxy
-import Settings
+import Proxy
+package import Settings
 import Synchronization
 
 /// The secret for the admin side over TCP, kept in `admin.token` beside the store; any thread.
@@ -91,9 +91,9 @@ package final class AdminToken: Sendable {
     package static func load(from path: String) throws(SecretFileError) -> String? { try read(path)?.text }
 
     private static func read(_ path: String) throws(SecretFileError) -> (text: String, mode: UInt32)? {
-        let content: SecretFile.Content?
+        let content: FileBytes.Content?
         do throws(SecretFile.Failure) {
-            content = try SecretFile.read(path, limit: 1024)
+            content = try SecretFile.read(path)
         } catch { throw self.error(error, path) }
         guard let content else { return nil }
         guard content.owner == geteuid() || geteuid() == 0 else {

@@ -21,11 +21,14 @@ package struct CacheStatus: Sendable, Equatable {
     package var isCollapsed = false
     /// The remaining lifetime in seconds; negative once stale.
     package var timeToLive: Int64?
-    /// Tokens joined by `+`: why the upstream was asked, `composed`, `stale`, `offline`, `replay`, those of `StoredPolicy.overrideDetail`, or a reason.
-    package var detail: String?
+    /// Why the upstream was asked, `composed`, `stale`, `offline`, `replay`, those of `StoredPolicy.overrideDetails`, or a reason.
+    package var details: [String] = []
 
-    package static func hit(timeToLive: Int64? = nil, detail: String? = nil) -> CacheStatus {
-        CacheStatus(timeToLive: timeToLive, detail: detail)
+    /// The parameter `detail`; nil for none.
+    package var detail: String? { details.isEmpty ? nil : details.joined(separator: "+") }
+
+    package static func hit(timeToLive: Int64? = nil, details: [String] = []) -> CacheStatus {
+        CacheStatus(timeToLive: timeToLive, details: details)
     }
 
     /// The status of a response fetched from the upstream.
@@ -41,20 +44,14 @@ package struct CacheStatus: Sendable, Equatable {
     }
 
     /// The status of a request that was neither served from the cache nor sent on, with the reason.
-    package static func refused(_ detail: String) -> CacheStatus { CacheStatus(isRefusal: true, detail: detail) }
+    package static func refused(_ detail: String) -> CacheStatus { CacheStatus(isRefusal: true, details: [detail]) }
 
     package var isForwarded: Bool { forward != nil }
     package var isHit: Bool { forward == nil && !isRefusal }
 
-    package mutating func add(detail word: String?) {
-        guard let word else { return }
-        detail = detail.map { "\($0)+\(word)" } ?? word
-    }
-
-    /// Adds why the upstream was asked, which comes first, unless the detail says it already.
+    /// Adds why the upstream was asked, which comes first, unless the details say it already.
     package mutating func add(cause word: String?) {
-        guard let word, detail?.split(separator: "+").contains(word[...]) != true else { return }
-        detail = detail.map { "\(word)+\($0)" } ?? word
+        if let word, !details.contains(word) { details.insert(word, at: 0) }
     }
 
     /// The member in the field's syntax, with the parameters in the order of RFC 9211.
@@ -94,12 +91,7 @@ package struct CacheStatus: Sendable, Equatable {
             bytes.first.map { FieldSyntax.isTokenByte($0) && !FieldSyntax.isDigit($0) && $0 | 0x20 >= 0x61 } ?? false
             && bytes.allSatisfy { FieldSyntax.isTokenByte($0) || $0 == 0x3A || $0 == 0x2F }
         guard !isToken else { return detail }
-        var quoted: [UInt8] = [0x22]
-        for byte in bytes where (0x20...0x7E).contains(byte) {
-            if byte == 0x22 || byte == 0x5C { quoted.append(0x5C) }
-            quoted.append(byte)
-        }
-        return String(decoding: quoted + [0x22], as: UTF8.self)
+        return FieldSyntax.quoted(String(decoding: bytes.filter { (0x20...0x7E).contains($0) }, as: UTF8.self))
     }
 
     /// Limits a number to the fifteen digits of a structured field's integer.

@@ -122,9 +122,9 @@ extension LinkRewriter {
         guard body[index] == 0x5C else { return Character(byte: body[index], bytes: [body[index]]) }
         if index + 1 < end, body[index + 1] == 0x2F { return Character(byte: 0x2F, bytes: [0x5C, 0x2F]) }
         guard index + 5 < end, body[index + 1] == 0x75, body[index + 2] == 0x30, body[index + 3] == 0x30,
-            let byte = UInt8(String(decoding: body[(index + 4)...(index + 5)], as: UTF8.self), radix: 16), byte < 0x80
+            let high = FieldSyntax.hexDigit(body[index + 4]), high < 8, let low = FieldSyntax.hexDigit(body[index + 5])
         else { return nil }
-        return Character(byte: byte, bytes: Array(body[index...(index + 5)]))
+        return Character(byte: high << 4 | low, bytes: Array(body[index...(index + 5)]))
     }
 
     /// - Parameter isPath: whether the base is a path, which counts capitals.

@@ -1,3 +1,4 @@
+package import Basics
 package import Store
 
 /// How this machine does in its fleet, for `/metrics` and `larder status`.

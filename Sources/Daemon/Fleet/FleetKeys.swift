@@ -1,5 +1,7 @@
+import HTTPSemantics
 import Mapping
 import Proxy
+import Settings
 import Store
 import Synchronization
 
@@ -32,13 +34,13 @@ struct FleetKeys: Sendable {
     static func principalSecret(_ key: [UInt8]) -> [UInt8] { derive(key, "larder.principals") }
 
     /// Identifies the key without revealing it, beside the store.
-    var digest: String { Self.hexadecimal(Self.derive(key, "larder.digest").prefix(8)) }
+    var digest: String { Self.derive(key, "larder.digest").prefix(8).hexadecimal }
 
     // MARK: Names
 
     /// The beginning of all names of an upstream on the server.
     func name(ofUpstream upstream: UpstreamKey) -> String {
-        "larder:" + Self.hexadecimal(Self.derive(key, "larder.upstream", upstream.rawValue).prefix(16))
+        "larder:" + Self.derive(key, "larder.upstream", upstream.rawValue).prefix(16).hexadecimal
     }
 
     /// The name of a document within its upstream and epoch.
@@ -46,7 +48,7 @@ struct FleetKeys: Sendable {
         let parts = ["larder.name", document.upstream.rawValue, document.context, document.url].map { Array($0.utf8) }
         // Without credentials it is another text than with empty ones.
         let credentials: [[UInt8]] = if let known = document.credentials { [[1], known] } else { [[0]] }
-        return Self.hexadecimal(Self.derive(key, parts + credentials).prefix(16))
+        return Self.derive(key, parts + credentials).prefix(16).hexadecimal
     }
 
     /// The name of a rate limit within its upstream.
@@ -54,7 +56,7 @@ struct FleetKeys: Sendable {
         let parts = [
             Array("larder.limit".utf8), Array(limit.upstream.rawValue.utf8), limit.credential, Array(limit.scope.utf8),
         ]
-        return Self.hexadecimal(Self.derive(key, parts).prefix(16))
+        return Self.derive(key, parts).prefix(16).hexadecimal
     }
 
     // MARK: Keys
@@ -63,10 +65,6 @@ struct FleetKeys: Sendable {
     func key(of document: SharedKey) -> [UInt8] {
         guard let credentials = document.credentials else { return documents }
         return Self.derive(documents, [Array("private".utf8), Array(document.upstream.rawValue.utf8), credentials])
-    }
-
-    static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
-        String(decoding: Crypto.hexadecimal(Array(bytes)), as: UTF8.self)
     }
 }
 

@@ -1,4 +1,5 @@
 import CachePolicy
+import HTTPSemantics
 package import Logging
 package import Proxy
 package import Settings
@@ -162,7 +163,7 @@ package final class FleetMember: FleetLink {
         for _ in 0..<4 {
             let outcome = state.fetchOutcomes.expect(place.name)
             defer { state.fetchOutcomes.leave(place.name, outcome) }
-            let token = Array(FleetKeys.hexadecimal(SecretFile.randomBytes(16)).utf8)
+            let token = Array(SecretFile.randomBytes(16).hexadecimal.utf8)
             let reply = await ask(place, token, wantsDocument: wantsDocument, until: deadline)?.array ?? []
             switch (reply.first?.text, reply.dropFirst().first?.bytes) {
             case ("mine", _):

@@ -30,6 +30,11 @@ public enum FieldSyntax {
         !bytes.isEmpty && bytes.allSatisfy(isTokenByte)
     }
 
+    /// A text of ASCII as a quoted string (RFC 9110 §5.6.4), which is also a string of RFC 9651.
+    package static func quoted(_ text: String) -> String {
+        "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+    }
+
     /// The value of a hexadecimal digit in either case; nil for any other byte.
     package static func hexDigit(_ byte: UInt8) -> UInt8? {
         switch byte {
@@ -165,5 +170,27 @@ extension BinaryInteger {
     package func hexadecimal(width: Int) -> String {
         let digits = String(self, radix: 16)
         return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+}
+
+extension Collection<UInt8> {
+    /// Two lower-case hexadecimal digits for each byte.
+    @inlinable public var hexadecimal: String {
+        func digit(_ value: UInt8) -> UInt8 { value + (value < 10 ? 0x30 : 0x57) }
+        return String(unsafeUninitializedCapacity: 2 * count) { text in
+            for (index, byte) in enumerated() {
+                (text[2 * index], text[2 * index + 1]) = (digit(byte >> 4), digit(byte & 15))
+            }
+            return 2 * count
+        }
+    }
+}
+
+extension [UInt8] {
+    /// The bytes for which pairs of hexadecimal digits stand, in either case; nil for any other text.
+    package init?(hexadecimal text: some Collection<UInt8>) {
+        let digits = text.compactMap(FieldSyntax.hexDigit)
+        guard digits.count == text.count, digits.count.isMultiple(of: 2) else { return nil }
+        self = stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
     }
 }

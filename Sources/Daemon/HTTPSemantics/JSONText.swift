@@ -124,7 +124,6 @@ private struct JSONWriter {
 extension [UInt8] {
     /// Appends UTF-8, or a part of it, escaped for a JSON string.
     package mutating func append(escapedForJSON text: some Sequence<UInt8>) {
-        let digits = Array("0123456789abcdef".utf8)
         for byte in text {
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"):
@@ -133,7 +132,7 @@ extension [UInt8] {
             case 0x0A: self += "\\n".utf8
             case 0x0D: self += "\\r".utf8
             case 0x09: self += "\\t".utf8
-            case 0..<0x20: self += "\\u00".utf8 + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            case 0..<0x20: self += ("\\u00" + byte.hexadecimal(width: 2)).utf8
             default: append(byte)
             }
         }

@@ -1,5 +1,5 @@
+package import Basics
 import HTTPServer
-package import Store
 import Synchronization
 
 /// All of the daemon's metrics.

@@ -155,7 +155,7 @@ package final class ProxyHandler: HTTPHandler {
             let status = respond(ready, age: age, timeToLive: timeToLive, now: now, to: request, connection)
             unsampled += 1
             if started != nil || isSampleDue {
-                let cacheStatus = CacheStatus.hit(timeToLive: timeToLive, detail: ready.detail(nil))
+                let cacheStatus = CacheStatus.hit(timeToLive: timeToLive, details: ready.details(nil))
                 recordHit(ready, status, cacheStatus, digest, request, connection, since: started)
             }
             return true

@@ -10,7 +10,7 @@ package struct RecordedResponse: Sendable {
     private let ready: ReadyResponse
     private let moment: Int64
 
-    static let cacheStatus = CacheStatus.hit(detail: "replay")
+    static let cacheStatus = CacheStatus.hit(details: ["replay"])
     /// The fields after a ready response's head, with the end of the fields.
     static let variableFields = Array("Cache-Status: \(cacheStatus.text)\r\n\r\n".utf8)
 

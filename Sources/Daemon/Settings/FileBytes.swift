@@ -38,17 +38,28 @@ package func makeFolders(_ path: String) -> (folder: String, code: Int32)? {
 package struct FileBytesError: Error, CustomStringConvertible {
     let path: String
     package let reason: String
-    package let isAbsent: Bool
+    /// The error number of the system call that failed; 0 if none has.
+    var code: Int32 = 0
 
+    package var isAbsent: Bool { code == ENOENT || code == ENOTDIR }
     package var description: String { "\(path): \(reason)" }
 }
 
 package enum FileBytes {
+    package struct Content: Sendable {
+        package let bytes: [UInt8]
+        package let mode: UInt32
+        /// The user id of the owner.
+        package let owner: UInt32
+    }
+
+    static let secretLimit = 64 << 10
+
     /// Reads a file of at most `limit` bytes, which may also be a pipe.
     ///
     /// - Parameter isRegular: Whether it must be a regular file itself: no pipe, and no link to another file.
     package static func read(_ path: String, limit: Int, isRegular: Bool = false)
-        throws(FileBytesError) -> (bytes: [UInt8], mode: UInt32)
+        throws(FileBytesError) -> Content
     {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (isRegular ? O_NOFOLLOW : 0))
         guard file >= 0 else { throw failure(path, errno) }
@@ -56,17 +67,18 @@ package enum FileBytes {
         var status = stat()
         guard fstat(file, &status) == 0 else { throw failure(path, errno) }
         if isRegular, status.st_mode & S_IFMT != S_IFREG {
-            throw FileBytesError(path: path, reason: "this is not a regular file", isAbsent: false)
+            throw FileBytesError(path: path, reason: "this is not a regular file")
         }
         if status.st_mode & S_IFMT == S_IFDIR { throw failure(path, EISDIR) }
-        return (try drain(file, path, limit: limit, expecting: Int(status.st_size)), status.st_mode & 0o7777)
+        let bytes = try drain(file, path, limit: limit, expecting: Int(status.st_size))
+        return Content(bytes: bytes, mode: status.st_mode & 0o7777, owner: status.st_uid)
     }
 
-    /// Reads a file with a secret; throws if every user of the machine may read it.
+    /// Reads a file with a secret that a user has put there, which may be a link; throws if every user of the machine may read it.
     static func readSecret(_ path: String, called name: String) throws(InvalidValue) -> [UInt8] {
-        let file: (bytes: [UInt8], mode: UInt32)
+        let file: Content
         do {
-            file = try read(path, limit: 64 << 10)
+            file = try read(path, limit: secretLimit)
         } catch { throw InvalidValue("\(name) cannot be read: \(error)") }
         guard file.mode & 0o007 == 0 else {
             throw InvalidValue("every user of this machine may read \"\(path)\"; run: chmod o= \"\(path)\"")
@@ -81,7 +93,7 @@ package enum FileBytes {
     package static func read(_ name: String, below folder: String, limit: Int) throws(FileBytesError) -> [UInt8] {
         let path = "\(folder)/\(name)"
         func refusal(_ reason: String) -> FileBytesError {
-            FileBytesError(path: path, reason: reason, isAbsent: false)
+            FileBytesError(path: path, reason: reason)
         }
         let parts = name.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         guard !name.utf8.contains(0), !parts.contains(where: { ["", ".", ".."].contains($0) })
@@ -129,17 +141,13 @@ package enum FileBytes {
             guard count > 0 else { return bytes }
             bytes += buffer[..<count]
             guard bytes.count <= limit else {
-                throw FileBytesError(path: path, reason: "larger than \(Units.text(size: limit))", isAbsent: false)
+                throw FileBytesError(path: path, reason: "larger than \(Units.text(size: limit))", code: EFBIG)
             }
         }
     }
 
     private static func failure(_ path: String, _ code: Int32) -> FileBytesError {
-        FileBytesError(
-            path: path,
-            reason: PermissionRemedy.reason(code, for: path),
-            isAbsent: code == ENOENT || code == ENOTDIR
-        )
+        FileBytesError(path: path, reason: PermissionRemedy.reason(code, for: path), code: code)
     }
 }
 

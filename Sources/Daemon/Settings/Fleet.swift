@@ -151,13 +151,12 @@ struct FleetDraft: ConfigSection {
     private static func readKey(_ path: String) throws(InvalidValue) -> [UInt8] {
         var text = try FileBytes.readSecret(path, called: "the fleet's key")[...]
         while let last = text.last, last == 0x0A || last == 0x0D || last == 0x20 { text = text.dropLast() }
-        let digits = text.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
-        guard text.count == 64, digits.count == 64 else {
+        guard let key = [UInt8](hexadecimal: text), key.count == 32 else {
             throw InvalidValue(
                 "\"\(path)\" must contain 64 hexadecimal digits; make the key once, with: openssl rand -hex 32 > FILE, and copy it to all machines"
             )
         }
-        return (0..<32).map { UInt8(digits[2 * $0] << 4 | digits[2 * $0 + 1]) }
+        return key
     }
 }
 

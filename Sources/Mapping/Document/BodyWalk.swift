@@ -23,7 +23,6 @@ struct BodyWalk {
         var place: Place
     }
 
-    /// The position of an object in its container.
     struct Place {
         /// The index in the list, or -1.
         var index = -1

@@ -266,7 +266,7 @@ struct DocumentReader {
 
 /// One document of a URL, without its body and objects.
 public struct DocumentOfURL: Sendable {
-    /// The label of its principal.
+    /// Its label, such as `p-0a1b2c3d`.
     public var principal: String
     public var stored: StoredDocument
 }

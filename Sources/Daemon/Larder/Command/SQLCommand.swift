@@ -354,7 +354,7 @@ extension SQLCell {
         case .integer(let number): String(number)
         case .real(let number): String(number)
         case .text(let text): text
-        case .blob(let bytes): Self.hexadecimal(bytes)
+        case .blob(let bytes): bytes.hexadecimal
         }
     }
 
@@ -364,9 +364,7 @@ extension SQLCell {
         case .integer(let number): .integer(number)
         case .real(let number): .number(number)
         case .text(let text): .string(text)
-        case .blob(let bytes): .string(Self.hexadecimal(bytes))
+        case .blob(let bytes): .string(bytes.hexadecimal)
         }
     }
-
-    private static func hexadecimal(_ bytes: [UInt8]) -> String { bytes.map { $0.hexadecimal(width: 2) }.joined() }
 }

@@ -28,7 +28,7 @@ package enum FreshnessRemedy: Sendable, Equatable {
             ? .freshUnsaid(upstream: upstream.name) : .route(route, reading: reading, cache: nil)
     }
 
-    /// The line of config.
+    /// The key and where it belongs in the config, as YAML on one line.
     package var line: String {
         switch self {
         case .freshUnsaid(let upstream): "upstreams: { \(upstream): { fresh_unsaid: 60s } }"

@@ -29,7 +29,7 @@ struct RecipeTags: Sendable {
 
     /// What is between the quotes of the tag for a body.
     func opaque(of body: [UInt8], _ coverage: TagCoverage) -> [UInt8] {
-        Crypto.hexadecimal(Crypto.sha256([prefix, coverage == .minified ? JSONLayout.compact(body) : body]))
+        Array(Crypto.sha256([prefix, coverage == .minified ? JSONLayout.compact(body) : body]).hexadecimal.utf8)
     }
 
     /// The form in which a tag covers a body; nil if it does not follow the recipe.
@@ -138,8 +138,8 @@ extension Fetches {
     {
         guard validatesAcross(request.upstream) else { return nil }
         if trust(in: request.upstream).isProved(at: loop.now) { return .expected(expected, of: document) }
-        let wrong = Crypto.hexadecimal(Crypto.sha256([(0..<32).map { _ in UInt8.random(in: .min ... .max) }]))
-        return isAlone ? EntityTag([0x22] + wrong + [0x22]).map { .wrong($0, of: document) } : nil
+        let wrong = Crypto.sha256([(0..<32).map { _ in UInt8.random(in: .min ... .max) }]).hexadecimal
+        return isAlone ? EntityTag([0x22] + wrong.utf8 + [0x22]).map { .wrong($0, of: document) } : nil
     }
 
     /// Draws conclusions from the head of a response to a request with such a tag.

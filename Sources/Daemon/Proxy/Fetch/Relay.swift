@@ -57,8 +57,8 @@ final class Relay {
         if let storing {
             let policy = request.upstream.applying(storing.policy, request.overrides)
             status.timeToLive = policy.timeToLive(at: now)
-            status.add(detail: policy.overrideDetail(of: request.overrides, vary: VaryField(storing.fields)))
-            if !isKept { status.add(detail: NotStoredReason.unwritable.rule) }
+            status.details += policy.overrideDetails(of: request.overrides, vary: VaryField(storing.fields))
+            if !isKept { status.details.append(NotStoredReason.unwritable.rule) }
         }
         if request.asksForItself, request.hasCurrent(status: head.status, fields: fields, now: now) {
             hasResponded = true

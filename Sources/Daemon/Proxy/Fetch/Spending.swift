@@ -55,7 +55,6 @@ struct Spending {
 
 /// Who sends requests that count against a limit.
 package struct BudgetSpender: Hashable, Sendable {
-    /// Its name.
     package var upstream: String
     package var resource: String?
     /// The label of its credentials.

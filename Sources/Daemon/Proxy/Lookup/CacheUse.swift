@@ -76,7 +76,7 @@ package enum CacheUse: Sendable {
         if case .unkept = self {} else { status.timeToLive = ready.policy.timeToLive(at: now) }
         status.isCollapsed = isCollapsed
         // Only the last resort is ever assembled.
-        status.detail = ready.detail(ready.response.isAssembled ? nil : detail)
+        status.details = ready.details(ready.response.isAssembled ? nil : detail)
         return status
     }
 }
@@ -84,19 +84,15 @@ package enum CacheUse: Sendable {
 extension ReadyResponse {
     fileprivate var staleDetail: String { policy.flags.contains(.staleByRoute) ? "stale-by-route" : "stale" }
 
-    /// The `detail`: why the response is served, what it shows, and how its route departs from the upstream's fields.
-    func detail(_ use: String?) -> String? {
-        let words = [use].compactMap(\.self) + response.details + [overrideDetail].compactMap(\.self)
-        return words.isEmpty ? nil : words.joined(separator: "+")
-    }
+    /// Why the response is served, what it shows, and how its route departs from the upstream's fields.
+    func details(_ use: String?) -> [String] { [use].compactMap(\.self) + response.details + overrideDetails }
 }
 
 extension StoredPolicy {
     /// How the configuration, already applied, departs from the upstream's fields.
     ///
-    /// `forced`, `fresh-by-route`, `negative-by-route`, `fresh-unsaid`, `vary-by-route`, or several of them joined by `+`; nil if the upstream's
-    /// fields apply.
-    func overrideDetail(of route: CacheOverrides, vary: @autoclosure () -> VaryField) -> String? {
+    /// `forced`, `fresh-by-route`, `negative-by-route`, `fresh-unsaid`, `vary-by-route`; empty if the upstream's fields apply.
+    func overrideDetails(of route: CacheOverrides, vary: @autoclosure () -> VaryField) -> [String] {
         var words: [String] = []
         switch lifetimeSource {
         case .route: words.append(route.cache == .force ? "forced" : "fresh-by-route")
@@ -109,7 +105,7 @@ extension StoredPolicy {
         {
             words.append("vary-by-route")
         }
-        return words.isEmpty ? nil : words.joined(separator: "+")
+        return words
     }
 }
 

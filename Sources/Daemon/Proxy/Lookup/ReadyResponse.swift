@@ -21,7 +21,7 @@ package final class ReadyResponse: MemoryResident {
     /// The policy with the route's settings applied.
     package let policy: StoredPolicy
     /// How its route departs from the upstream's fields.
-    let overrideDetail: String?
+    let overrideDetails: [String]
     /// `; detail=…` of a hit, encoded; empty if there is none.
     let hitDetail: [UInt8]
     /// The address in rewritten links; nil if there are none.
@@ -100,9 +100,8 @@ package final class ReadyResponse: MemoryResident {
         // A route's settings are for responses of the upstream.
         let route = response.isAssembled ? CacheOverrides() : upstream.overrides(ofURL: response.key.url)
         policy = upstream.applying(response.policy, route)
-        let overrideDetail = policy.overrideDetail(of: route, vary: VaryField(received))
-        self.overrideDetail = overrideDetail
-        let details = response.details + [overrideDetail].compactMap(\.self)
+        overrideDetails = policy.overrideDetails(of: route, vary: VaryField(received))
+        let details = response.details + overrideDetails
         hitDetail = details.isEmpty ? [] : Array("; detail=\(details.joined(separator: "+"))".utf8)
         isJSON = upstream.isJSON(received)
         let agreed = response.selection.lines.first { $0.name == OtherFields.name }
@@ -305,7 +304,7 @@ struct Rendering {
     private static func list(_ pointers: [String]) -> String {
         var list = ""
         for pointer in pointers {
-            let quoted = "\"" + pointer.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+            let quoted = FieldSyntax.quoted(pointer)
             guard list.utf8.count + quoted.utf8.count < 4_000, quoted.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
             else { break }
             list += (list.isEmpty ? "" : ", ") + quoted
@@ -404,6 +403,6 @@ enum OwnEntityTag {
         // No address contains a line break. Bytes as received need no such tag.
         let marked = view == .mapped ? Array("mapped\n".utf8) : []
         let code = Crypto.authenticationCode(key: marked + (base?.bytes ?? []), message: body)
-        return "\"larder-\(code.prefix(16).map { $0.hexadecimal(width: 2) }.joined())\""
+        return "\"larder-\(code.prefix(16).hexadecimal)\""
     }
 }

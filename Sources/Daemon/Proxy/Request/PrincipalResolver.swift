@@ -1,6 +1,6 @@
 import Basics
 import CachePolicy
-import Settings
+package import Settings
 package import Store
 import Synchronization
 
@@ -116,9 +116,9 @@ package struct PrincipalKey: Sendable {
     }
 
     private static func load(_ path: String) throws(SecretFileError) -> PrincipalKey? {
-        let content: SecretFile.Content?
+        let content: FileBytes.Content?
         do throws(SecretFile.Failure) {
-            content = try SecretFile.read(path, limit: byteCount + 1)
+            content = try SecretFile.read(path)
         } catch { throw flaw(of: path, "cannot be read: \(reason(error))") }
         guard let content else { return nil }
         guard content.mode & 0o077 == 0 else {

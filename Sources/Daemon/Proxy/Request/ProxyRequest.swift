@@ -325,20 +325,19 @@ extension ProxyRequest {
     /// `Cache-Status` of a response that comes from the upstream, as far as the request decides it.
     func statusWhenForwarded(isStored: Bool = false, isCollapsed: Bool = false) -> CacheStatus {
         var status = CacheStatus.forwarded(reason.forward, isStored: isStored, isCollapsed: isCollapsed)
-        status.detail = overrides.cache == .never ? "never-by-route" : reason.detail?.word
+        status.add(cause: overrides.cache == .never ? "never-by-route" : reason.detail?.word)
         return status
     }
 
-    /// `Cache-Status` of the response to a write.
     var statusOfWrite: CacheStatus {
         var status = CacheStatus.forwarded(reason.forward)
-        status.detail = notRead?.rawValue
+        status.add(cause: notRead?.rawValue)
         return status
     }
 
     func statusOfFailure(_ error: UpstreamError) -> CacheStatus {
         var status = CacheStatus.forwarded(reason.forward)
-        status.detail = error.label
+        status.add(cause: error.label)
         return status
     }
 

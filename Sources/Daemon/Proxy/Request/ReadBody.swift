@@ -40,7 +40,7 @@ package final class ReadBody: Sendable {
             if outline.elements?.isEmpty == true { throw .noDocument }
         }
         let type = FieldSyntax.lowercased(FieldSyntax.essence(of: (fields[first: "content-type"] ?? [])[...]))
-        digest = String(decoding: Crypto.hexadecimal(Crypto.sha256([type, [0], canonical])).prefix(32), as: UTF8.self)
+        digest = Crypto.sha256([type, [0], canonical]).prefix(16).hexadecimal
         (self.bytes, self.kind, self.share) = (bytes, kind, share)
     }
 
@@ -239,8 +239,7 @@ final class PersistedQueries: Sendable {
         if document.kinds.contains(.subscription) { throw .subscription }
         guard document.onlyReads else { throw .malformed }
         guard let name else { return }
-        let digest = String(decoding: Crypto.hexadecimal(Crypto.sha256([Array(text.utf8)])), as: UTF8.self)
-        guard digest == name.digest else { throw .elsewhere }
+        guard Crypto.sha256([Array(text.utf8)]).hexadecimal == name.digest else { throw .elsewhere }
         known.withLock { $0[name] = true }
     }
 

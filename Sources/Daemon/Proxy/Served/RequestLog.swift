@@ -334,7 +334,7 @@ extension Outcome {
     fileprivate init(_ status: CacheStatus?) {
         switch status {
         case let status? where status.isHit: self = .hit
-        case let status? where status.isForwarded && status.detail == nil: self = .miss
+        case let status? where status.isForwarded && status.details.isEmpty: self = .miss
         default: self = .error
         }
     }

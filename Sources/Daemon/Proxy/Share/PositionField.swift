@@ -7,7 +7,7 @@ enum PositionField {
     static let name = "Larder-Position"
 
     enum Wish: Sendable, Equatable {
-        /// The position of the response.
+        /// To be told the position, of whatever response.
         case position
         /// The same, and a response that is not older than this position.
         case from(FleetPosition)

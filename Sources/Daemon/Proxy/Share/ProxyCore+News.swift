@@ -45,7 +45,6 @@ extension ProxyCore {
         return names
     }
 
-    /// Whether it belongs to a fleet.
     package nonisolated var isInFleet: Bool { fleet != nil }
 }
 

@@ -79,10 +79,9 @@ struct WebhookProof: Equatable {
     private static func code(_ text: [UInt8], after prefix: String, in name: String) throws(ProblemDocument) -> [UInt8]
     {
         guard text.starts(with: prefix.utf8) else { throw .webhookUnsigned("\(name) does not begin with \(prefix).") }
-        let digits = text.dropFirst(prefix.utf8.count).compactMap(FieldSyntax.hexDigit)
-        guard digits.count == text.count - prefix.utf8.count, digits.count == 64 else {
+        guard let code = [UInt8](hexadecimal: text.dropFirst(prefix.utf8.count)), code.count == 32 else {
             throw .webhookUnsigned("The signature in \(name) is not 64 hexadecimal digits.")
         }
-        return stride(from: 0, to: 64, by: 2).map { UInt8(digits[$0]) << 4 | UInt8(digits[$0 + 1]) }
+        return code
     }
 }

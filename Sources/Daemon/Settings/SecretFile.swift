@@ -2,13 +2,6 @@ import Glibc
 
 /// A file that holds a secret of the daemon, such as the admin token: only its owner may read it.
 package enum SecretFile {
-    package struct Content: Sendable {
-        package let bytes: [UInt8]
-        package let mode: UInt32
-        /// The user id of the owner.
-        package let owner: UInt32
-    }
-
     package enum Failure: Error, Sendable, Equatable {
         /// Something other than a plain file is in its place.
         case notAFile
@@ -27,24 +20,16 @@ package enum SecretFile {
     /// Reads the file; returns nil if there is none.
     ///
     /// Blocks on the disk. The caller must check permissions and owner.
-    package static func read(_ path: String, limit: Int) throws(Failure) -> Content? {
-        let (file, openError) = call { Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
-        guard file >= 0 else {
-            switch openError {
+    package static func read(_ path: String) throws(Failure) -> FileBytes.Content? {
+        do throws(FileBytesError) {
+            return try FileBytes.read(path, limit: FileBytes.secretLimit, isRegular: true)
+        } catch {
+            switch error.code {
             case ENOENT: return nil
-            case ELOOP: throw .notAFile
-            default: throw .system(operation: "open", code: openError)
+            case ELOOP, 0: throw .notAFile
+            default: throw .system(operation: "open", code: error.code)
             }
         }
-        defer { close(file) }
-        var status = stat()
-        let (examined, examineError) = call { fstat(file, &status) }
-        guard examined == 0 else { throw .system(operation: "examine", code: examineError) }
-        guard status.st_mode & S_IFMT == S_IFREG else { throw .notAFile }
-        var bytes = [UInt8](repeating: 0, count: limit)
-        let (count, readError) = call { Int32(truncatingIfNeeded: Glibc.read(file, &bytes, limit)) }
-        guard count >= 0 else { throw .system(operation: "read", code: readError) }
-        return Content(bytes: Array(bytes.prefix(Int(count))), mode: status.st_mode & 0o777, owner: status.st_uid)
     }
 
     /// Creates or replaces the file.

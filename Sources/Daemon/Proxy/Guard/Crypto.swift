@@ -25,19 +25,6 @@ package enum Crypto {
         return digest
     }
 
-    /// Two small hexadecimal digits for each byte.
-    package static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity(2 * bytes.count)
-        for byte in bytes {
-            text.append(digits[Int(byte >> 4)])
-            text.append(digits[Int(byte & 15)])
-        }
-        return text
-    }
-
-    private static let digits = Array("0123456789abcdef".utf8)
-
     /// Base64 with padding (RFC 4648 §4).
     static func base64(_ bytes: [UInt8]) -> [UInt8] {
         // The library also writes a NUL at the end.
