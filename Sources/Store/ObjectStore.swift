@@ -211,7 +211,7 @@ public final class ObjectStore: Sendable {
     /// The maximum number of variants kept per key; a new one displaces the oldest.
     ///
     /// Some servers vary by a field that differs in each request. Their responses would fill the store.
-    static let variantLimit = 64
+    static let storedVariantLimit = 64
 
     /// The wanted variants under a key, composed if newer values of their objects are known.
     ///
@@ -239,7 +239,7 @@ public final class ObjectStore: Sendable {
         let models = core.models
         return try await core.read { database in
             try DocumentReader(database, models: models)
-                .documents(ofURL: url, upstream: upstream, pathHash: pathHash, limit: ObjectStore.variantLimit)
+                .documents(ofURL: url, upstream: upstream, pathHash: pathHash, limit: ObjectStore.storedVariantLimit)
         }
     }
 

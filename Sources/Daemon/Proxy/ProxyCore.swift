@@ -225,6 +225,7 @@ package actor ProxyCore {
     /// Plans a request that has waited long enough.
     func planAgain(_ request: ProxyRequest, _ number: Int) async {
         let plan = await plan(request).plan
+        log.decided(plan, on: request, at: now)
         fetches.planned.removeValue(forKey: number)?(plan)
     }
 
@@ -239,7 +240,7 @@ package actor ProxyCore {
         case .write(let request): await write(request, reply)
         case .refuse(let problem): reply.refuse(problem)
         case .refuseAndExpire(let problem):
-            await expire(request)
+            await dropTarget(of: request)
             reply.refuse(problem)
         case .held(_, let wanted, _):
             if let inquiry = wanted.inquiry { notice(inquiry, of: request) }

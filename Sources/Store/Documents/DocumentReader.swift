@@ -229,7 +229,7 @@ struct DocumentReader {
             SELECT \(Self.columns) \(Self.underKey) \(Self.observed)
             WHERE d.low = ?1 AND d.url = ?2 ORDER BY d.id DESC LIMIT ?6
             """
-        ).all(digest, key.url, key.principal, key.upstream, key.context, ObjectStore.variantLimit) { row in
+        ).all(digest, key.url, key.principal, key.upstream, key.context, ObjectStore.storedVariantLimit) { row in
             var document = withoutBody(row, under: key)
             if try isDirty(document.id, verified: row.id(2)) {
                 document.form = .outdated(reason: "an object in it has changed")
@@ -272,7 +272,7 @@ public struct DocumentOfURL: Sendable {
 }
 
 extension ObjectStore {
-    /// All variants under a key, at most ``variantLimit``, newest first, without bodies and objects; one whose objects
+    /// All variants under a key, at most ``storedVariantLimit``, newest first, without bodies and objects; one whose objects
     /// have changed is `outdated`.
     public func variants(at key: CacheKey) async throws(StoreError) -> [StoredDocument] {
         let digest = core.hasher.digest(key)

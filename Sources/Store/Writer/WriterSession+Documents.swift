@@ -13,7 +13,7 @@ extension WriterSession {
 
     /// Deletes the oldest variants of a key, so that one more is within the limit.
     func displaceVariants(of key: CacheKey, under digest: Digest128) throws {
-        let surplus = try documents(at: key, under: digest).dropFirst(ObjectStore.variantLimit - 1)
+        let surplus = try documents(at: key, under: digest).dropFirst(ObjectStore.storedVariantLimit - 1)
         // The listener is not notified, because it would drop the other variants too.
         for id in surplus { try deleteDocument(id, notifying: false) }
     }

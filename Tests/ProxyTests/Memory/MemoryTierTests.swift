@@ -67,12 +67,12 @@ import Testing
     }
 
     @Test func `beyond the limit of variants the oldest is removed`() {
-        for index in 0...MemoryTier<Note>.variantLimit {
+        for index in 0...MemoryTier<Note>.residentVariantLimit {
             let note = Note("/a", variant: [UInt8(index)], bytes: 10, precedence: -Int64(index))
             tier.admit(note, at: note.digest)
         }
         let held = tier.responses(at: Note("/a").digest)?.map { Int($0.variant[0]) }
-        #expect(held == Array(1...MemoryTier<Note>.variantLimit))
+        #expect(held == Array(1...MemoryTier<Note>.residentVariantLimit))
     }
 
     @Test func `the bound is kept, and recently used responses stay`() {

@@ -77,17 +77,6 @@ extension Fetches {
         case .outage: metrics.countUnreachable()
         }
     }
-
-    func recordSharing(of head: UpstreamHead, in fetch: RunningFetch, isStored: Bool) {
-        let request = fetch.request
-        guard !fetch.isInvalidated, let place = place(of: request) else { return }
-        if isStored {
-            hitForMiss.forget(place)
-        } else if !StatusFacts.isFailure(head.status, head.fields) {
-            // Failures are temporary, and separate requests would only add load to a failing upstream.
-            hitForMiss.record(place, of: request.key, now: loop.now)
-        }
-    }
 }
 
 /// A period in which Larder sends an upstream no requests: `Retry-After` in a refusal (RFC 9110 §10.2.3), or the rest of a

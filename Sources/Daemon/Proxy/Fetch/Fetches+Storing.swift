@@ -33,7 +33,7 @@ extension Fetches {
         } catch {
             record(error, in: fetch)
         }
-        recordSharing(of: head, in: fetch, isStored: storing != nil)
+        recordHitForMiss(after: head, in: fetch, isStored: storing != nil)
         let (isWhole, isJSON) = (storing?.status != 206, request.upstream.isJSON(head.fields))
         let containsObjects =
             storing != nil && isWhole && isJSON

@@ -1,6 +1,10 @@
 import Basics
+import CachePolicy
+import EventLoops
+import HTTPSemantics
 import Mapping
 import Store
+import Upstream
 
 /// The documents whose responses recently were not shareable, so that requests for them need not wait for one another.
 ///
@@ -55,5 +59,19 @@ struct HitForMiss {
     private struct Place {
         let upstream: UpstreamKey
         let path: String
+    }
+}
+
+extension Fetches {
+    /// Records whether a response can be used by other requests.
+    func recordHitForMiss(after head: UpstreamHead, in fetch: RunningFetch, isStored: Bool) {
+        let request = fetch.request
+        guard !fetch.isInvalidated, let place = place(of: request) else { return }
+        if isStored {
+            hitForMiss.forget(place)
+        } else if !StatusFacts.isFailure(head.status, head.fields) {
+            // Failures are temporary, and separate requests would only add load to a failing upstream.
+            hitForMiss.record(place, of: request.key, now: loop.now)
+        }
     }
 }

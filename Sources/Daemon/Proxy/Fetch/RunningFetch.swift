@@ -344,7 +344,9 @@ final class RunningFetch: TransferDelegate {
             use: { request in
                 let reason = request.reason.forward
                 guard isValid else { return .unkept(reason) }
-                guard cache.hasPlace(for: size, withObjects: isWithheld) else { return .unkept(reason, because: .unwritable) }
+                guard cache.hasPlace(for: size, withObjects: isWithheld) else {
+                    return .unkept(reason, because: .unwritable)
+                }
                 return isPart ? .completed(reason) : .fetched(reason)
             },
             cookies: head.cookies

@@ -66,7 +66,10 @@ extension ProxyCore {
             cacheStatus: opening(of: document, stored, refusal),
             now: now
         )
-        document.looked(finding, news) { fetches.ask(inquiry, document.ask(fetches, about: found)) }
+        document.looked(finding, news) {
+            log.decided(.ask(inquiry), on: document.request, at: now)
+            fetches.ask(inquiry, document.ask(fetches, about: found))
+        }
     }
 
     /// What a stream asks the upstream; it may do so although a plain request would be served.

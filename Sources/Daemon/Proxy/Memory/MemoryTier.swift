@@ -65,7 +65,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
     private static var usedLimit: Int { 4_096 }
 
     /// How many variants of one document are held; beyond that, the oldest go.
-    static var variantLimit: Int { 16 }
+    static var residentVariantLimit: Int { 16 }
 
     private let bound: Atomic<Int>
     let shards: [ShardBox]
@@ -422,7 +422,7 @@ extension MemoryTier.Shard {
             }
         }
         // The list is bounded because look-ups walk it.
-        if residence.residents.count > MemoryTier.variantLimit,
+        if residence.residents.count > MemoryTier.residentVariantLimit,
             let oldest = residence.residents.min(by: { slot($0) < slot($1) })
         {
             outcome.actions += residence.handle(.left { $0 === oldest }, number: number)

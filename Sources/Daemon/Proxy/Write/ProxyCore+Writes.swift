@@ -96,7 +96,7 @@ extension ProxyCore {
     }
 
     /// Drops the target of a condition that names one of Larder's own tags, so that the next GET brings the upstream's tag.
-    func expire(_ request: ProxyRequest) async {
+    func dropTarget(of request: ProxyRequest) async {
         let path = request.upstream.keyPath(of: request.target)
         var invalidation = Invalidation(of: request.upstream.storeKey, paths: [path], at: cache.now)
         invalidate(invalidation)
