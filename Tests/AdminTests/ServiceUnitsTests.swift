@@ -30,7 +30,7 @@ struct ServiceUnitsTests {
 
     private func run(_ arguments: [String]) throws -> String {
         let mappingContext = ["PATH": "/usr/bin:/bin", "SYSTEMD_COLORS": "0", "LANG": "C.UTF-8"]
-        let process = try ChildProcess(analyzer, arguments, environment: mappingContext)
+        let process = try TestProcess(analyzer, arguments, environment: mappingContext)
         process.waitForEnd()
         return process.output + process.errors
     }

@@ -107,7 +107,7 @@ import Testing
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let folder = TemporaryFolder()
         let (data, admin) = (folder.file("data.sock"), folder.file("admin.sock"))
-        let process = try ChildProcess(
+        let process = try TestProcess(
             "/bin/sh",
             [
                 "-c", "exec \"$0\" \"$@\" \(redirection)", Larder.binary, "serve", "--upstream", origin.url, "--listen",
@@ -245,8 +245,8 @@ import Testing
 
     // MARK: Commands
 
-    private func start(_ larder: Larder, _ arguments: String...) throws -> ChildProcess {
-        try ChildProcess(
+    private func start(_ larder: Larder, _ arguments: String...) throws -> TestProcess {
+        try TestProcess(
             Larder.binary,
             arguments + ["--admin", "127.0.0.1:\(larder.adminPort)", "--store", larder.folder.file("larder.db")],
             environment: Larder.environment
@@ -416,7 +416,7 @@ import Testing
         for (port, words) in [
             (larder.port, "is where Larder serves programs"), (origin.port, "is not Larder's admin side"),
         ] {
-            let command = try ChildProcess(
+            let command = try TestProcess(
                 Larder.binary,
                 ["count", "--admin", "127.0.0.1:\(port)", "--store", larder.folder.file("larder.db")],
                 environment: Larder.environment
@@ -443,7 +443,7 @@ import Testing
             config.replacing("store: { withhold", with: "store: { path: \(folder.file("larder.db")), withhold"),
             to: "larder.yaml"
         )
-        let process = try ChildProcess(Larder.binary, ["serve", "--config", path], environment: Larder.environment)
+        let process = try TestProcess(Larder.binary, ["serve", "--config", path], environment: Larder.environment)
         defer { process.signal(SIGKILL) }
         #expect(eventually { (try? Client(.unix(socket)).get("/readyz").status) == 200 }, "\(process.errors)")
         var status = stat()
@@ -453,7 +453,7 @@ import Testing
         for (arguments, environment) in [
             (["--config", path], [:]), ([], ["LARDER_CONFIG": path]), ([], ["LARDER_ADMIN": "unix:\(socket)"]),
         ] {
-            let command = try ChildProcess(
+            let command = try TestProcess(
                 Larder.binary,
                 ["count", "--json"] + arguments,
                 environment: Larder.environment.merging(environment) { $1 }
@@ -465,7 +465,7 @@ import Testing
         let port = try #require(process.errors.firstMatch(of: /admin on http:\/\/127.0.0.1:([0-9]+)/)?.1)
         #expect(try Client(port: UInt16(port) ?? 0).get("/count").status == 401)
         // Completions read the same config.
-        let models = try ChildProcess(
+        let models = try TestProcess(
             Larder.binary,
             ["---completion", "objects", "--", "positional@0", "1", "0"],
             environment: Larder.environment.merging(["LARDER_CONFIG": path]) { $1 }
@@ -479,16 +479,16 @@ import Testing
 
     @Test func `the error for a config that may not be read says what to do`() throws {
         let folder = TemporaryFolder()
-        try ChildProcess.run("mkdir", [folder.file("etc")])
+        try TestProcess.run("mkdir", [folder.file("etc")])
         let config = try folder.write("upstreams: { api: { url: \"http://127.0.0.1:1\" } }\n", to: "etc/larder.yaml")
         // Root may read everything, so it takes the place of a user who may not.
         let isRoot = geteuid() == 0
         let user = isRoot ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : ["env"]
-        try ChildProcess.run("chmod", ["755", folder.path])
+        try TestProcess.run("chmod", ["755", folder.path])
         for (mode, path) in [("000", config), ("000", folder.file("etc"))] {
-            try ChildProcess.run("chmod", [mode, path])
+            try TestProcess.run("chmod", [mode, path])
             for arguments in [["check", "--config", config], ["count", "--config", config]] {
-                let process = try ChildProcess(user[0], user.dropFirst() + [Larder.binary] + arguments)
+                let process = try TestProcess(user[0], user.dropFirst() + [Larder.binary] + arguments)
                 #expect([.exited(78), .exited(1)].contains(process.waitForEnd()))
                 let remedy =
                     isRoot ? "belongs to the user root: run this as root, for example with sudo" : "chmod u+"
@@ -497,7 +497,7 @@ import Testing
                     "\(process.errors)"
                 )
             }
-            try ChildProcess.run("chmod", ["755", path])
+            try TestProcess.run("chmod", ["755", path])
         }
     }
 
@@ -508,7 +508,7 @@ import Testing
             (["count", "--config", "/nowhere.yaml"], "/nowhere.yaml cannot be read: No such file", 1),
             (["serve", "--preset", "githab"], "there is no preset \"githab\"", 64),
         ] as [([String], String, Int32)] {
-            let process = try ChildProcess(Larder.binary, arguments, environment: Larder.environment)
+            let process = try TestProcess(Larder.binary, arguments, environment: Larder.environment)
             #expect(process.waitForEnd() == .exited(code))
             #expect(process.errors.hasPrefix("larder: "), "\(process.errors)")
             #expect(process.errors.contains(words), "\(process.errors)")

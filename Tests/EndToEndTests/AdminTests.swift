@@ -121,7 +121,7 @@ import Testing
     @Test func `no token is needed on a Unix socket: its permissions decide`() throws {
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let folder = TemporaryFolder()
-        let process = try ChildProcess(
+        let process = try TestProcess(
             Larder.binary,
             [
                 "serve", "--upstream", origin.url, "--listen", "unix:\(folder.file("data.sock"))", "--admin",
@@ -197,7 +197,7 @@ import Testing
 
     @Test func `wrong usage and failure have different exit codes`() throws {
         for arguments in [["serve", "--nonsense"], ["nonsense"], ["serve", "--listen", "nonsense"]] {
-            let process = try ChildProcess(Larder.binary, arguments, environment: Larder.environment)
+            let process = try TestProcess(Larder.binary, arguments, environment: Larder.environment)
             #expect(process.waitForEnd() == .exited(64), "\(arguments): \(process.errors)")
         }
     }
@@ -214,7 +214,7 @@ import Testing
         for command in ["check", "serve"] {
             let arguments =
                 command == "check" ? [command, path] : [command, "--config", path, "--store", folder.file("x.db")]
-            let process = try ChildProcess(Larder.binary, arguments, environment: Larder.environment)
+            let process = try TestProcess(Larder.binary, arguments, environment: Larder.environment)
             #expect(process.waitForEnd() == .exited(78), "\(command): \(process.errors)")
             let said = process.errors + process.output
             #expect(said.contains("bad.yaml"), "\(said)")
@@ -224,7 +224,7 @@ import Testing
     @Test func `larder map refuses an empty file`() throws {
         let folder = TemporaryFolder()
         let file = try folder.write("", to: "empty.json")
-        let process = try ChildProcess(
+        let process = try TestProcess(
             Larder.binary,
             ["map", file, "--model", "User", "--preset", "github"],
             environment: Larder.environment
@@ -235,7 +235,7 @@ import Testing
 
     @Test func `the shipped configs have no mistakes`() throws {
         for name in ["github.yaml", "sample.yaml"] {
-            let process = try ChildProcess(
+            let process = try TestProcess(
                 Larder.binary,
                 ["check", "--config", "\(Repository.root)/config/\(name)"],
                 environment: Larder.environment.merging(["SAMPLE_API": "http://127.0.0.1:9000"]) { $1 }
@@ -245,7 +245,7 @@ import Testing
     }
 
     @Test func `the binary needs only Debian's libraries`() throws {
-        let needed = try ChildProcess.run("ldd", [Larder.binary])
+        let needed = try TestProcess.run("ldd", [Larder.binary])
         #expect(needed.contains("libevent"))
         #expect(needed.contains("libcurl"))
         #expect(needed.contains("libsqlite3"))

@@ -174,7 +174,7 @@ import Testing
         #expect(unknown.end == .exited(1) && unknown.errors.contains("no model is named \"Nobody\""))
         #expect(try larder.command("changes", "--since", "x").end == .exited(64))
 
-        let follower = try ChildProcess(
+        let follower = try TestProcess(
             Larder.binary,
             [
                 "changes", "--follow", "--json", "--since", "0", "--admin", "127.0.0.1:\(larder.adminPort)", "--store",

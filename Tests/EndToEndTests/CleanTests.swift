@@ -226,7 +226,7 @@ import Testing
             print("reading", file=sys.stderr, flush=True)
             signal.pause()
             """
-        let reader = try ChildProcess("python3", ["-c", script, larder.folder.file("larder.db")])
+        let reader = try TestProcess("python3", ["-c", script, larder.folder.file("larder.db")])
         #expect(reader.waitForErrors { $0.contains("reading") })
         let answer = try Self.clean(larder, #"{"all":true}"#)
         #expect(answer["disk"] as? String == "pending")

@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test func `an admin token that is too short keeps the daemon from starting`() throws {
-        let daemon = try ChildProcess(
+        let daemon = try TestProcess(
             Larder.binary,
             ["serve", "--upstream", "http://127.0.0.1:9", "--store", TemporaryFolder().file("larder.db")],
             environment: Larder.environment.merging(["LARDER_ADMIN_TOKEN": "short"]) { $1 }
@@ -48,7 +48,7 @@ import Testing
     func `a folder that belongs to another user is named, with both users and the remedy`() throws {
         let folder = TemporaryFolder()
         chmod(folder.path, 0o755)
-        let daemon = try ChildProcess(
+        let daemon = try TestProcess(
             "setpriv",
             [
                 "--reuid", "12345", "--regid", "54321", "--clear-groups", Larder.binary, "serve", "--upstream",

@@ -108,7 +108,7 @@ import Testing
         let url = "/users;session=\(canary)-matrix?private_token=\(canary)-query"
         said.append(try larder.command("explain", url, "-H", "X-Auth-Token: \(canary)-field").output)
         said.append(try larder.admin("GET", "/nowhere?token=\(canary)-query").text)
-        let key = try ChildProcess.run(
+        let key = try TestProcess.run(
             Larder.binary,
             ["key", "--config", larder.folder.file("larder.yaml"), url, "-H", "X-Auth-Token: \(canary)-field"]
         )

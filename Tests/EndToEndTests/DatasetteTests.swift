@@ -10,7 +10,7 @@ import Testing
     func `pages are followed through Larder, which still serves them when Datasette is gone`() throws {
         let folder = TemporaryFolder()
         let rows = (1...250).map { "(\($0), 'Tree \($0)', \($0 % 7))" }.joined(separator: ",")
-        try ChildProcess.run(
+        try TestProcess.run(
             "sqlite3",
             [
                 folder.file("trees.db"),
@@ -18,7 +18,7 @@ import Testing
             ]
         )
         let server = try ForeignServer("Datasette", path: "/-/versions.json", mark: "\"datasette\"") { port in
-            try ChildProcess(
+            try TestProcess(
                 Self.python.program("datasette"),
                 ["serve", folder.file("trees.db"), "--port", "\(port)", "--setting", "default_cache_ttl", "3600"]
             )
@@ -74,7 +74,7 @@ import Testing
         _ = try larder.get("/posts")
         #expect(try larder.waitForObjects(60, of: "User") && larder.waitForObjects(30, of: "Post"))
         let server = try ForeignServer("Datasette", path: "/-/versions.json", mark: "\"datasette\"") { port in
-            try ChildProcess(
+            try TestProcess(
                 Self.python.program("datasette"),
                 [
                     "serve", larder.folder.file("larder.db"), "--port", "\(port)", "--setting",

@@ -211,7 +211,7 @@ import Testing
         throws
     {
         let folder = TemporaryFolder()
-        let run = try ChildProcess(
+        let run = try TestProcess(
             "\(Repository.root)/scripts/run",
             [Larder.binary],
             environment: [
@@ -233,7 +233,7 @@ import Testing
 
         // A program that is to be tested against a recording.
         _ = try folder.write("#!/bin/sh\nexec curl -fsS -o /dev/null \"$LARDER_URL/users/1\"\n", to: "pytest")
-        try ChildProcess.run("chmod", ["+x", folder.file("pytest")])
+        try TestProcess.run("chmod", ["+x", folder.file("pytest")])
         var script = "set +m; exec 2>&1; cd '\(folder.path)'; export XDG_CACHE_HOME=$PWD/cache TOKEN=none\n\(exports)\n"
         script += "PATH=$PWD:$PATH\n\(Self.briefly)\n"
         for (number, step) in session.enumerated() {
@@ -242,7 +242,7 @@ import Testing
                 "\(step.command)\nstatus=$?\n[[ -z $(jobs -pr) ]] || sleep 1\nprintf '\\n%s\\n' \"=== \(number) $status\"\n"
         }
         script += "kill $(jobs -p) 2>/dev/null; wait\n"
-        let terminal = try ChildProcess("bash", [try folder.write(script, to: "session.sh")])
+        let terminal = try TestProcess("bash", [try folder.write(script, to: "session.sh")])
         terminal.waitForEnd()
         var outputs: [(lines: [String], status: String)] = []
         var lines: [String] = []
@@ -284,7 +284,7 @@ import Testing
     // MARK: Configs, JSON and Python
 
     @Test func `every config in the documentation is accepted`() throws {
-        let group = try ChildProcess.run("id", ["-gn"]).trimmingCharacters(in: .newlines)
+        let group = try TestProcess.run("id", ["-gn"]).trimmingCharacters(in: .newlines)
         for block in try Self.blocks("yaml") where !block.text.contains("format: 2\n") {
             let folder = TemporaryFolder()
             // A part of a config belongs to one that has an upstream.
@@ -317,7 +317,7 @@ import Testing
             let file = try folder.write(block.text, to: "\(index).yaml")
             let schema = ["services:": "vendor.compose-spec", "name: tests": "vendor.github-workflows"][block.lines[0]]
             if let schema {
-                let check = try ChildProcess(
+                let check = try TestProcess(
                     Self.schemas.program("check-jsonschema"),
                     ["--builtin-schema", schema, file]
                 )
@@ -346,7 +346,7 @@ import Testing
         }
         let shown = Self.all.filter { $0.page == "docs/recording-format.md" }
         let folder = TemporaryFolder()
-        try ChildProcess.run("mkdir", ["-p", folder.file("recording/bodies")])
+        try TestProcess.run("mkdir", ["-p", folder.file("recording/bodies")])
         _ = try folder.write(try #require(shown.first { $0.kind == "yaml" }).text, to: "recording/recording.yaml")
         _ = try folder.write(try #require(shown.first { $0.kind == "json" }).text, to: "recording/exchanges.jsonl")
         for name in ["000001.request.json", "000001.indented.json"] {

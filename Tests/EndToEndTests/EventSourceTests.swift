@@ -215,10 +215,10 @@ import Testing
     /// Chromium without a window, with a profile of its own.
     private final class Browser {
         private let folder = TemporaryFolder()
-        private let process: ChildProcess
+        private let process: TestProcess
 
         init(_ url: String) throws {
-            process = try ChildProcess(
+            process = try TestProcess(
                 EventSourceTests.chromium ?? "",
                 [
                     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",

@@ -28,7 +28,7 @@ import Testing
             PYTHONDONTWRITEBYTECODE=1 \(Larder.binary) run fixtures \(options.joined(separator: " ")) -- \
             \(Self.python.program("python")) -m pytest -q -p no:cacheprovider \(pytest.joined(separator: " "))
             """
-        let process = try ChildProcess("sh", ["-c", script], environment: Larder.environment)
+        let process = try TestProcess("sh", ["-c", script], environment: Larder.environment)
         #expect(process.waitForEnd() == .exited(0), "\(process.output)\(process.errors)")
         let count = pytest.filter { $0.hasPrefix("test_") }.count
         #expect(process.output.contains("\(count == 0 ? 3 : count) passed"))
@@ -73,7 +73,7 @@ import Testing
                 PYTHONDONTWRITEBYTECODE=1 \(Larder.binary) run fixtures \(options) -- \
                 \(Self.python.program("python")) -m pytest -q -p no:cacheprovider \(pytest)
                 """
-            let process = try ChildProcess("sh", ["-c", script], environment: Larder.environment)
+            let process = try TestProcess("sh", ["-c", script], environment: Larder.environment)
             #expect(process.waitForEnd() == .exited(0), "\(pytest): \(process.output)\(process.errors)")
         }
         try run("--record once --upstream \(origin.url)")

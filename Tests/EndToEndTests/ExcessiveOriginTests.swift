@@ -68,7 +68,7 @@ import Testing
                 for _ in range(300): file.write(packer.compress(bytes(1 << 20)))
                 file.write(packer.flush())
             """
-        try ChildProcess.run("python3", ["-c", script, folder.file("bomb.gz")])
+        try TestProcess.run("python3", ["-c", script, folder.file("bomb.gz")])
         let bomb = folder.bytes("bomb.gz")
         #expect(bomb.count < 1 << 20)
         let origin = try Origin { request in

@@ -5,7 +5,7 @@ import Testing
 /// `larder freeze`: a recording of what is stored.
 @Suite(.scripts) struct FreezeTests {
     private func freeze(_ larder: Larder, _ folder: String, _ more: String...) throws -> (
-        end: ChildProcess.End?, output: String, errors: String
+        end: TestProcess.End?, output: String, errors: String
     ) {
         try Larder.run(
             ["freeze", folder, "--admin", "127.0.0.1:\(larder.adminPort)", "--store", larder.folder.file("larder.db")]

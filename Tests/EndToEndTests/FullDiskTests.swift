@@ -130,15 +130,15 @@ final class SmallDisk: Sendable {
     let folder = TemporaryFolder()
     /// A folder that is not on it.
     let outside = TemporaryFolder()
-    private let keeper: ChildProcess
+    private let keeper: TestProcess
 
     /// Whether file systems may be mounted here.
     static let isPossible =
-        (try? ChildProcess.run("unshare", ["-m", "sh", "-c", "mount -t tmpfs -o size=1m none /mnt"])) != nil
+        (try? TestProcess.run("unshare", ["-m", "sh", "-c", "mount -t tmpfs -o size=1m none /mnt"])) != nil
 
     init(megabytes: Int) throws {
         let script = "mount -t tmpfs -o size=\(megabytes)m none \(folder.path) && echo ready >&2 && exec sleep infinity"
-        keeper = try ChildProcess("unshare", ["-m", "sh", "-c", script])
+        keeper = try TestProcess("unshare", ["-m", "sh", "-c", script])
         guard keeper.waitForErrors(until: { $0.contains("ready") }) else {
             throw Larder.DidNotStart(description: "no file system was mounted: \(keeper.errors)")
         }

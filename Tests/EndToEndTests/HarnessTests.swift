@@ -91,11 +91,11 @@ import Testing
     }
 
     @Test func `a child process's output and exit status are captured`() throws {
-        let child = try ChildProcess("sh", ["-c", "echo out; echo err >&2; exit 3"])
+        let child = try TestProcess("sh", ["-c", "echo out; echo err >&2; exit 3"])
         #expect(child.waitForEnd() == .exited(3))
         #expect(child.output == "out\n")
         #expect(child.errors == "err\n")
-        let sleeper = try ChildProcess("sleep", ["100"])
+        let sleeper = try TestProcess("sleep", ["100"])
         sleeper.signal(SIGTERM)
         #expect(sleeper.waitForEnd() == .killed(by: SIGTERM))
     }
@@ -103,7 +103,7 @@ import Testing
     @Test func `a child process gets the given descriptors`() throws {
         let folder = TemporaryFolder()
         let listener = try Socket.listen(unix: folder.file("s"))
-        let child = try ChildProcess("sh", ["-c", "readlink /proc/$$/fd/3"], descriptors: [listener.descriptor])
+        let child = try TestProcess("sh", ["-c", "readlink /proc/$$/fd/3"], descriptors: [listener.descriptor])
         #expect(child.waitForEnd() == .exited(0))
         #expect(child.output.hasPrefix("socket:"))
     }

@@ -250,7 +250,7 @@ import Testing
 
     @Test func `an upstream with an untrusted certificate is refused, unless ca_file names it`() throws {
         let folder = TemporaryFolder()
-        try ChildProcess.run(
+        try TestProcess.run(
             "openssl",
             [
                 "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
@@ -272,7 +272,7 @@ import Testing
             print(server.server_address[1], file=sys.stderr, flush=True)
             server.serve_forever()
             """
-        let server = try ChildProcess("python3", ["-c", script, folder.file("cert.pem"), folder.file("key.pem")])
+        let server = try TestProcess("python3", ["-c", script, folder.file("cert.pem"), folder.file("key.pem")])
         #expect(server.waitForErrors { $0.contains("\n") })
         let port = server.errors.split(separator: "\n").first ?? ""
         let distrustful = try Larder(upstream: "https://localhost:\(port)")

@@ -96,7 +96,7 @@ import Testing
         let recording = RecordedFolder()
         let options = ["--record", mode, "--upstream", origin.url]
         let script = #"curl -s "$LARDER_URL/x"; cat"#
-        let run = try ChildProcess(Larder.binary, ["run", recording.path] + options + ["--", "sh", "-c", script])
+        let run = try TestProcess(Larder.binary, ["run", recording.path] + options + ["--", "sh", "-c", script])
         let lines = "\(recording.path)/.larder-new/exchanges.jsonl"
         #expect(
             eventually { (FileManager.default.contents(atPath: lines)?.split(separator: 0x0A).count ?? 0) == 1 }

@@ -5,7 +5,7 @@ import Testing
 /// Files that other tools have made, as recordings: Ruby's VCR, Playwright, WireMock.
 @Suite(.scripts, .serialized) struct ImportedFilesTests {
     static let hasRuby =
-        (try? ChildProcess.run("ruby", ["-e", "require 'vcr'; require 'webmock'; require 'multi_json'"])) != nil
+        (try? TestProcess.run("ruby", ["-e", "require 'vcr'; require 'webmock'; require 'multi_json'"])) != nil
     static let chromium = "/usr/bin/chromium"
     static let playwright = PythonEnvironment("playwright", packages: ["playwright"], imports: ["playwright"])
     static let hasBrowser = access(chromium, X_OK) == 0 && playwright.isInstalled
@@ -50,14 +50,14 @@ import Testing
                 options = {serialize_with: ARGV[2].to_sym, preserve_exact_body_bytes: ARGV[2] == "json", allow_playback_repeats: false}
                 VCR.use_cassette("session", options) { session.call }
                 """
-        let recorded = try ChildProcess.run("ruby", ["-e", recorder, origin.url, folder.path, form])
+        let recorded = try TestProcess.run("ruby", ["-e", recorder, origin.url, folder.path, form])
         origin.stop()
         let name = try #require(folder.names.first)
         let recording = folder.file("recording")
         #expect(try Larder.run(["import", folder.file(name), recording]).end == .exited(0))
         #expect(try !String(contentsOfFile: "\(recording)/exchanges.jsonl", encoding: .utf8).contains("ruby-secret"))
         let larder = try Larder.replaying(recording, "--strict")
-        #expect(try ChildProcess.run("ruby", ["-e", Self.rubySession + "\nsession.call", larder.url]) == recorded)
+        #expect(try TestProcess.run("ruby", ["-e", Self.rubySession + "\nsession.call", larder.url]) == recorded)
     }
 
     @Test(

@@ -7,7 +7,7 @@ import Testing
     @Test func `an installed Larder is complete, finds its files and serves`() throws {
         let folder = TemporaryFolder()
         let (root, prefix) = (folder.file("root"), "/opt/larder")
-        let script = try ChildProcess(
+        let script = try TestProcess(
             "\(Repository.root)/scripts/install-files",
             [
                 Larder.binary, root, prefix, "\(prefix)/share/larder", "\(prefix)/lib/systemd/system",
@@ -38,11 +38,11 @@ import Testing
         // The binary finds the presets beside itself, from anywhere.
         let binary = "\(root)\(prefix)/bin/larder"
         for preset in ["github", "gitlab", "mastodon", "stripe"] {
-            let check = try ChildProcess(binary, ["check", "--preset", preset], environment: Larder.environment)
+            let check = try TestProcess(binary, ["check", "--preset", preset], environment: Larder.environment)
             #expect(check.waitForEnd() == .exited(0), "\(check.errors)")
         }
         let origin = try Origin { _ in .json(#"{"id":1,"login":"ann"}"#, Fresh.hour) }
-        let daemon = try ChildProcess(
+        let daemon = try TestProcess(
             binary,
             [
                 "serve", "--preset", "github", "--upstream", origin.url, "--store", folder.file("larder.db"),
@@ -61,7 +61,7 @@ import Testing
 
     @Test func `the program allocates by jemalloc, with options of its own`() throws {
         // jemalloc prints them when the program ends.
-        let run = try ChildProcess(
+        let run = try TestProcess(
             Larder.binary,
             ["--version"],
             environment: Larder.environment.merging(["MALLOC_CONF": "stats_print:true"]) { $1 }
@@ -85,9 +85,9 @@ import Testing
     @Test func `a missing or old toolchain gives one sentence that says what to do`() throws {
         let folder = TemporaryFolder()
         let old = try folder.write("#!/bin/sh\necho 'Swift version 5.9 (swift-5.9-RELEASE)'\n", to: "swift")
-        try ChildProcess.run("chmod", ["+x", old])
+        try TestProcess.run("chmod", ["+x", old])
         for (swift, reason) in [("no-swift", "there is no \"no-swift\" in PATH"), (old, "is 5.9")] {
-            let check = try ChildProcess("\(Repository.root)/scripts/check-swift", [swift])
+            let check = try TestProcess("\(Repository.root)/scripts/check-swift", [swift])
             #expect(check.waitForEnd() == .exited(1))
             #expect(check.errors.split(separator: "\n").count == 1 && check.errors.contains(reason), "\(check.errors)")
             #expect(check.errors.contains("https://www.swift.org/install"))
@@ -96,7 +96,7 @@ import Testing
 
     @Test func `make run ends if its upstream cannot be reached`() throws {
         let folder = TemporaryFolder()
-        let run = try ChildProcess(
+        let run = try TestProcess(
             "\(Repository.root)/scripts/run",
             [Larder.binary],
             environment: Larder.environment.merging([

@@ -96,7 +96,7 @@ import Testing
         let larder = try Larder(config: Configs.plain(origin, top: ["routes:", Self.byQuery]))
         let config = larder.folder.file("larder.yaml")
         func said(_ command: [String]) throws -> String {
-            let process = try ChildProcess(
+            let process = try TestProcess(
                 Larder.binary,
                 command + ["--config", config],
                 environment: Larder.environment
@@ -151,7 +151,7 @@ import Testing
     private func key(_ arguments: String..., config: String) throws -> (Int32?, String, String) {
         let folder = TemporaryFolder()
         let path = try folder.write(config, to: "larder.yaml")
-        let process = try ChildProcess(
+        let process = try TestProcess(
             Larder.binary,
             ["key", "--config", path] + arguments,
             environment: Larder.environment

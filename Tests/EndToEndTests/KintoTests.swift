@@ -12,7 +12,7 @@ import Testing
         private let server: ForeignServer
         private let folder: TemporaryFolder
 
-        var process: ChildProcess { server.process }
+        var process: TestProcess { server.process }
         var port: UInt16 { server.port }
 
         init() throws {
@@ -20,7 +20,7 @@ import Testing
             self.folder = folder
             server = try ForeignServer("Kinto", path: "/v1/", mark: "\"project_name\"") { port in
                 try folder.write(Self.configuration(port: port), to: "kinto.ini")
-                return try ChildProcess(
+                return try TestProcess(
                     KintoTests.python.program("kinto"),
                     ["start", "--ini", folder.file("kinto.ini")]
                 )

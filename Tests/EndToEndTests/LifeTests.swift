@@ -85,7 +85,7 @@ import Testing
         let command =
             "\(Larder.binary) serve --store \(folder.file("larder.db")) --upstream \(origin.url) "
             + "--listen 127.0.0.1:0 --admin 127.0.0.1:0"
-        let terminal = try ChildProcess(
+        let terminal = try TestProcess(
             "/usr/bin/script",
             ["-qfc", "echo $$ > \(pidFile); exec \(command)", folder.file("log")]
         )

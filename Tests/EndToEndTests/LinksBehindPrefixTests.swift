@@ -50,7 +50,7 @@ import Testing
         let (larder, _) = try Self.shop()
         let jar = larder.folder.file("cookies")
         func curl(_ path: String) throws -> String {
-            try ChildProcess.run("curl", ["-sS", "-b", jar, "-c", jar, "http://127.0.0.1:\(larder.port)\(path)"])
+            try TestProcess.run("curl", ["-sS", "-b", jar, "-c", jar, "http://127.0.0.1:\(larder.port)\(path)"])
         }
         _ = try curl("/shop/login")
         #expect(try curl("/shop/orders/1").contains(#""cookie":"sid=7""#))

@@ -12,14 +12,14 @@ import Testing
     }
 
     /// Holds a shared lock on one byte of the WAL's index, which stops every writer.
-    static func lock(_ larder: Larder, byte: Int = 120) throws -> ChildProcess {
+    static func lock(_ larder: Larder, byte: Int = 120) throws -> TestProcess {
         let script = """
             import fcntl, os, sys, time
             fcntl.lockf(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_SH, 1, \(byte))
             print("held", file=sys.stderr, flush=True)
             time.sleep(600)
             """
-        let process = try ChildProcess("python3", ["-c", script, larder.folder.file("larder.db-shm")])
+        let process = try TestProcess("python3", ["-c", script, larder.folder.file("larder.db-shm")])
         guard process.waitForErrors(until: { $0.contains("held") }) else { throw SocketError.timedOut }
         return process
     }
@@ -82,7 +82,7 @@ import Testing
         let larder = try Larder(try Self.origin())
         larder.terminate()
         let holder = try Self.lock(larder, byte: byte)
-        let blocked = try ChildProcess(
+        let blocked = try TestProcess(
             Larder.binary,
             [
                 "serve", "--upstream", "http://127.0.0.1:9", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",

@@ -71,7 +71,7 @@ import Testing
             for run in example.runs {
                 let words = Self.words(of: run.command).map { $0 == "in.json" ? file : $0 }
                 #expect(words.first == "larder")
-                let process = try ChildProcess(Larder.binary, words.dropFirst() + ["--config", config])
+                let process = try TestProcess(Larder.binary, words.dropFirst() + ["--config", config])
                 process.waitForEnd()
                 #expect(process.output + process.errors == run.output, "\(run.command)")
             }

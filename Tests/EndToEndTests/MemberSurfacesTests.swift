@@ -24,7 +24,7 @@ import Testing
     ) {
         let file = try larder.folder.write(body, to: "in.json")
         let arguments = ["map", file, "--url", url, "--config", larder.folder.file("larder.yaml")] + options
-        let process = try ChildProcess(Larder.binary, arguments, environment: Larder.environment)
+        let process = try TestProcess(Larder.binary, arguments, environment: Larder.environment)
         process.waitForEnd()
         return (process.output.trimmingCharacters(in: .newlines), process.errors)
     }
@@ -125,7 +125,7 @@ import Testing
             let file = try larder.folder.write(#"{"id":1,"tag":"a"}"#, to: "in.json")
             let config = larder.folder.file("larder.yaml")
             let arguments = ["map", file, "--config", config, "--reverse"] + options
-            let process = try ChildProcess(Larder.binary, arguments, environment: Larder.environment)
+            let process = try TestProcess(Larder.binary, arguments, environment: Larder.environment)
             process.waitForEnd()
             #expect(process.output == "{\"id\":1}\n")
             return process.errors

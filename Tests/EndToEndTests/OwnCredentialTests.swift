@@ -110,7 +110,7 @@ import Testing
         let origin = try origin(Monitor([]))
         let folder = TemporaryFolder()
         let file = try folder.write(config(origin, "command: \(command)"), to: "larder.yaml")
-        let process = try ChildProcess(
+        let process = try TestProcess(
             Larder.binary,
             ["serve", "--config", file, "--store", folder.file("larder.db"), "--listen", "127.0.0.1:0"],
             environment: Larder.environment
@@ -125,7 +125,7 @@ import Testing
         for command in [
             ["genrsa", "-out", folder.file("key.pem"), "2048"],
             ["rsa", "-in", folder.file("key.pem"), "-pubout", "-out", folder.file("public.pem")],
-        ] { #expect(try ChildProcess("/usr/bin/openssl", command).waitForEnd() == .exited(0)) }
+        ] { #expect(try TestProcess("/usr/bin/openssl", command).waitForEnd() == .exited(0)) }
         let origin = try Origin { request in
             let bearer =
                 request["Authorization"]?.dropFirst("Bearer ".count).split(separator: ".").map(String.init) ?? []
@@ -137,7 +137,7 @@ import Testing
                 (try? folder.write("\(bearer[0]).\(bearer[1])", to: "signed")) != nil,
                 let claims = Self.decoded(bearer[1]).map({ String(decoding: $0, as: UTF8.self) })
             else { return .json("{}", status: 401) }
-            let check = try? ChildProcess(
+            let check = try? TestProcess(
                 "/usr/bin/openssl",
                 [
                     "dgst", "-sha256", "-verify", folder.file("public.pem"), "-signature", folder.file("signature"),
@@ -169,7 +169,7 @@ import Testing
         let origin = try origin(Monitor([]))
         let folder = TemporaryFolder()
         let file = try folder.write(config(origin, "command: [touch, '\(folder.file("ran"))']"), to: "larder.yaml")
-        let process = try ChildProcess(Larder.binary, ["check", "--config", file], environment: Larder.environment)
+        let process = try TestProcess(Larder.binary, ["check", "--config", file], environment: Larder.environment)
         #expect(process.waitForEnd() == .exited(0), "\(process.errors)")
         #expect(!FileManager.default.fileExists(atPath: folder.file("ran")))
     }

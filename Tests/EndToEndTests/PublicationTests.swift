@@ -6,7 +6,7 @@ import Testing
 @Suite(.scripts) struct PublicationTests {
     private static func list(_ name: String) -> String { #"[{"id":1,"login":"ada","name":"\#(name)"}]"# }
 
-    @Test(.enabled(if: CommitGate.isAvailable))
+    @Test(.enabled(if: CommitBlocker.isAvailable))
     func `a document from disk is not newer than the next hit from memory`() throws {
         let name = Monitor("v0")
         let origin = try Origin { request in
@@ -14,7 +14,7 @@ import Testing
             return .json(request.path == "/users/1" ? String(list.dropFirst().dropLast()) : list, Fresh.hour)
         }
         let folder = TemporaryFolder()
-        let gate = CommitGate(in: folder)
+        let gate = CommitBlocker(in: folder)
         let larder = try Larder(config: Configs.blog(origin), store: folder, environment: gate.environment)
         for page in 1...2 { _ = try larder.get("/users?page=\(page)") }
         #expect(try larder.waitForDocuments(2))

@@ -169,7 +169,7 @@ import Testing
         #expect(larder.terminate() == .exited(1))
         #expect(larder.log.contains("recording ended early") && larder.log.contains("No space left on device"))
         let script = "\(Larder.binary) run \(path) -- sh -c 'curl -s $LARDER_URL/3 | wc -c'"
-        let output = try ChildProcess.run(disk.entrance[0], Array(disk.entrance.dropFirst()) + ["sh", "-c", script])
+        let output = try TestProcess.run(disk.entrance[0], Array(disk.entrance.dropFirst()) + ["sh", "-c", script])
         #expect(output.contains("100000"))
     }
 }

@@ -176,7 +176,7 @@ import Testing
             curl -s -o /dev/null -w '%{http_code}' -X DELETE -H 'Authorization: Bearer abcdefgh' $0/things/1
             curl -s -F file=@/dev/null -F name=x $0/things; curl -s $0/things
             """
-        try compare(origin) { try ChildProcess.run("sh", ["-c", script, $0]) }
+        try compare(origin) { try TestProcess.run("sh", ["-c", script, $0]) }
     }
 
     @Test func `recorded bodies of public APIs replay byte for byte`() throws {

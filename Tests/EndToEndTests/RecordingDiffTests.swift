@@ -104,7 +104,7 @@ import Testing
                 + "--header NAME=@VARIABLE\n"
             #expect(anonymous.errors.contains(line), "\(anonymous.errors)")
         }
-        func send(_ token: String) throws -> (end: ChildProcess.End?, output: String, errors: String) {
+        func send(_ token: String) throws -> (end: TestProcess.End?, output: String, errors: String) {
             try Larder.run(update + ["--header", "Authorization=@TOKEN"], environment: ["TOKEN": "Bearer \(token)"])
         }
         let expired = try send("a-token-of-old")

@@ -51,7 +51,7 @@ import Testing
         message: String
     ) throws {
         let larder = try Larder(try Origin { _ in .text("") })
-        let process = try ChildProcess(
+        let process = try TestProcess(
             Larder.binary,
             ["recording"] + arguments
                 + ["--admin", "127.0.0.1:\(larder.adminPort)", "--store", larder.folder.file("larder.db")],

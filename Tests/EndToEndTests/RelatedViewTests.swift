@@ -75,7 +75,7 @@ import Testing
             let arguments = [
                 "map", file, "--url", "/posts/1", "--config", larder.folder.file("larder.yaml"), "--reverse",
             ]
-            let process = try ChildProcess(Larder.binary, arguments + options, environment: Larder.environment)
+            let process = try TestProcess(Larder.binary, arguments + options, environment: Larder.environment)
             process.waitForEnd()
             return process.output.trimmingCharacters(in: .newlines) + process.errors
         }

@@ -131,7 +131,7 @@ import Testing
         _ = try kept.get("/x")
         try write(config("'unix:\(folder.file("api.sock"))', '0.0.0.0:\(ports[0])'", admin: ports[2]), of: larder)
         // The config names the new address, at which nothing listens yet.
-        let command = try ChildProcess(
+        let command = try TestProcess(
             Larder.binary,
             ["reload", "--config", folder.file("larder.yaml"), "--store", folder.file("larder.db")],
             environment: Larder.environment
@@ -218,8 +218,8 @@ import Testing
         let larder = try Larder(config: "upstreams: { api: { url: '\(origin.url)' } }\n")
         try write("upstreams: { api: { url: '\(origin.url)', heuristic: 5s } }\nworkers: 3\n", of: larder)
         let path = larder.folder.file("larder.yaml")
-        func check(_ arguments: String...) throws -> ChildProcess {
-            let process = try ChildProcess(
+        func check(_ arguments: String...) throws -> TestProcess {
+            let process = try TestProcess(
                 Larder.binary,
                 ["check", "--diff"] + arguments,
                 environment: Larder.environment.merging([

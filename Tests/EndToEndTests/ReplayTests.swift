@@ -424,7 +424,7 @@ import Testing
             curl -s http://127.0.0.1:8787/list http://127.0.0.1:8787/other http://127.0.0.1:8787/list -w ' %{http_code} '
             pkill -TERM -P $! ; wait
             """
-        let output = try ChildProcess.run("unshare", ["-n", "sh", "-c", script])
+        let output = try TestProcess.run("unshare", ["-n", "sh", "-c", script])
         #expect(output.hasPrefix("[0] 200 "))
         #expect(output.contains(" 504 ") && output.hasSuffix("[1] 200 "))
         #expect(!trace.names.isEmpty)
@@ -433,6 +433,6 @@ import Testing
 
     /// Whether a namespace and a trace can be had here.
     private static let isTraceable =
-        (try? ChildProcess.run("unshare", ["-n", "sh", "-c", "ip link set lo up && strace -f -o /dev/null true"]))
+        (try? TestProcess.run("unshare", ["-n", "sh", "-c", "ip link set lo up && strace -f -o /dev/null true"]))
         != nil
 }

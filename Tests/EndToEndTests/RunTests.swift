@@ -8,12 +8,12 @@ import Testing
         _ recording: String,
         _ options: [String],
         _ script: String
-    ) throws -> (end: ChildProcess.End?, output: String, errors: String) {
+    ) throws -> (end: TestProcess.End?, output: String, errors: String) {
         try Larder.run(["run", recording] + options + ["--", "sh", "-c", script])
     }
 
     private static func run(_ recording: String, _ script: String) throws -> (
-        end: ChildProcess.End?, output: String, errors: String
+        end: TestProcess.End?, output: String, errors: String
     ) {
         try run(recording, [], script)
     }
@@ -211,7 +211,7 @@ import Testing
         let recording = RecordedFolder()
         try recording.record(try Self.origin()) { _ = try $0.get("/x") }
         let script = "trap 'echo told; exit 5' TERM; echo ready >&2; while :; do sleep 0.05; done"
-        let process = try ChildProcess(
+        let process = try TestProcess(
             Larder.binary,
             ["run", recording.path, "--", "sh", "-c", script],
             environment: Larder.environment

@@ -21,7 +21,7 @@ import Testing
     }
 
     private func sql(_ larder: Larder, _ arguments: String...) throws -> (
-        end: ChildProcess.End?, output: String, errors: String
+        end: TestProcess.End?, output: String, errors: String
     ) {
         try Larder.run(["sql", "--store", larder.folder.file("larder.db")] + arguments)
     }
@@ -57,7 +57,7 @@ import Testing
     }
 
     private func asked(_ larder: Larder, _ arguments: String...) throws -> (
-        end: ChildProcess.End?, output: String, errors: String
+        end: TestProcess.End?, output: String, errors: String
     ) {
         let admin = ["--admin", "127.0.0.1:\(larder.adminPort)", "--store", larder.folder.file("larder.db")]
         return try Larder.run(["sql"] + admin + arguments)
@@ -72,8 +72,8 @@ import Testing
         let environment = [
             "LARDER_ADMIN": "127.0.0.1:\(larder.adminPort)", "LARDER_ADMIN_TOKEN": larder.token ?? "",
         ]
-        func sql() throws -> ChildProcess {
-            let process = try ChildProcess(
+        func sql() throws -> TestProcess {
+            let process = try TestProcess(
                 Larder.binary,
                 ["sql", "--config", edited, "select login from User_current where id = 1"],
                 environment: Larder.environment.merging(environment) { $1 }
@@ -201,8 +201,8 @@ import Testing
         let (origin, larder) = try Self.filled()
         let endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select i from n"
         let command = "\(Larder.binary) sql --store \(larder.folder.file("larder.db")) --timeout 60s"
-        #expect(try ChildProcess.run("sh", ["-c", "\(command) --csv '\(endless)' | head -3"]) == "i\n1\n2\n")
-        let json = try ChildProcess.run("sh", ["-c", "\(command) --json '\(endless)' | head -2"])
+        #expect(try TestProcess.run("sh", ["-c", "\(command) --csv '\(endless)' | head -3"]) == "i\n1\n2\n")
+        let json = try TestProcess.run("sh", ["-c", "\(command) --json '\(endless)' | head -2"])
         #expect(json == "[{\"i\":1},\n {\"i\":2},\n")
         // What has been found is there, in whole lines, and the exit code says that it is not all.
         let cut = try sql(larder, "--csv", "--timeout", "1s", endless)
@@ -219,7 +219,7 @@ import Testing
         let query = "select count(*) as n from User"
         #expect(try Larder.run(["sql", "--config", folder.file("larder.yaml"), query]).output == "n\n2\n")
         let shell = ["-c", "echo '\(query)' | \(Larder.binary) sql --config \(folder.file("larder.yaml")) -"]
-        #expect(try ChildProcess.run("sh", shell) == "n\n2\n")
+        #expect(try TestProcess.run("sh", shell) == "n\n2\n")
         let missing = try Larder.run(["sql", "--store", folder.file("none.db"), query])
         #expect(missing.end == .exited(1))
         #expect(

@@ -6,11 +6,11 @@ import Testing
 @Suite(.scripts) struct SampleAPITests {
     /// The sample API on a port of its own.
     final class SampleAPI: Sendable {
-        let process: ChildProcess
+        let process: TestProcess
         let url: String
 
         init() throws {
-            process = try ChildProcess("python3", ["\(Repository.root)/config/sample-api.py", "--port", "0"])
+            process = try TestProcess("python3", ["\(Repository.root)/config/sample-api.py", "--port", "0"])
             let process = process
             let hasStarted = eventually { process.output.contains("\n") }
             guard hasStarted, let address = process.output.split(separator: " ").last else {

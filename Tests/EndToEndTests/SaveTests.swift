@@ -25,7 +25,7 @@ import Testing
     }
 
     private func load(_ larder: Larder, _ file: String, _ more: String...) throws -> (
-        end: ChildProcess.End?, output: String, errors: String
+        end: TestProcess.End?, output: String, errors: String
     ) {
         try Larder.run(
             ["load", file, "--admin", "127.0.0.1:\(larder.adminPort)", "--store", larder.folder.file("larder.db")]
@@ -122,9 +122,9 @@ import Testing
         try Data(copy.prefix(50)).write(to: URL(filePath: folder.file("stub")))
         _ = try folder.write("", to: "empty")
         _ = try folder.write(String(repeating: "no database\n", count: 100), to: "text")
-        try ChildProcess.run("sqlite3", [folder.file("other"), "CREATE TABLE t (x); INSERT INTO t VALUES (1)"])
+        try TestProcess.run("sqlite3", [folder.file("other"), "CREATE TABLE t (x); INSERT INTO t VALUES (1)"])
         try Data(copy).write(to: URL(filePath: folder.file("edited")))
-        try ChildProcess.run("sqlite3", [folder.file("edited"), "UPDATE _documents SET status = 201"])
+        try TestProcess.run("sqlite3", [folder.file("edited"), "UPDATE _documents SET status = 201"])
         let cases = [
             ("flipped", "damaged"), ("short", "cut short"), ("stub", "no SQLite database"), ("empty", "copy"),
             ("text", "no SQLite database"), ("other", "another program"), ("edited", "damaged"),
@@ -148,8 +148,8 @@ import Testing
 
     /// Changes a copy by the `sqlite3` command, and gives its pages the checksums that this one does not know.
     private func forge(_ copy: String, as file: String, _ sql: String) throws {
-        try ChildProcess.run("cp", [copy, file])
-        let said = try ChildProcess.run("sqlite3", [file, sql])
+        try TestProcess.run("cp", [copy, file])
+        let said = try TestProcess.run("sqlite3", [file, sql])
         #expect(said.isEmpty, "\(said)")
         var bytes = try Data(contentsOf: URL(filePath: file)).map { $0 }
         let size = Int(bytes[16]) << 8 | Int(bytes[17])
@@ -235,7 +235,7 @@ import Testing
         let larder = try Larder(origin)
         for number in 0..<800 { _ = try larder.get("/\(number)") }
         #expect(try larder.waitForDocuments(800))
-        let process = try ChildProcess(
+        let process = try TestProcess(
             Larder.binary,
             [
                 "save", folder.file("copy.db"), "--admin", "127.0.0.1:\(larder.adminPort)", "--store",
@@ -268,7 +268,7 @@ import Testing
         _ = try larder.get("/mine")
         #expect(try larder.waitForDocuments(1))
         for delay in [5, 40, 80, 150, 300] {
-            let process = try ChildProcess(
+            let process = try TestProcess(
                 Larder.binary,
                 [
                     "load", folder.file("copy.db"), "--replace", "--admin", "127.0.0.1:\(larder.adminPort)", "--store",
@@ -369,10 +369,10 @@ struct SaveToFullDiskTests {
                 Larder.binary, "save", disk.folder.file("copy.db"), "--admin", "127.0.0.1:\(larder.adminPort)",
                 "--store", larder.folder.file("larder.db"),
             ]
-        let process = try ChildProcess(arguments[0], Array(arguments.dropFirst()), environment: Larder.environment)
+        let process = try TestProcess(arguments[0], Array(arguments.dropFirst()), environment: Larder.environment)
         #expect(process.waitForEnd() == .exited(1))
         #expect(process.errors.contains("No space left"), "\(process.errors)")
-        let names = try ChildProcess.run(disk.entrance[0], Array(disk.entrance.dropFirst()) + ["ls", disk.folder.path])
+        let names = try TestProcess.run(disk.entrance[0], Array(disk.entrance.dropFirst()) + ["ls", disk.folder.path])
         #expect(!names.contains("copy.db"), "\(names)")
         #expect(try larder.get("/7").isHit)
     }

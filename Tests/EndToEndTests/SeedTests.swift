@@ -16,7 +16,7 @@ import Testing
     }
 
     private func seed(_ larder: Larder, _ model: String, _ text: String, _ more: String...) throws -> (
-        end: ChildProcess.End?, output: String, errors: String
+        end: TestProcess.End?, output: String, errors: String
     ) {
         let file = try larder.folder.write(text, to: "seed-\(UInt32.random(in: 0 ... .max)).json")
         return try Larder.run(
@@ -137,7 +137,7 @@ import Testing
     @Test func `the standard input is read as it comes, and its lines are counted`() throws {
         let (_, larder) = try Self.daemon()
         let script = #"for i in 1 2 3; do echo "{\"id\":$i,\"login\":\"u$i\"}"; done | "$0" seed User - "$@""#
-        let process = try ChildProcess(
+        let process = try TestProcess(
             "/bin/sh",
             [
                 "-c", script, Larder.binary, "--admin", "127.0.0.1:\(larder.adminPort)", "--store",

@@ -63,8 +63,8 @@ import Testing
             config: "admin: 127.0.0.1:\(try Socket.freePort())\nupstreams: { api: { url: '\(origin.url)' } }\n"
         )
         let path = larder.folder.file("larder.yaml")
-        func run(_ command: String, config: String) throws -> ChildProcess {
-            let process = try ChildProcess(
+        func run(_ command: String, config: String) throws -> TestProcess {
+            let process = try TestProcess(
                 Larder.binary,
                 [command, "--config", config, "--store", larder.folder.file("larder.db")],
                 environment: Larder.environment
@@ -111,7 +111,7 @@ import Testing
         let folder = TemporaryFolder()
         let path = try folder.write(text + "\n", to: "larder.yaml")
         for command in [["status"], ["tail"], ["reload"], ["sql", "select 1"]] {
-            let process = try ChildProcess(
+            let process = try TestProcess(
                 Larder.binary,
                 command + ["--config", path],
                 environment: Larder.environment

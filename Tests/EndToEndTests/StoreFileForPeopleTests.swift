@@ -14,7 +14,7 @@ import Testing
 
     @Test func `a second daemon gets an error that names the store's owner`() throws {
         let (origin, larder) = try AdminTests.blog()
-        let second = try ChildProcess(
+        let second = try TestProcess(
             Larder.binary,
             [
                 "serve", "--upstream", origin.url, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store",
@@ -28,7 +28,7 @@ import Testing
     }
 
     private func refusal(_ origin: Origin, store: String, _ more: [String] = []) throws -> String {
-        let second = try ChildProcess(
+        let second = try TestProcess(
             Larder.binary,
             ["serve", "--upstream", origin.url, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", store]
                 + more,
@@ -111,7 +111,7 @@ import Testing
     @Test func `a store of a newer Larder is left alone`() throws {
         let (origin, larder) = try AdminTests.blog()
         // While the daemon runs, so that its own checkpoint gives the page a checksum.
-        _ = try ChildProcess.run(
+        _ = try TestProcess.run(
             "sqlite3",
             [
                 "-cmd", ".timeout 60000", larder.folder.file("larder.db"),
@@ -120,7 +120,7 @@ import Testing
         )
         larder.terminate()
         let before = larder.folder.bytes("larder.db")
-        let process = try ChildProcess(
+        let process = try TestProcess(
             Larder.binary,
             [
                 "serve", "--upstream", origin.url, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store",

@@ -76,12 +76,12 @@ import Testing
             "NOTIFY_SOCKET": notify.path, "STATE_DIRECTORY": folder.path,
         ]) { $1 }
         let start = try Self.command(of: "ExecStart", config: path)
-        let daemon = try ChildProcess(Larder.binary, start, environment: environment)
+        let daemon = try TestProcess(Larder.binary, start, environment: environment)
         defer { daemon.signal(SIGKILL) }
         #expect(notify.waitFor { $0 == "READY=1" }, "\(daemon.errors)")
-        func reload() throws -> ChildProcess {
+        func reload() throws -> TestProcess {
             let command = try Self.command(of: "ExecReload", config: path)
-            let process = try ChildProcess(Larder.binary, command, environment: environment)
+            let process = try TestProcess(Larder.binary, command, environment: environment)
             #expect(process.waitForEnd() != nil)
             return process
         }
@@ -141,7 +141,7 @@ import Testing
         let folder = TemporaryFolder()
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
         let port = try Socket.freePort()
-        let process = try ChildProcess(
+        let process = try TestProcess(
             "systemd-socket-activate",
             [
                 "--listen=127.0.0.1:\(port)", Larder.binary, "serve", "--upstream", origin.url, "--admin",
@@ -194,7 +194,7 @@ import Testing
         let folder = TemporaryFolder()
         let data = try Socket.listen(unix: folder.file("data.sock"))
         let origin = try Origin { _ in .json("[]", Fresh.hour) }
-        let process = try ChildProcess(
+        let process = try TestProcess(
             "sh",
             [
                 "-c", #"LISTEN_PID=$$ exec "$0" "$@""#, Larder.binary, "serve", "--upstream", origin.url, "--admin",

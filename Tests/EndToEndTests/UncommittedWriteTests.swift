@@ -15,7 +15,7 @@ import Testing
         func makeRoom() throws { try limit("unlimited") }
 
         private func limit(_ size: String) throws {
-            try ChildProcess.run("prlimit", ["--pid", "\(daemon.current)", "--fsize=\(size):unlimited"])
+            try TestProcess.run("prlimit", ["--pid", "\(daemon.current)", "--fsize=\(size):unlimited"])
         }
     }
 

@@ -99,7 +99,7 @@ import Testing
         _ = try larder.get("/plain")
         #expect(larder.process.waitForErrors { $0.contains("say nothing of caching") && $0.contains(line) })
         #expect(larder.process.errors.contains("requests=20") || larder.process.errors.contains("requests: 20"))
-        let tail = try ChildProcess(
+        let tail = try TestProcess(
             Larder.binary,
             [
                 "tail", "-n", "3", "--admin", "127.0.0.1:\(larder.adminPort)", "--store",
@@ -118,7 +118,7 @@ import Testing
         ] {
             let origin = try Origin { _ in .json("{}", control.map { ["Cache-Control": $0] } ?? [:]) }
             let folder = TemporaryFolder()
-            let run = try ChildProcess(
+            let run = try TestProcess(
                 "\(Repository.root)/scripts/run",
                 [Larder.binary],
                 environment: Larder.environment.merging([

@@ -118,7 +118,7 @@ import Testing
             ["objects", "Post", ""], ["changes", "--model", ""], ["documents", "--url", ""], ["clean", "--model", ""],
             ["explain", ""], ["why", "Post", "1", "--documents", "101"],
         ] {
-            let process = try ChildProcess(
+            let process = try TestProcess(
                 Larder.binary,
                 arguments + ["--admin", "127.0.0.1:\(larder.adminPort)"],
                 environment: Larder.environment

@@ -17,7 +17,7 @@ struct ForeignCopyTests {
         async throws -> LoadResult
     {
         let path = bench.store.copyPaths.loading
-        try ChildProcess.run("cp", [copy, path])
+        try TestProcess.run("cp", [copy, path])
         return try await bench.store.load(
             path,
             principalKey: Self.key,
@@ -49,7 +49,7 @@ struct ForeignCopyTests {
         for (sql, reason) in changes {
             let changed = bench.folder.file("changed")
             try? FileManager.default.removeItem(atPath: changed)
-            try ChildProcess.run("cp", [copy, changed])
+            try TestProcess.run("cp", [copy, changed])
             #expect(alter(changed, sql) == "", "\(sql)")
             let refusal = await refusal(bench, changed)
             #expect(refusal.contains(reason), "\(sql): \(refusal)")

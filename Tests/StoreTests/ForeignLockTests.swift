@@ -10,7 +10,7 @@ import Testing
 @Suite(.scripts) struct ForeignLockTests {
     /// A process that may only read the files, and locks bytes of the WAL's index.
     private final class Holder {
-        let process: ChildProcess
+        let process: TestProcess
 
         init(_ store: String, bytes: ClosedRange<Int>) throws {
             let script = """
@@ -20,7 +20,7 @@ import Testing
                 print("held", file=sys.stderr, flush=True)
                 time.sleep(600)
                 """
-            process = try ChildProcess("python3", ["-c", script, store + "-shm"])
+            process = try TestProcess("python3", ["-c", script, store + "-shm"])
             try #require(process.waitForErrors(until: { $0.contains("held") }))
         }
 
@@ -140,7 +140,7 @@ import Testing
                 fcntl.lockf(file, fcntl.LOCK_UN, 1, 120)
                 time.sleep(0.05)
             """
-        let process = try ChildProcess("python3", ["-c", script, bench.folder.file() + "-shm"])
+        let process = try TestProcess("python3", ["-c", script, bench.folder.file() + "-shm"])
         let name = "process \(process.pid) (python3)"
         for number in 0..<1_000 where notices.current.isEmpty {
             _ = await failure { try await bench.receive("/\(number)", "1") }

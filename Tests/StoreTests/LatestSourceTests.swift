@@ -99,7 +99,7 @@ struct LatestSourceTests: WriteMarkFixtures {
         // What a killed process leaves: its last observations may be missing.
         let copy = TemporaryFolder()
         for suffix in ["", "-wal"] {
-            try ChildProcess.run("cp", [bench.folder.file() + suffix, copy.file() + suffix])
+            try TestProcess.run("cp", [bench.folder.file() + suffix, copy.file() + suffix])
         }
         await bench.store.close()
         bench.time.advance(60_000_000)

@@ -253,7 +253,7 @@ import Testing
             try await bench.store.save(to: copy, principalKey: [1])
             _ = alter(copy, forgery.replacing("'x'", with: "x'00'"))
             let other = try Bench(time: bench.time)
-            try ChildProcess.run("cp", [copy, other.store.copyPaths.loading])
+            try TestProcess.run("cp", [copy, other.store.copyPaths.loading])
             let result = try await other.store.load(
                 other.store.copyPaths.loading,
                 principalKey: [1],
@@ -272,7 +272,7 @@ import Testing
         // With another key only what belongs to no principal is taken over.
         let other = try Bench(time: bench.time)
         try await bench.store.save(to: copy + "2", principalKey: [1])
-        try ChildProcess.run("cp", [copy + "2", other.store.copyPaths.loading])
+        try TestProcess.run("cp", [copy + "2", other.store.copyPaths.loading])
         _ = try await other.store.load(
             other.store.copyPaths.loading,
             principalKey: [2],

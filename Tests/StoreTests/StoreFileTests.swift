@@ -70,7 +70,7 @@ struct StoreFileTests {
             let reader = try #require(ForeignReader(bench.folder.file()))
             // By another process: a process that closes a file loses all its locks on it.
             for suffix in ["", "-wal"] {
-                try ChildProcess.run("cp", [bench.folder.file() + suffix, copy.file() + suffix])
+                try TestProcess.run("cp", [bench.folder.file() + suffix, copy.file() + suffix])
             }
             reader.end()
             let survivor = try Bench(folder: copy)
@@ -226,7 +226,7 @@ struct StoreFileTests {
         let reader = try #require(ForeignReader(origin.file()))
         #expect(sqlite(origin.file(), "UPDATE _documents SET url = '/newer'") == "")
         // What a killed process leaves.
-        for suffix in ["", "-wal"] { try ChildProcess.run("cp", [origin.file() + suffix, folder.file() + suffix]) }
+        for suffix in ["", "-wal"] { try TestProcess.run("cp", [origin.file() + suffix, folder.file() + suffix]) }
         reader.end()
         let bench = try Bench(folder: folder)
         guard case .earlierFileSetAside(_, let aside)? = bench.notices.first else {

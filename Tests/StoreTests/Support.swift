@@ -245,7 +245,7 @@ let users = BodyRule(model: "User", isList: true)
 
 /// What the `sqlite3` command says, without the last newline; errors included.
 func sqlite(_ path: String, _ sql: String) -> String {
-    guard let process = try? ChildProcess("sqlite3", ["-cmd", ".timeout 60000", path, sql]) else {
+    guard let process = try? TestProcess("sqlite3", ["-cmd", ".timeout 60000", path, sql]) else {
         return "sqlite3 cannot be run"
     }
     process.waitForEnd()
@@ -263,7 +263,7 @@ func alter(_ path: String, _ sql: String) -> String {
 /// from writing.
 final class ForeignReader {
     private let folder = TemporaryFolder()
-    private let process: ChildProcess
+    private let process: TestProcess
     private let input: Int32
 
     /// Returns once the transaction has begun; nil when it cannot.
@@ -272,7 +272,7 @@ final class ForeignReader {
         // Line by line: sqlite3 would buffer its output into a file.
         let script = #"exec stdbuf -oL sqlite3 "$0" < "$1" > "$2""#
         guard mkfifo(orders, 0o600) == 0,
-            let process = try? ChildProcess("/bin/sh", ["-c", script, path, orders, results])
+            let process = try? TestProcess("/bin/sh", ["-c", script, path, orders, results])
         else { return nil }
         self.process = process
         // Waits for the other side.

@@ -3,14 +3,14 @@ import Foundation
 /// A real `redis-server` of one test's own; what it knows is in memory only.
 package final class RedisServer: Sendable {
     /// Whether this machine has the server.
-    package static let isAvailable = (try? ChildProcess.run("redis-server", ["--version"])) != nil
+    package static let isAvailable = (try? TestProcess.run("redis-server", ["--version"])) != nil
 
     package let folder = TemporaryFolder()
     /// The port on which it listens besides its Unix socket; nil for none.
     package let port: UInt16?
     private let arguments: [String]
     private let environment: [String: String]
-    private let running = Monitor<ChildProcess?>(nil)
+    private let running = Monitor<TestProcess?>(nil)
 
     /// The URL for a config.
     package var url: String { port.map { "redis://127.0.0.1:\($0)/0" } ?? "unix:\(socket)" }
@@ -32,7 +32,7 @@ package final class RedisServer: Sendable {
 
     /// Starts it, empty, after `kill`.
     package func start() throws {
-        let process = try ChildProcess(
+        let process = try TestProcess(
             "redis-server",
             [
                 "--port", "\(port ?? 0)", "--bind", "127.0.0.1", "--unixsocket", socket, "--save", "", "--appendonly",
@@ -45,7 +45,7 @@ package final class RedisServer: Sendable {
         guard eventually(within: .seconds(60), { process.end != nil || (try? command("PING")) == "PONG" }),
             process.end == nil
         else {
-            throw ChildProcess.Failure(description: "redis-server did not start: \(process.output)\(process.errors)")
+            throw TestProcess.Failure(description: "redis-server did not start: \(process.output)\(process.errors)")
         }
     }
 
@@ -72,7 +72,7 @@ package final class RedisServer: Sendable {
     /// Sends a command, and returns the reply as `redis-cli` prints it.
     @discardableResult
     package func command(_ words: String...) throws -> String {
-        try ChildProcess.run("redis-cli", ["-s", socket] + words, limit: .seconds(30))
+        try TestProcess.run("redis-cli", ["-s", socket] + words, limit: .seconds(30))
             .trimmingCharacters(in: .whitespacesAndNewlines)
     }
 }

@@ -17,7 +17,7 @@ package struct TestCertificates {
             openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days \(days) -extfile ext \
               -out server.pem
             """
-        try ChildProcess.run("/bin/sh", ["-c", commands])
+        try TestProcess.run("/bin/sh", ["-c", commands])
         (authority, certificate, key) = (folder + "/ca.pem", folder + "/server.pem", folder + "/server.key")
     }
 }

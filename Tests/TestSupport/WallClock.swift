@@ -33,7 +33,7 @@ package final class WallClock: Sendable {
     private static let library = Result { () throws -> TemporaryFolder in
         let folder = TemporaryFolder()
         let file = try folder.write(source, to: "wall.c")
-        try ChildProcess.run("clang", ["-shared", "-fPIC", "-O1", "-o", folder.file("wall.so"), file])
+        try TestProcess.run("clang", ["-shared", "-fPIC", "-O1", "-o", folder.file("wall.so"), file])
         return folder
     }
 

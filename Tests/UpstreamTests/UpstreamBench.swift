@@ -49,11 +49,11 @@ final class UpstreamBench: @unchecked Sendable {
     /// Sends a request and waits for its end.
     func send(
         _ request: UpstreamRequest,
-        _ prepare: @escaping @Sendable (Recorder) -> Void = { _ in }
+        _ prepare: @escaping @Sendable (TransferRecorder) -> Void = { _ in }
     ) async -> ReceivedResponse {
         await withCheckedContinuation { continuation in
             loop.enqueue { [self] in
-                let recorder = Recorder()
+                let recorder = TransferRecorder()
                 recorder.onCompleted = { continuation.resume(returning: $0.answer) }
                 prepare(recorder)
                 recorder.transfer = client!.start(request, recorder)

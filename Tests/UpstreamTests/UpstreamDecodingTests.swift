@@ -13,7 +13,7 @@ import Testing
         let folder = TemporaryFolder()
         try Data(bytes).write(to: URL(fileURLWithPath: folder.file("in")))
         let script = #"input=$0 output=$1; shift; exec "$@" < "$input" > "$output""#
-        try ChildProcess.run("/bin/sh", ["-c", script, folder.file("in"), folder.file("out")] + tool)
+        try TestProcess.run("/bin/sh", ["-c", script, folder.file("in"), folder.file("out")] + tool)
         return folder.bytes("out")
     }
 

@@ -105,7 +105,7 @@ import Testing
         let bench = try UpstreamBench()
         defer { bench.stop() }
         let get = UpstreamRequest(method: "GET", url: server.url)
-        let places: [@Sendable (Recorder) -> Void] = [
+        let places: [@Sendable (TransferRecorder) -> Void] = [
             { $0.onInformational = { $0.transfer?.cancel() } },
             { $0.onHead = { $0.transfer?.cancel() } },
             {
@@ -129,7 +129,7 @@ import Testing
         }
         // Right after the start, and while it hangs.
         let cancelled = await bench.onLoop { client in
-            let recorder = Recorder()
+            let recorder = TransferRecorder()
             recorder.transfer = client.start(get, recorder)
             recorder.transfer?.cancel()
             return recorder.completions
@@ -190,7 +190,7 @@ import Testing
         let texts = Mutex<[String]>([])
         let all = Gate()
         await bench.onLoop { client in
-            let note = { (recorder: Recorder) in
+            let note = { (recorder: TransferRecorder) in
                 let count = texts.withLock { texts in
                     texts.append(recorder.answer.text)
                     return texts.count
@@ -198,11 +198,11 @@ import Testing
                 if count == 5 { all.open() }
             }
             let start = {
-                let other = Recorder()
+                let other = TransferRecorder()
                 other.onCompleted = note
                 client.start(request, other)
             }
-            let first = Recorder()
+            let first = TransferRecorder()
             first.onInformational = { _ in start() }
             first.onHead = { _ in start() }
             first.onBody = { _, _ in

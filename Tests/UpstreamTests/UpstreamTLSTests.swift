@@ -10,7 +10,7 @@ import Testing
 final class TLSServer {
     private let temporary = TemporaryFolder()
     let port: Int
-    private let process: ChildProcess
+    private let process: TestProcess
 
     var folder: String { temporary.path }
     var caFile: String { folder + "/ca.pem" }
@@ -27,7 +27,7 @@ final class TLSServer {
             let port = Self.freePort()
             try Self.configuration(folder: folder, port: port, http2: http2)
                 .write(toFile: folder + "/nginx.conf", atomically: true, encoding: .utf8)
-            let process = try ChildProcess("/usr/sbin/nginx", arguments)
+            let process = try TestProcess("/usr/sbin/nginx", arguments)
             // nginx writes its number there once it has bound its port.
             if attempts == 5 || Self.comesUp(process, pidFile: folder + "/pid") {
                 (self.port, self.process) = (port, process)
@@ -37,7 +37,7 @@ final class TLSServer {
         }
     }
 
-    private static func comesUp(_ process: ChildProcess, pidFile: String) -> Bool {
+    private static func comesUp(_ process: TestProcess, pidFile: String) -> Bool {
         for _ in 0..<3000 where process.end == nil {
             if access(pidFile, F_OK) == 0 { return true }
             usleep(20_000)
@@ -49,7 +49,7 @@ final class TLSServer {
         Self.end(process)
     }
 
-    private static func end(_ process: ChildProcess) {
+    private static func end(_ process: TestProcess) {
         process.signal(SIGKILL)
         process.waitForEnd()
     }

@@ -189,7 +189,7 @@ import Testing
         _ = try larder.get("/posts/1")
         #expect(try larder.waitForDocuments(2))
         #expect(try larder.count()["models"] as? [String: Int] == ["Post": 1])
-        let route = try ChildProcess.run(
+        let route = try TestProcess.run(
             Larder.binary,
             ["route", "GET", "/unknown/1", "--config", larder.folder.file("larder.yaml")]
         )
@@ -219,7 +219,7 @@ import Testing
         )
         let file = try folder.write(#"{"id":1,"name":"Jellybean"}"#, to: "cat.json")
         let before = folder.names.sorted()
-        let output = try ChildProcess.run(Larder.binary, ["map", file, "--model", "Cat", "--config", config])
+        let output = try TestProcess.run(Larder.binary, ["map", file, "--model", "Cat", "--config", config])
         #expect(output == #"{"id":1,"title":"Jellybean"}"# + "\n")
         #expect(folder.names.sorted() == before)
     }
@@ -240,7 +240,7 @@ import Testing
             """,
             to: "larder.yaml"
         )
-        let process = try ChildProcess(Larder.binary, ["check", "--config", config])
+        let process = try TestProcess(Larder.binary, ["check", "--config", config])
         #expect(process.waitForEnd() == .exited(78))
         let text = process.output + process.errors
         #expect(text.contains("larder.yaml:6:14: error:"), "\(text)")

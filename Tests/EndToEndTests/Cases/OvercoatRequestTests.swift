@@ -38,7 +38,7 @@ import Testing
         let text = String(decoding: larder.folder.bytes("larder.yaml"), as: UTF8.self)
         let base = try #require(text.firstMatch(of: /url: "(.+)\/api\/v1"/)?.1)
         for (path, isKnown) in [("/api/v1/test", true), ("/api/v10/test", false), ("/test", false), ("/api", false)] {
-            let process = try ChildProcess(Larder.binary, ["route", "GET", base + path, "--config", config])
+            let process = try TestProcess(Larder.binary, ["route", "GET", base + path, "--config", config])
             #expect(process.waitForEnd() == .exited(isKnown ? 0 : 1))
             #expect(process.output.contains(#""test" → Item"#) == isKnown)
         }

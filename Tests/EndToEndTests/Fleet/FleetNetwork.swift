@@ -7,10 +7,10 @@ import TestSupport
 final class FleetNetwork: Sendable {
     let servers: [RedisServer]
     /// From each machine.
-    let toServer: [Relay]
-    let toOrigin: [Relay]
+    let toServer: [NetworkRelay]
+    let toOrigin: [NetworkRelay]
     /// From the replica to the server that is used.
-    private let replication: Relay
+    private let replication: NetworkRelay
     /// Which server is used.
     private let used = Monitor(0)
     /// The clock of the first server, and of the last machine.
@@ -36,9 +36,9 @@ final class FleetNetwork: Sendable {
         let second = hasReplica ? try RedisServer(options, port: Socket.freePort()) : nil
         servers = [first] + (second.map { [$0] } ?? [])
         let port = first.port ?? 0
-        toServer = try (0..<count).map { _ in try Relay(to: port) }
-        toOrigin = try (0..<count).map { _ in try Relay(to: origin) }
-        replication = try Relay(to: port)
+        toServer = try (0..<count).map { _ in try NetworkRelay(to: port) }
+        toOrigin = try (0..<count).map { _ in try NetworkRelay(to: origin) }
+        replication = try NetworkRelay(to: port)
         if let second { try follow(second) }
     }
 

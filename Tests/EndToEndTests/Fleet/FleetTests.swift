@@ -56,10 +56,10 @@ import Testing
         #expect(try fleet[1].waitForObjects(2, of: "Item"))
     }
 
-    @Test(.enabled(if: CommitGate.isAvailable))
+    @Test(.enabled(if: CommitBlocker.isAvailable))
     func `a response that another machine shared begins before its commit, and ends after it`() throws {
         let folder = TemporaryFolder()
-        let gate = CommitGate(in: folder)
+        let gate = CommitBlocker(in: folder)
         let fleet = try TestFleet(2, try Items().origin(), environment: { $0 == 1 ? gate.environment : [:] })
         let list = try fleet[0].get("/items", TestFleet.asking)
         #expect(try fleet[0].waitForQuiet())
@@ -237,7 +237,7 @@ import Testing
         let items = Items()
         let secrets = TemporaryFolder()
         let secret = try secrets.write("secret\n", to: "secret")
-        _ = try ChildProcess.run("chmod", ["600", secret])
+        _ = try TestProcess.run("chmod", ["600", secret])
         let hook =
             #", webhook_signature: gitlab, webhooks: { items: { secret: "\#(secret)", objects: { item: Item } } }"#
         let fleet = try TestFleet(2, try items.origin(), upstream: hook)

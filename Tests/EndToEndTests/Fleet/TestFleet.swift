@@ -25,7 +25,7 @@ struct TestFleet {
         (self.redis, self.origin) = (redis, origin)
         let keys = TemporaryFolder()
         let key = try keys.write(String(repeating: "0123456789abcdef", count: 4) + "\n", to: "fleet.key")
-        _ = try? ChildProcess.run("chmod", ["600", key])
+        _ = try? TestProcess.run("chmod", ["600", key])
         machines = try (0..<count).map { index in
             try Larder(
                 config: """

@@ -19,8 +19,8 @@ extension HistoryAuthor {
         return number
     }
 
-    mutating func plan() -> Plan {
-        var plan = Plan()
+    mutating func plan() -> ResponsePlan {
+        var plan = ResponsePlan()
         plan.style = random.once(in: 3) ? random.below(Style.count) : 0
         plan.tag = random.below(3)
         if random.once(in: 4) { plan.control = random.pick([.private, .private, .mustRevalidate, .brief]) }

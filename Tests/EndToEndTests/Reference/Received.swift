@@ -21,7 +21,7 @@ final class Received: Sendable {
     let etag: String?
     /// Whether its `Cache-Control` gives it a lifetime, whatever its age.
     let hasLifetime: Bool
-    let control: Plan.Control
+    let control: ResponsePlan.Control
     /// The seconds that its `Age` says.
     let age: Int
     /// Whether it may be served stale, while it is asked for again.
@@ -41,7 +41,7 @@ final class Received: Sendable {
         body: String,
         etag: String?,
         hasLifetime: Bool,
-        control: Plan.Control = .plain,
+        control: ResponsePlan.Control = .plain,
         age: Int = 0,
         isServedStale: Bool = false,
         hasObjects: Bool = true

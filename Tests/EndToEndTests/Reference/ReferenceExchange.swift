@@ -14,7 +14,7 @@ struct ReferenceExchange: Sendable {
     var status = 0
     /// What was sent, or would have been to a GET without conditions.
     var received: Received?
-    var ending = Plan.Ending.whole
+    var ending = ResponsePlan.Ending.whole
     /// Whether a write to the same path was answered while this was on its way (law 10).
     var invalidation = Invalidation.none
     /// Whether it named an ETag of Larder's own, which never goes upstream.

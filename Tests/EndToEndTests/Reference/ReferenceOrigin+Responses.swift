@@ -35,7 +35,7 @@ extension ReferenceOrigin.State {
     /// A page as the upstream shows it now; nil where there is none.
     ///
     /// - Parameter omitted: a member of its subject that it does not show.
-    func page(_ key: Key, _ plan: Plan, number: Int, without omitted: String? = nil) -> Received? {
+    func page(_ key: Key, _ plan: ResponsePlan, number: Int, without omitted: String? = nil) -> Received? {
         let isList = key.page.subject == nil
         let limit = plan.age > 0 ? .seconds(plan.age) : isList ? lag.limit : .zero
         let present = self.holdings[key.scope.principal] ?? Holdings(of: key.scope.principal)
@@ -87,7 +87,7 @@ extension ReferenceOrigin.State {
     }
 
     /// Answers a request, and does what it asks for.
-    mutating func make(_ number: Int, _ request: Origin.Request, _ plan: Plan) -> OriginResponse {
+    mutating func make(_ number: Int, _ request: Origin.Request, _ plan: ResponsePlan) -> OriginResponse {
         exchanges[number].ending = plan.ending
         exchanges[number].isMade = true
         exchanges[number].made = revision(of: exchanges[number].key.scope.principal)
@@ -129,7 +129,7 @@ extension ReferenceOrigin.State {
         return OriginResponse(steps: [.send(head), .send(Array(body.prefix(body.count / 2))), .reset])
     }
 
-    private mutating func respondToWrite(_ number: Int, _ edit: Edit, _ plan: Plan) -> OriginResponse {
+    private mutating func respondToWrite(_ number: Int, _ edit: Edit, _ plan: ResponsePlan) -> OriginResponse {
         let subject = Page(of: edit.ref)
         let key = Key(page: subject, scope: exchanges[number].key.scope)
         switch plan.ending {
@@ -150,7 +150,7 @@ extension ReferenceOrigin.State {
         return .json(received.body, isNew ? ["Location": subject.target] : [:], status: isNew ? 201 : 200)
     }
 
-    private func fields(_ received: Received, _ plan: Plan) -> FieldLines {
+    private func fields(_ received: Received, _ plan: ResponsePlan) -> FieldLines {
         var fields: FieldLines = [
             "Cache-Control": plan.isFresh
                 ? plan.control.rawValue : plan.isServedStale ? "max-age=0, stale-while-revalidate=3600" : "max-age=0",

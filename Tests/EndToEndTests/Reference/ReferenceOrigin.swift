@@ -7,7 +7,7 @@ final class ReferenceOrigin: Sendable {
         var holdings: [String: Holdings] = [:]
         /// What there was before each change, and when that ended.
         var past: [String: [(holdings: Holdings, end: ContinuousClock.Instant)]] = [:]
-        var plans: [Int: (plan: Plan, edit: Edit?)] = [:]
+        var plans: [Int: (plan: ResponsePlan, edit: Edit?)] = [:]
         var gates: [Int: Gate] = [:]
         var exchanges: [ReferenceExchange] = []
         /// The event that is going on.
@@ -66,7 +66,7 @@ final class ReferenceOrigin: Sendable {
                     }
                 )
             )
-            return (state.exchanges.count - 1, state.plans[step]?.plan ?? Plan(), state.gates[step])
+            return (state.exchanges.count - 1, state.plans[step]?.plan ?? ResponsePlan(), state.gates[step])
         }
         var made = plan.isMadeLate ? nil : state.withLock { $0.make(number, request, plan) }
         if plan.isHeld { gate?.wait() }

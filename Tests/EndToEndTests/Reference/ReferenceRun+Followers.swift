@@ -23,7 +23,7 @@ extension ReferenceRun {
             case 0, 1:
                 script.append("through Larder: \(edit)")
                 let fields = fields()
-                reference.state.withLock { $0.plans[number] = (Plan(), edit) }
+                reference.state.withLock { $0.plans[number] = (ResponsePlan(), edit) }
                 _ = try larder.request("PATCH", target, fields, body: "{}")
             case 2, 3:
                 script.append("behind its back, and read: \(edit)")
@@ -38,7 +38,7 @@ extension ReferenceRun {
                 let ref = Ref(kind: .issue, id: 1 + random.below(4))
                 script.append("through Larder: \(ref) is deleted")
                 let fields = fields()
-                reference.state.withLock { $0.plans[number] = (Plan(ending: .empty), .delete(ref)) }
+                reference.state.withLock { $0.plans[number] = (ResponsePlan(ending: .empty), .delete(ref)) }
                 _ = try larder.request("DELETE", "/api\(Page(of: ref).target)", fields)
             }
         }

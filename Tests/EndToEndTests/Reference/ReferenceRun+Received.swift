@@ -3,7 +3,7 @@ import TestSupport
 /// What Larder received with a response.
 extension ReferenceRun {
     /// Notes what a write has changed, and what it has made worthless (law 10).
-    func wrote(_ ask: Ask, _ ending: Plan.Ending, _ response: Received? = nil, location: String? = nil) {
+    func wrote(_ ask: Ask, _ ending: ResponsePlan.Ending, _ response: Received? = nil, location: String? = nil) {
         lastWrite = now
         var paths = ask.isByName ? [] : [ask.page.path]
         let isDeleted = ask.method == "DELETE" && ending == .empty

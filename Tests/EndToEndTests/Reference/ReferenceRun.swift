@@ -46,7 +46,7 @@ final class ReferenceRun {
     let reference: ReferenceOrigin
     let larder: Larder
     /// Holds commits before memory has them; nil where the setting, or the binary, has no such gate.
-    let gate: CommitGate?
+    let gate: CommitBlocker?
     var documents = StoredDocuments()
     var seen = ReadLog()
     /// The documents that went back themselves.
@@ -74,7 +74,7 @@ final class ReferenceRun {
         self.setting = setting
         reference = try ReferenceOrigin(setting)
         let folder = TemporaryFolder()
-        gate = setting.isGated && CommitGate.isAvailable ? CommitGate(in: folder) : nil
+        gate = setting.isGated && CommitBlocker.isAvailable ? CommitBlocker(in: folder) : nil
         larder = try Larder(
             config: setting.config(reference.origin),
             store: folder,

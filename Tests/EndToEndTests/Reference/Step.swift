@@ -5,7 +5,7 @@ struct Ask: Hashable, Sendable {
     var method = "GET"
     let page: Page
     let scope: Scope
-    var plan = Plan()
+    var plan = ResponsePlan()
     var edit: Edit?
     /// The user is found by its name.
     var isByName = false
@@ -115,7 +115,7 @@ extension Edit: CustomStringConvertible {
     }
 }
 
-extension Plan: CustomStringConvertible {
+extension ResponsePlan: CustomStringConvertible {
     var description: String {
         var parts: [String] = []
         switch ending {

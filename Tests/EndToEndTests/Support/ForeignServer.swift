@@ -2,7 +2,7 @@ import TestSupport
 
 /// A server that nobody here wrote, on a port of its own.
 struct ForeignServer {
-    let process: ChildProcess
+    let process: TestProcess
     let port: UInt16
 
     /// Starts it and returns once it answers.
@@ -11,7 +11,7 @@ struct ForeignServer {
     ///   - path: what it is asked for to find out.
     ///   - mark: what its response has in it and no other server's has.
     ///   - start: starts the program on a port.
-    init(_ name: String, path: String, mark: String, start: (UInt16) throws -> ChildProcess) throws {
+    init(_ name: String, path: String, mark: String, start: (UInt16) throws -> TestProcess) throws {
         let port = try Socket.freePort()
         let process = try start(port)
         let isUp = eventually {

@@ -26,8 +26,8 @@ extension Larder {
         _ arguments: [String],
         environment: [String: String] = [:],
         limit: Duration = .seconds(600)
-    ) throws -> (end: ChildProcess.End?, output: String, errors: String) {
-        let process = try ChildProcess(binary, arguments, environment: self.environment.merging(environment) { $1 })
+    ) throws -> (end: TestProcess.End?, output: String, errors: String) {
+        let process = try TestProcess(binary, arguments, environment: self.environment.merging(environment) { $1 })
         return (process.waitForEnd(limit), process.output, process.errors)
     }
 }

@@ -13,7 +13,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
     private let command: [String]
     private let descriptors: [Int32]
     private let environment: [String: String]
-    private(set) var process: ChildProcess
+    private(set) var process: TestProcess
     /// Kept, so that it serves for as long as the daemon asks.
     private var origin: Origin?
     private(set) var port: UInt16 = 0
@@ -67,7 +67,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
         self.descriptors = descriptors
         command =
             starter + [Self.binary] + verb + ["--store", folder.file("larder.db")] + addresses + arguments
-        process = try ChildProcess(
+        process = try TestProcess(
             command[0],
             Array(command.dropFirst()),
             environment: self.environment,
@@ -82,7 +82,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
 
     /// Asks it to end and waits; nil when it did not within the limit.
     @discardableResult
-    func terminate(_ limit: Duration = .seconds(600)) -> ChildProcess.End? {
+    func terminate(_ limit: Duration = .seconds(600)) -> TestProcess.End? {
         process.signal(SIGTERM)
         return process.waitForEnd(limit)
     }
@@ -95,7 +95,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
 
     /// Starts it again on the same store, with new ports.
     func start() throws {
-        process = try ChildProcess(
+        process = try TestProcess(
             command[0],
             Array(command.dropFirst()),
             environment: environment,
@@ -184,8 +184,8 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
     }
 
     /// Runs a command of the same binary against this daemon.
-    func command(_ arguments: String...) throws -> (end: ChildProcess.End?, output: String, errors: String) {
-        let process = try ChildProcess(
+    func command(_ arguments: String...) throws -> (end: TestProcess.End?, output: String, errors: String) {
+        let process = try TestProcess(
             Self.binary,
             arguments + ["--admin", "127.0.0.1:\(adminPort)", "--store", folder.file("larder.db")],
             environment: environment
@@ -205,7 +205,7 @@ final class Larder: @unchecked Sendable {  // only the scenario's own thread sta
 
     /// What `sqlite3` answers to a query on the store, one line per row.
     func sql(_ query: String) throws -> [String] {
-        try ChildProcess.run("sqlite3", ["-readonly", folder.file("larder.db"), query])
+        try TestProcess.run("sqlite3", ["-readonly", folder.file("larder.db"), query])
             .split(separator: "\n").map(String.init)
     }
 

@@ -28,7 +28,7 @@ extension ModelFixtures {
         let file = try larder.folder.write(body, to: "in.json")
         let config = larder.folder.file("larder.yaml")
         let arguments = ["map", file, "--url", url, "--config", config] + options
-        let process = try ChildProcess(Larder.binary, arguments, environment: Larder.environment)
+        let process = try TestProcess(Larder.binary, arguments, environment: Larder.environment)
         process.waitForEnd()
         return (process.output.trimmingCharacters(in: .newlines), process.errors)
     }

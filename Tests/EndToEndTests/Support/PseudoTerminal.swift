@@ -35,10 +35,10 @@ final class PseudoTerminal: Sendable {
 
     /// Starts a program whose output, standard error or both are the terminal.
     func start(_ arguments: [String], output: Bool = true, errors: Bool = false, environment: [String: String] = [:])
-        throws -> ChildProcess
+        throws -> TestProcess
     {
         let words = (output ? " >'\(path)'" : "") + (errors ? " 2>'\(path)'" : "")
-        return try ChildProcess(
+        return try TestProcess(
             "/bin/sh",
             ["-c", "exec \"$0\" \"$@\"" + words] + arguments,
             environment: Larder.environment.merging(["TERM": "xterm"]) { $1 }.merging(environment) { $1 }

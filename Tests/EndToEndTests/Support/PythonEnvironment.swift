@@ -17,14 +17,14 @@ struct PythonEnvironment: Sendable {
     }
 
     private static func isThere(_ imports: [String], in folder: String) -> Bool {
-        (try? ChildProcess.run("\(folder)/bin/python", ["-c", "import \(imports.joined(separator: ", "))"])) != nil
+        (try? TestProcess.run("\(folder)/bin/python", ["-c", "import \(imports.joined(separator: ", "))"])) != nil
     }
 
     private static func install(_ packages: [String], in folder: String) -> Bool {
         do {
-            try ChildProcess.run("python3", ["-m", "venv", "--clear", folder], limit: .seconds(120))
+            try TestProcess.run("python3", ["-m", "venv", "--clear", folder], limit: .seconds(120))
             let options = ["install", "--quiet", "--disable-pip-version-check"]
-            try ChildProcess.run("\(folder)/bin/pip", options + packages, limit: .seconds(300))
+            try TestProcess.run("\(folder)/bin/pip", options + packages, limit: .seconds(300))
             return true
         } catch {
             return false
@@ -38,6 +38,6 @@ struct PythonEnvironment: Sendable {
     func run(_ script: String, _ arguments: String...) throws -> String { try run(script, arguments) }
 
     func run(_ script: String, _ arguments: [String]) throws -> String {
-        try ChildProcess.run(program("python"), ["-c", script] + arguments)
+        try TestProcess.run(program("python"), ["-c", script] + arguments)
     }
 }

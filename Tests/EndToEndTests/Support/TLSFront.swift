@@ -7,7 +7,7 @@ import TestSupport
 /// one that has both, and it is at hand wherever the tests run.
 final class TLSFront: Sendable {
     private let temporary = TemporaryFolder()
-    private let process: ChildProcess
+    private let process: TestProcess
     let port: UInt16
     /// The authority that clients have to trust.
     let caFile: String
@@ -21,7 +21,7 @@ final class TLSFront: Sendable {
         let certificates = try TestCertificates(in: temporary.path)
         caFile = certificates.authority
         let arguments = [certificates.certificate, certificates.key, "\(port)", "\(announcesClosure ? 1 : 0)"]
-        process = try ChildProcess("python3", ["-c", Self.script] + arguments + protocols)
+        process = try TestProcess("python3", ["-c", Self.script] + arguments + protocols)
         guard process.waitForErrors(until: { $0.hasSuffix("\n") }),
             let port = UInt16(process.errors.trimmingCharacters(in: .whitespacesAndNewlines))
         else { throw Larder.DidNotStart(description: "the TLS front did not start: \(process.errors)") }

@@ -15,7 +15,7 @@ final class Browser {
     static let absence = "Chromium and its driver are not installed: apt-get install chromium chromium-driver"
 
     private let folder = TemporaryFolder()
-    private let driver: ChildProcess
+    private let driver: TestProcess
     private let port: UInt16
     private var session = ""
 
@@ -47,10 +47,10 @@ final class Browser {
     }
 
     /// A driver, and the port that it listens on.
-    private static func started() throws -> (ChildProcess, UInt16) {
+    private static func started() throws -> (TestProcess, UInt16) {
         let words = "started successfully on port "
         while true {
-            let driver = try ChildProcess("/usr/bin/chromedriver", ["--port=0"])
+            let driver = try TestProcess("/usr/bin/chromedriver", ["--port=0"])
             _ = eventually { driver.output.contains(words) || driver.end != nil }
             if let range = driver.output.range(of: words),
                 let port = UInt16(driver.output[range.upperBound...].prefix { $0.isNumber })

@@ -5,7 +5,7 @@ import TestSupport
 /// Holds a daemon's commits after readers of its store can see them, and before memory, streams and waiting callers are notified.
 ///
 /// Debug builds have such a gate (`CommitGate` in `Store`). Start the daemon with its `environment`.
-final class CommitGate: Sendable {
+final class CommitBlocker: Sendable {
     private static let variable = "LARDER_COMMIT_GATE"
     /// Whether the binary under test has the gate.
     static let isAvailable: Bool = {

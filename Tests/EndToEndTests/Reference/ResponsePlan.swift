@@ -1,5 +1,5 @@
 /// What the upstream is to do with one request.
-struct Plan: Hashable, Sendable {
+struct ResponsePlan: Hashable, Sendable {
     enum Ending: Hashable, Sendable {
         case whole
         /// An error answer. For a write: whether it was done nevertheless.

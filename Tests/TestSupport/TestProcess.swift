@@ -1,7 +1,7 @@
 package import Foundation
 
 /// One process that the test started: what it says is kept, how it ends can be awaited.
-package final class ChildProcess: Sendable {
+package final class TestProcess: Sendable {
     package enum End: Sendable, Equatable {
         case exited(Int32)
         case killed(by: Int32)
@@ -155,7 +155,7 @@ package final class ChildProcess: Sendable {
         environment: [String: String] = ProcessInfo.processInfo.environment,
         limit: Duration = .seconds(180)
     ) throws -> String {
-        let process = try ChildProcess(executable, arguments, environment: environment)
+        let process = try TestProcess(executable, arguments, environment: environment)
         let end = process.waitForEnd(limit)
         guard end == .exited(0) else {
             throw Failure(

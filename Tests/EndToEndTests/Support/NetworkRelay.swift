@@ -3,7 +3,7 @@ import TestSupport
 /// The network between a daemon and a server on this machine: it passes bytes on in both directions, until a test breaks it.
 ///
 /// A thread waits for each direction of each connection.
-final class Relay: Sendable {
+final class NetworkRelay: Sendable {
     private enum Condition { case passing, holding, cut }
 
     private struct State {

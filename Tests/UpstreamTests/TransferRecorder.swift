@@ -17,14 +17,14 @@ struct ReceivedResponse: Sendable {
 }
 
 /// A delegate that writes everything down; lives on the loop.
-final class Recorder: TransferDelegate {
+final class TransferRecorder: TransferDelegate {
     var answer = ReceivedResponse()
     var transfer: Transfer?
     var keepsBody = true
-    var onInformational: ((Recorder) -> Void)?
-    var onHead: ((Recorder) -> Void)?
-    var onBody: ((Recorder, UnsafeRawBufferPointer) -> Flow)?
-    var onCompleted: ((Recorder) -> Void)?
+    var onInformational: ((TransferRecorder) -> Void)?
+    var onHead: ((TransferRecorder) -> Void)?
+    var onBody: ((TransferRecorder, UnsafeRawBufferPointer) -> Flow)?
+    var onCompleted: ((TransferRecorder) -> Void)?
     private(set) var completions = 0
 
     func informational(status: Int, fields: Fields) {
