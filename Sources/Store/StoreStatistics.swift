@@ -1,4 +1,5 @@
 public import Basics
+
 /// The state of a store at run time, for operators; counts are since its opening.
 public struct StoreStatistics: Sendable, Equatable {
     /// Responses that wait to be committed.

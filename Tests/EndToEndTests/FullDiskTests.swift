@@ -16,8 +16,10 @@ struct FullDiskTests {
 
     private static func origin() throws -> Origin {
         try Origin { request in
-            request.method == "GET"
-                ? .text(String(repeating: request.path, count: 8000 / request.path.count), Fresh.hour) : .empty(204)
+            guard request.method == "GET" else { return .empty(204) }
+            // Random, or the store would compress it to a few bytes, and be as small as an empty one.
+            let bytes = (0..<6_000).map { _ in UInt8.random(in: 0...255) }
+            return .text(request.path + Data(bytes).base64EncodedString(), Fresh.hour)
         }
     }
 

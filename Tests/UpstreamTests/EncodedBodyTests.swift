@@ -20,6 +20,12 @@ import Testing
         #expect(DecodedBody.decode(raw, coding: "deflate", limit: 100) == [1, 2, 3])
     }
 
+    @Test func `a body that is larger than the limit is not decoded`() throws {
+        let encoded = try #require(EncodedBody.encode([UInt8](repeating: 7, count: 200_000), coding: "gzip", like: []))
+        #expect(DecodedBody.decode(encoded, coding: "gzip", limit: 200_000)?.count == 200_000)
+        #expect(DecodedBody.decode(encoded, coding: "gzip", limit: 199_999) == nil)
+    }
+
     @Test func `several codings are decoded in order, and an unknown one is not decoded`() throws {
         let inner = try #require(EncodedBody.encode([1, 2, 3], coding: "br", like: []))
         let body = try #require(EncodedBody.encode(inner, coding: "gzip", like: []))

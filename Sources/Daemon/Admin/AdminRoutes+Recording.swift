@@ -84,7 +84,8 @@ extension AdminRoute {
         "Makes a recording of what is stored, of one principal.":
             .json("POST /freeze", body: frozen, status: 201) { request, daemon in
                 let (name, selection) = try await freezing(request, daemon)
-                return RecordingStopped(name, try await daemon.recordings().freeze(name, selection, of: daemon.proxy.cache))
+                let summary = try await daemon.recordings().freeze(name, selection, of: daemon.proxy.cache)
+                return RecordingStopped(name, summary)
             },
         "Removes a recording that is over.": .json("DELETE /recordings/{name}") { request, daemon in
             try daemon.recordings().remove(request.capture("name"))

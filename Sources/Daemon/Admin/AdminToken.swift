@@ -103,11 +103,7 @@ package final class AdminToken: Sendable {
         }
         var text = content.bytes[...]
         while let last = text.last, last == 0x0A || last == 0x0D || last == 0x20 { text.removeLast() }
-        guard isValid(text) else {
-            throw SecretFileError(
-                "the admin token \(path) must contain one line of 16 to 512 characters A-Z a-z 0-9 - . _ ~ + / =: \(remedy)"
-            )
-        }
+        guard isValid(text) else { throw malformed(path) }
         return (String(decoding: text, as: UTF8.self), content.mode)
     }
 
@@ -121,9 +117,16 @@ package final class AdminToken: Sendable {
 
     private static let remedy = "remove it, and Larder makes a new one"
 
+    private static func malformed(_ path: String) -> SecretFileError {
+        SecretFileError(
+            "the admin token \(path) must contain one line of 16 to 512 characters A-Z a-z 0-9 - . _ ~ + / =: \(remedy)"
+        )
+    }
+
     private static func error(_ failure: SecretFile.Failure, _ path: String) -> SecretFileError {
         switch failure {
         case .notAFile: SecretFileError("the admin token \(path) is not a plain file: \(remedy)")
+        case .tooLarge: malformed(path)
         case .system(let operation, let code):
             SecretFileError("cannot \(operation) the admin token \(path): \(systemMessage(code))")
         }

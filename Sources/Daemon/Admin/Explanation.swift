@@ -264,7 +264,9 @@ extension Explanation {
         } else {
             online = Outcome(explained.online, request, after: explained.pause, now: now)
             offline = Outcome(explained.offline, request, now: now)
-            if explained.mayBeShared { online.reason += "; if another machine of the fleet has shared it, that is served" }
+            if explained.mayBeShared {
+                online.reason += "; if another machine of the fleet has shared it, that is served"
+            }
         }
         upstream = explained.inquiry.map { Expectations($0, assembled: explained.assembled, now: now) }
         remedy = Self.remedy(for: request, selected, explained.unstored)

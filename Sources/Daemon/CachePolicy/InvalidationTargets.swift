@@ -9,7 +9,7 @@ package enum InvalidationTargets {
     /// - Parameters:
     ///   - fields: The fields of the response as the upstream sent it. `Location` and `Content-Location` count only with the
     ///     same origin as the request; another origin could otherwise invalidate this one's responses.
-    ///   - links: Maps the address used by the client to the upstream: to the client that address is the origin, and many
+    ///   - linkRewriter: Maps the address used by the client to the upstream: to the client that address is the origin, and many
     ///     upstreams know their public name.
     package static func find(
         method: String,

@@ -2,8 +2,8 @@ import Dispatch
 import Foundation
 import Logging
 import Proxy
-import Store
 import Settings
+import Store
 
 /// The thread that reads the streams of all upstreams, and has their news applied; it also keeps the clock.
 ///
@@ -16,7 +16,7 @@ final class FleetReader: Sendable {
         let names: FleetNames
         var epoch: UInt64
         var cursor: StreamCursor
-        /// The last word about fetches that was read.
+        /// The last outcome of a fetch that was read.
         var outcomesPosition = EntryID.start
         /// The last entry that a former process has applied; up to it, only observed values are applied again.
         var wasApplied = EntryID.start

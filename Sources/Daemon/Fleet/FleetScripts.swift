@@ -60,7 +60,7 @@ enum FleetScript: String, CaseIterable, Sendable {
         """
     /// Shares a document, and lets those who wait for it know.
     ///
-    /// Keys: the record, the document, the lease, the words. Arguments: the epoch; the sealed document; how long it lasts in ms; its
+    /// Keys: the record, the document, the lease, the outcomes. Arguments: the epoch; the sealed document; how long it lasts in ms; its
     /// name.
     case share = """
         if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return false end
@@ -72,7 +72,7 @@ enum FleetScript: String, CaseIterable, Sendable {
         """
     /// Gives a lease back, and lets those who wait know.
     ///
-    /// Keys: the record, the lease, the words. Arguments: the epoch; the token; for how long no machine gets the lease, in ms, or 0; the
+    /// Keys: the record, the lease, the outcomes. Arguments: the epoch; the token; for how long no machine gets the lease, in ms, or 0; the
     /// document's name.
     case release = """
         if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return false end

@@ -225,7 +225,6 @@ package actor ProxyCore {
     /// Plans a request that has waited long enough.
     func planAgain(_ request: ProxyRequest, _ number: Int) async {
         let plan = await plan(request).plan
-        log.decided(plan, on: request, at: now)
         fetches.planned.removeValue(forKey: number)?(plan)
     }
 

@@ -248,7 +248,10 @@ extension Recordings {
         async throws(RecordingError) -> StoredDocument?
     {
         do throws(StoreError) {
-            return try await cache.store.document(row.id, showing: selection.model).flatMap(cache.current)
+            let found = try await cache.store.document(row.id, showing: selection.model)
+            guard let found, let current = cache.current(found) else { return nil }
+            // A composed one that may be outdated is neither what was received nor what is true.
+            return found.form == .composed && current.form != .composed ? nil : current
         } catch { throw RecordingError("the store", error.description) }
     }
 }

@@ -71,7 +71,7 @@ package enum FileBytes {
         }
         if status.st_mode & S_IFMT == S_IFDIR { throw failure(path, EISDIR) }
         let bytes = try drain(file, path, limit: limit, expecting: Int(status.st_size))
-        return Content(bytes: bytes, mode: status.st_mode & 0o7777, owner: status.st_uid)
+        return Content(bytes: bytes, mode: status.st_mode & 0o777, owner: status.st_uid)
     }
 
     /// Reads a file with a secret that a user has put there, which may be a link; throws if every user of the machine may read it.

@@ -5,6 +5,7 @@ package enum SecretFile {
     package enum Failure: Error, Sendable, Equatable {
         /// Something other than a plain file is in its place.
         case notAFile
+        case tooLarge
         /// A system call failed; contains the attempted operation, as a verb, and the error number.
         case system(operation: String, code: Int32)
     }
@@ -27,6 +28,7 @@ package enum SecretFile {
             switch error.code {
             case ENOENT: return nil
             case ELOOP, 0: throw .notAFile
+            case EFBIG: throw .tooLarge
             default: throw .system(operation: "open", code: error.code)
             }
         }

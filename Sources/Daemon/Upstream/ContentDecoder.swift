@@ -274,7 +274,7 @@ package enum DecodedBody {
                 guard let count = try? room.withUnsafeMutableBytes({ try decoder.decode(&rest, into: $0) })
                 else { return false }
                 result += room[..<count]
-                if result.count > byteLimit { return false }
+                if result.count > limit { return false }
                 if count == 0 {
                     return rest.isEmpty && decoder.isAtEnd && (allowsMore || !decoder.hasTrailingBytes)
                 }

@@ -3,7 +3,7 @@ extension UnmapRun {
     mutating func body(_ plan: BodyPlan, mask: MemberMask) {
         contents(plan, mask: mask)
         // Values already in the enclosing objects take precedence, and of several inner objects the first one counts.
-        for (node, origin, target) in mappingContext where !builder.fill(origin, from: node) {
+        for (node, origin, target) in surroundings where !builder.fill(origin, from: node) {
             let message = "Its place in the surrounding object has another value; it is not written back."
             warn(.notWritten, message, at: target.shown, as: target.model)
         }

@@ -25,7 +25,7 @@ extension UnmapRun {
             let child = builder.makeDetached()
             self.place(value, at: place.path[...], target, child)
             if place.origin != .object {
-                mappingContext.append((child, origin, target))
+                surroundings.append((child, origin, target))
             } else if !builder.fill(origin, from: child) {
                 warn(.notWritten, at: target.shown, as: target.model)
             }

@@ -29,7 +29,7 @@ struct UnmapRun: MappingRun {
     var isEnveloped = false
     /// Values that belong to enclosing objects, in the order they were found: the detached node with the value at its
     /// path, and the node of the object in which the path begins.
-    var mappingContext: [(node: Int, origin: Int, target: Target)] = []
+    var surroundings: [(node: Int, origin: Int, target: Target)] = []
 
     init(_ models: Models, mapped: JSONIndex, context: MappingContext?, synthetic: [String]?, unconverted: [String]) {
         (self.models, self.context) = (models, context)

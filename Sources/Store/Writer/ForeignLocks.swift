@@ -36,7 +36,7 @@ final class ForeignLockWatch: Sendable {
         /// How long the writer has waited lately, as of a time; a twentieth of the time in which it does not wait is taken off.
         var waitedLately = Duration.zero
         var countedUntil = ContinuousClock.now
-        /// Called once when the writer is held up.
+        /// Called once when the writer is blocked.
         var waiters: [Int: @Sendable () -> Void] = [:]
         /// Called each time.
         var observers: [@Sendable () -> Void] = []
@@ -86,10 +86,10 @@ final class ForeignLockWatch: Sendable {
         }
     }
 
-    /// Has a function called each time the writer is held up.
-    func observe(_ blocked: @escaping @Sendable () -> Void) { state.withLock { $0.observers.append(blocked) } }
+    /// Has a function called each time the writer is blocked.
+    func observe(_ whenBlocked: @escaping @Sendable () -> Void) { state.withLock { $0.observers.append(whenBlocked) } }
 
-    /// Has a function called once if the writer is held up, or is already; returns a number to cancel it by.
+    /// Has a function called once if the writer is blocked, or is already; returns a number to cancel it by.
     func onceBlocked(_ action: @escaping @Sendable () -> Void) -> Int? {
         let number = state.withLock { state -> Int? in
             guard !isBlocked else { return nil }
@@ -226,8 +226,8 @@ extension ObjectStore {
     /// Whether requests must not wait for commits, because the writer waits for another process.
     public var isBlocked: Bool { core.foreignLocks.isBlocked }
 
-    /// Has a function called, on the writer's thread, each time commits are held up by another process.
-    public func observe(blocked: @escaping @Sendable () -> Void) { core.foreignLocks.observe(blocked) }
+    /// Has a function called, on the writer's thread, each time commits are blocked by another process.
+    public func observe(whenBlocked: @escaping @Sendable () -> Void) { core.foreignLocks.observe(whenBlocked) }
 
     /// Like `flush`, but does not wait for another process; returns whether everything queued earlier is committed or has failed.
     public func flushUnlessBlocked() async -> Bool {

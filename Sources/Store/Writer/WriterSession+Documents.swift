@@ -61,8 +61,7 @@ extension WriterSession {
             """
         ).run(values: [
             id, digest, pathHash, scope, received.key.url, received.variant, Int64(received.status), observation,
-            verified,
-            Int64(received.body.count), received.head, received.policy, document.coverage?.rawValue,
+            verified, Int64(received.body.count), received.head, received.policy, document.coverage?.rawValue,
         ])
         let shared = try received.resembled.flatMap { try share(document, with: $0) }
         let (skeleton, keyed) = (document.skeleton, document.keyed)

@@ -22,7 +22,7 @@ final class Fetches {
     private let configuration: CurrentConfiguration
     let cache: ResponseCache
     private let asksUpstreams: Bool
-    /// The connections to each upstream, by its id.
+    /// The connections to each upstream, by its key.
     private var clients: [UpstreamKey: UpstreamClient] = [:]
     /// The client that was asked for last.
     private var latestClient: (upstream: ProxiedUpstream, client: UpstreamClient)?
@@ -50,9 +50,9 @@ final class Fetches {
     var backOffs: BackOffs
     var spending = Spending()
     let modes: ModeSwitch
-    /// The circuits of upstreams that have failed to respond, by their ids.
+    /// The circuits of upstreams that have failed to respond, by their keys.
     var circuits: [UpstreamKey: RunningCircuit] = [:]
-    /// What was found out on validating the responses of upstreams across principals, by the upstreams' ids.
+    /// What was found out on validating the responses of upstreams across principals, by the upstreams' keys.
     var acrossTrust: [UpstreamKey: TrustAcrossPrincipals] = [:]
     private var refreshes = Refreshes()
     /// Work that waits for other threads, by number.

@@ -54,7 +54,7 @@ final class RunningFetch: TransferDelegate {
     private var meanwhile: (ready: ReadyResponse, use: CacheUse)?
     /// When the head or the latest piece of the body came, in ns of the loop's clock.
     private var lastPiece: UInt64?
-    /// Bytes of the body that count as held in `Fetches`.
+    /// Bytes of the body that count in `Fetches.bufferedBytes`.
     private var charge = 0
     /// Limits the wait for the commit.
     private var timer: EventTimer?
@@ -414,6 +414,6 @@ final class RunningFetch: TransferDelegate {
         if !laggards.isEmpty { handle(.lagging(laggards.map(\.id))) }
     }
 
-    /// Stops counting the body as held once the slowest client has taken it.
+    /// Stops counting the body as buffered once the slowest client has taken it.
     private func releaseCharge() { fetches.release(&charge, after: relays.map(\.relay.reply)) }
 }

@@ -13,7 +13,7 @@ final class LiveClient {
     private let metrics: LiveMetrics
     /// The number of bytes that a client may miss while it reads nothing.
     private let window: Int
-    /// The message being sent; while it is retained, its encoded body counts as held.
+    /// The message being sent; while it is retained, its encoded body counts.
     private var current: (message: LiveMessage, rest: ArraySlice<[UInt8]>)?
     private var waitingState: LiveMessage?
     private var waitingNotice: LiveMessage?

@@ -31,7 +31,7 @@ final class LiveInquiry: Recipient {
     private(set) var hasEnded = false
     private var isReleased = false
     private var count = 0
-    /// Gathered bytes that the fetch does not buffer, and that count as held.
+    /// Gathered bytes that the fetch does not buffer, and that count as buffered.
     private var charge = 0
     /// Whether the fetch buffers the body too, because the response is to be stored.
     private var isStored = true

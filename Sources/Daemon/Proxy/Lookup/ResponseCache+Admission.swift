@@ -17,7 +17,7 @@ struct Arrival {
     var writtenAt: Int64?
     /// The number in memory when its request was sent.
     var number: Int?
-    /// How much of it may be on disk. If that is nothing, it is kept in memory, and only if it contains no objects.
+    /// How much of it may be on disk; if that is nothing, it is kept in memory, and only if it contains no objects.
     let share: DiskShare
     /// Whether a client waits for the commit, which is then not delayed to form a batch.
     var isAwaited = false

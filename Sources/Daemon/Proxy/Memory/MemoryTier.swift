@@ -147,7 +147,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
 
     /// Returns when the commit of a response that is on its way is over, or by `endWaiting`; at once if there is none.
     ///
-    /// - Parameter isBlocked: whether commits are held up, so that the call returns at once.
+    /// - Parameter isBlocked: whether commits are blocked, so that the call returns at once.
     func arrivalEnds(at digest: Digest128, unless isBlocked: () -> Bool = { false }) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let waits = shard(digest).lock.withLock { shard in
@@ -159,7 +159,7 @@ package final class MemoryTier<Response: MemoryResident>: Sendable {
         }
     }
 
-    /// Lets all who wait for a commit go on, because commits are held up.
+    /// Lets all who wait for a commit go on, because commits are blocked.
     func endWaiting() {
         for box in shards {
             let waiters = box.lock.withLock { shard in

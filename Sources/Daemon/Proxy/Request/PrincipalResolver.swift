@@ -139,6 +139,7 @@ package struct PrincipalKey: Sendable {
     private static func reason(_ failure: SecretFile.Failure) -> String {
         switch failure {
         case .notAFile: "it is not a regular file"
+        case .tooLarge: "it is no key: it has more than 64 KiB"
         case .system(_, let code): systemMessage(code)
         }
     }

@@ -11,7 +11,7 @@ import Upstream
 /// One upstream on the request path: its settings, compiled for quick use; immutable, shared by all threads.
 ///
 /// A request has one from its start to its end. What is made by its rules, such as a response in memory, is for requests with the
-/// same one. What is known of the upstream whatever its rules are has `storeKey`, which is its id in every configuration.
+/// same one. What is known of the upstream whatever its rules are has `storeKey`, which is the same in every configuration.
 package final class ProxiedUpstream: Sendable {
     package let settings: Configuration.Upstream
     /// The daemon's own settings, without its upstreams.
@@ -371,12 +371,12 @@ extension StoreConfiguration {
         #endif
     }
 
-    /// The models of each upstream, by its id.
+    /// The models of each upstream, by its key.
     package static func models(of upstreams: [ProxiedUpstream]) -> [UpstreamKey: Models] {
         Dictionary(uniqueKeysWithValues: upstreams.map { ($0.storeKey, $0.rules.models) })
     }
 
-    /// How far the responses of each upstream may lag, by its id.
+    /// How far the responses of each upstream may lag, by its key.
     static func lags(of upstreams: [ProxiedUpstream]) -> [UpstreamKey: Lag] {
         Dictionary(uniqueKeysWithValues: upstreams.map { ($0.storeKey, $0.settings.lag.stored) })
     }

@@ -22,7 +22,7 @@ final class RunningWrite: TransferDelegate {
     private var continuation: CheckedContinuation<WriteOutcome, Never>?
     private var error: UpstreamError?
     private var isClientGone = false
-    /// Bytes of the body that count as held in `Fetches`.
+    /// Bytes of the body that count in `Fetches.bufferedBytes`.
     private var charge = 0
 
     init(_ request: ProxyRequest, _ reply: Reply, fetches: Fetches) {
