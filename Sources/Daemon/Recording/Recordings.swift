@@ -249,9 +249,7 @@ extension Recordings {
     {
         do throws(StoreError) {
             let found = try await cache.store.document(row.id, showing: selection.model)
-            guard let found, let current = cache.current(found) else { return nil }
-            // A composed one that may be outdated is neither what was received nor what is true.
-            return found.form == .composed && current.form != .composed ? nil : current
+            return found.flatMap(cache.currentUnlessOlder)
         } catch { throw RecordingError("the store", error.description) }
     }
 }

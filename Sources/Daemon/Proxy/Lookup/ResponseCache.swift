@@ -69,7 +69,7 @@ package final class ResponseCache: Sendable {
     ///
     /// Call it after reading; every reading of documents does. It applies what is on its way to disk, drops an age that is no longer
     /// known, and marks as outdated what may be older than a write that the disk does not have.
-    package func current(_ document: StoredDocument) -> StoredDocument? {
+    func current(_ document: StoredDocument) -> StoredDocument? {
         var document = document
         switch memory.change(of: document.id, at: store.hasher.digest(document.key)) {
         case .dropped: return nil
@@ -83,10 +83,13 @@ package final class ResponseCache: Sendable {
         return document
     }
 
-    /// The responses in documents of a request's principal, as they are by now.
-    ///
-    /// Composed ones that may be older than a write which the disk does not have are left out: they are neither the received bytes
-    /// nor the current state.
+    /// The same without composed documents that may be older than a write which the disk does not have: they are neither the received
+    /// bytes nor the current state.
+    package func currentUnlessOlder(_ document: StoredDocument) -> StoredDocument? {
+        current(document).flatMap { document.form == .composed && $0.form != .composed ? nil : $0 }
+    }
+
+    /// The responses in documents of a request's principal, as they are by now, by `currentUnlessOlder`.
     ///
     /// - Parameter unreadable: called with each document that cannot be restored as it was received.
     func current(
@@ -95,8 +98,7 @@ package final class ResponseCache: Sendable {
         unreadable: (StoredDocument) -> Void = { _ in }
     ) -> [(document: StoredDocument, response: CachedResponse)] {
         documents.compactMap { found in
-            guard let document = current(found), found.form != .composed || document.form == .composed
-            else { return nil }
+            guard let document = currentUnlessOlder(found) else { return nil }
             guard let response = CachedResponse(document, for: request) else {
                 unreadable(document)
                 return nil
